@@ -1,0 +1,1 @@
+"""Agents: one file each, one line in the registry."""

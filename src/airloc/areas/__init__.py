@@ -1,0 +1,1 @@
+"""Where search areas come from."""

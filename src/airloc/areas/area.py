@@ -67,8 +67,8 @@ def fit(area: SearchArea, grid: Grid) -> SearchArea:
         return area
     scale = min(height / to_height, width / to_width)
     crop_height, crop_width = scale * to_height, scale * to_width
-    top, left = (height - crop_height) / 2, (width - crop_width) / 2
-    box = (left, top, left + crop_width, top + crop_height)
+    top, left = max(0.0, (height - crop_height) / 2), max(0.0, (width - crop_width) / 2)
+    box = (left, top, min(float(width), left + crop_width), min(float(height), top + crop_height))
     ground = area.ground_m and (area.ground_m[0] * crop_height / height, area.ground_m[1] * crop_width / width)
     return replace(
         area,

@@ -1,0 +1,1 @@
+"""Pictures, charts, pages and files, from arrays and plain values alone."""

@@ -1,0 +1,1 @@
+"""Metrics, intervals, floors and controls."""

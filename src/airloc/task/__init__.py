@@ -1,0 +1,1 @@
+"""The task: rules, episodes, suites and the environments over them."""

@@ -1,0 +1,71 @@
+"""The floor under every score: the best path that looks at nothing.
+
+`blind` flies, from each start, a path that is optimal for the per-distance prior of its grid and budget; where several
+are optimal it draws one by its seed. `success_table` says how often a goal is found when all of them are flown equally
+often, which is the `blind_optimum` beside every score.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from airloc.agents.best_path import BestPaths, Floats, best_paths
+from airloc.agents.planned import PlannedAgent
+from airloc.grid import Cell, Grid
+from airloc.seeding import stream
+from airloc.task import priors
+
+
+def blind(seed: int = 0) -> PlannedAgent:
+    """Make the agent that flies one optimal blind path per start, drawn by `seed`."""
+
+    def plan(grid: Grid, budget: int, start: Cell) -> list[Cell]:
+        canonical, undo = _canonical(start, grid)
+        path = _paths(grid, budget, canonical).draw(stream(seed, "blind", str(grid), budget, *start))
+        return [undo(cell) for cell in path]
+
+    return PlannedAgent("blind", plan)
+
+
+def success_table(grid: Grid, budget: int, starts: list[Cell]) -> dict[Cell, Floats]:
+    """For each start the probability that blind flight finds a goal in each cell, (rows, cols)."""
+    tables = {}
+    for start in starts:
+        canonical, undo = _canonical(start, grid)
+        share = _paths(grid, budget, canonical).share.reshape(grid.shape)
+        table = np.zeros(grid.shape)
+        for cell in grid.cells():
+            table[undo(cell)] = share[cell]
+        tables[start] = table
+    return tables
+
+
+def is_exact(grid: Grid, budget: int, starts: list[Cell]) -> bool:
+    """Whether the paths are proven optimal from all of these starts."""
+    return all(_paths(grid, budget, _canonical(start, grid)[0]).exact for start in starts)
+
+
+@lru_cache(maxsize=512)
+def _paths(grid: Grid, budget: int, start: Cell) -> BestPaths:
+    return best_paths(grid, budget, start, priors.per_distance(grid)[grid.index(start)])
+
+
+def _canonical(start: Cell, grid: Grid) -> tuple[Cell, Callable[[Cell], Cell]]:
+    """Mirror a start into one corner of the grid, where it shares its paths with its mirror images.
+
+    Gives the mirrored start and the function that mirrors cells back.
+    """
+    down, right = 2 * start[0] >= grid.rows, 2 * start[1] >= grid.cols
+
+    def mirror(cell: Cell) -> Cell:
+        row, col = cell
+        return (grid.rows - 1 - row if down else row), (grid.cols - 1 - col if right else col)
+
+    row, col = mirror(start)
+    turn = grid.rows == grid.cols and row > col
+
+    def undo(cell: Cell) -> Cell:
+        return mirror(cell[::-1] if turn else cell)
+
+    return ((col, row) if turn else (row, col)), undo

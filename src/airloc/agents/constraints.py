@@ -1,0 +1,38 @@
+"""Privileged moves: never outside, and not to visited cells while there is another way.
+
+Legend: B episodes; visited is bool (B, rows, cols).
+"""
+
+import torch
+
+from airloc.grid import MOVES, Grid
+from airloc.task.rules import inside
+
+
+def unvisited(count: int, grid: Grid, device: torch.device) -> torch.Tensor:
+    """A record of visits without any, (count, rows, cols)."""
+    return torch.zeros(count, grid.rows, grid.cols, dtype=torch.bool, device=device)
+
+
+def visit(visited: torch.Tensor, position: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Give the record with the current cells added; positions outside leave no trace."""
+    seen = inside(position, grid)
+    episode = torch.arange(len(position), device=position.device)[seen]
+    after = visited.clone()
+    after[episode, position[seen, 0], position[seen, 1]] = True
+    return after
+
+
+def privileged_moves(position: torch.Tensor, visited: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Which of the eight moves are allowed, bool (B, 8).
+
+    Moves that end inside on an unvisited cell; where there is none (a dead end), every move that ends inside; far
+    outside, where no move leads back at once, every move.
+    """
+    target = position[:, None] + torch.from_numpy(MOVES).to(position.device)  # (B, 8, 2)
+    within = inside(target, grid)
+    row, col = target[..., 0].clamp(0, grid.rows - 1), target[..., 1].clamp(0, grid.cols - 1)
+    episode = torch.arange(len(position), device=position.device)[:, None]
+    fresh = within & ~visited[episode, row, col]
+    allowed = torch.where(fresh.any(dim=1, keepdim=True), fresh, within)
+    return allowed | ~allowed.any(dim=1, keepdim=True)

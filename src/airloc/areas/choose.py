@@ -1,0 +1,68 @@
+"""Areas from wherever a command points to: procedural ones, a prepared cache, or a folder of pictures."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from airloc.areas.area import SearchArea, fit
+from airloc.areas.cutting import crop_ground
+from airloc.areas.folder import Folder, read_area
+from airloc.areas.pairs import goal_pictures
+from airloc.areas.prepared import Prepared, is_prepared
+from airloc.areas.registry import AreaSource
+from airloc.areas.synthetic import Synthetic
+from airloc.areas.windows import Window, read_windows
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+
+
+def choose_source(
+    where: Path | None,
+    *,
+    split: str = "",
+    cell_metres: float | None = None,
+    only: Sequence[str] | None = None,
+    count: int = 100,
+    seed: int = 0,
+) -> AreaSource:
+    """Give the source that a place stands for.
+
+    Args:
+        where: A folder of pictures or a prepared cache; None for procedural areas.
+        split: Only the areas of this split.
+        cell_metres: Crop so that each cell stands for this many metres.
+        only: Only the areas of these names.
+        count: How many procedural areas.
+        seed: Decides the procedural areas.
+    """
+    if where is None:
+        return Synthetic(count=count, seed=seed)
+    if is_prepared(where):
+        if cell_metres is not None:
+            raise AirlocError(f"{where} is a prepared cache, cut already", "Give --cell-metres when preparing it")
+        return Prepared(where, split=split)
+    return Folder(where, split=split, cell_metres=cell_metres, only=None if only is None else tuple(only))
+
+
+def load_pairs(
+    areas: Path, goals: Path, grid: Grid, *, cell_metres: float | None = None, only: Sequence[str] | None = None
+) -> tuple[list[SearchArea], list[SearchArea]]:
+    """Read areas and, for each, the picture of the same ground that its goals are taken from."""
+    pictures = goal_pictures(areas, goals, only)
+    windows = read_windows(areas)
+    flown, shown = [], []
+    for name, goal in pictures.items():
+        window = windows.get(name, Window())
+        flown.append(_fitted(areas / name, window, grid, cell_metres))
+        shown.append(_fitted(goal, replace(window, mask=None), grid, cell_metres))
+    return flown, shown
+
+
+def _fitted(path: Path, window: Window, grid: Grid, cell_metres: float | None) -> SearchArea:
+    area = read_area(path, window)
+    if cell_metres is not None:
+        cropped = crop_ground(area, (grid.rows * cell_metres, grid.cols * cell_metres))
+        if cropped is None:
+            raise AirlocError(f"The picture {path} is not known to cover the ground asked for", "Ask for less")
+        area = cropped
+    return fit(area, grid)

@@ -1,0 +1,75 @@
+"""Pairs of pictures of one place: the area that is flown over, and the picture its goal patch is taken from."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from airloc.areas.pictures import list_pictures, pick
+from airloc.errors import AirlocError
+
+PRE, POST = "pre_disaster", "post_disaster"
+"""What tells the two pictures of a pair apart in their names, as xBD writes it."""
+
+
+def partner(name: str) -> str | None:
+    """Name of the other picture of a pair; None where the name is of neither kind.
+
+    >>> partner("socal-fire_00000001_post_disaster.png"), partner("town.png")
+    ('socal-fire_00000001_pre_disaster.png', None)
+    """
+    if POST in name:
+        return name.replace(POST, PRE)
+    return name.replace(PRE, POST) if PRE in name else None
+
+
+def goal_pictures(areas: Path, goals: Path, names: Sequence[str] | None = None) -> dict[str, Path]:
+    """Find the picture that each area's goal patch is taken from.
+
+    It is the picture of the same file name in the folder of goals or, failing that, its `partner`. Where both
+    folders are one, only the `post_disaster` pictures are areas.
+
+    Args:
+        areas: The folder of areas.
+        goals: The folder of pictures to take the goals from.
+        names: The areas wanted, by file name; None for all that the folder holds.
+
+    Returns:
+        The goal picture of each area, in the order of `names`.
+    """
+    same = areas.resolve() == goals.resolve()
+    there = {path.name for path in list_pictures(goals)}
+    here = list_pictures(areas)
+    if names is not None:
+        pick(here, names, areas)
+    else:
+        names = [path.name for path in here if not same or POST in path.name]
+        if not names:
+            raise AirlocError(
+                f"The folder {areas} holds no pictures named ..._{POST}, and the goals come from the same folder",
+                "Give another folder of goals",
+            )
+    return {name: goals / _goal_name(name, there, goals, same) for name in names}
+
+
+def pair_up(folder: Path) -> list[tuple[Path, Path]]:
+    """Give the (pre, post) pairs of a folder in the order of their names; pictures without a partner are left out."""
+    there = {path.name: path for path in list_pictures(folder)}
+    pairs = [(path, there.get(partner(name) or "")) for name, path in there.items() if PRE in name]
+    return [(pre, post) for pre, post in pairs if post is not None]
+
+
+def _goal_name(name: str, there: set[str], goals: Path, same: bool) -> str:
+    other = partner(name)
+    if same and POST not in name:
+        raise AirlocError(
+            f"The area {name!r} is no ..._{POST} picture, and its goal would come from the same folder {goals}",
+            f"Search {POST} pictures only, or give another folder of goals",
+        )
+    if name in there and not same:
+        return name
+    if other is not None and other in there:
+        return other
+    wanted = f"{name!r}" if other is None else f"{other!r}" if same else f"{name!r} or {other!r}"
+    raise AirlocError(
+        f"The folder of goals {goals} has no picture {wanted} for the area {name!r}",
+        "Put it there, or leave the area out",
+    )

@@ -1,0 +1,248 @@
+"""Prepared areas: a compact, memory-mapped copy of any source at working resolution.
+
+Reading and cutting full-size pictures takes minutes, opening a prepared folder takes milliseconds. It holds
+
+    images.npy    (N, H, W, 3) uint8, fitted to the grid
+    masks.npy     (K, H, W) bool, for the K areas that have a mask; absent if none has
+    index.json    version, grid, source, areas (name, tile, split, ground, row of the mask), SHA-256 of the arrays
+
+It is written under another name and renamed when complete, so an interrupted `prepare` leaves nothing behind.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from airloc.areas.area import Mask, Pixels, SearchArea
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+
+VERSION = 1
+IMAGES, MASKS, INDEX = "images.npy", "masks.npy", "index.json"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Areas that `airloc data prepare` has written."""
+
+    path: Path
+    """The folder with images.npy and index.json."""
+    split: str = ""
+    """Only the areas of this split; all if empty."""
+
+    def areas(self, grid: Grid) -> Iterator[SearchArea]:
+        """Give the areas one by one, their images mapped from the disk; the grid must be the prepared one."""
+        opened = open_prepared(self.path)
+        if opened.grid != grid:
+            raise AirlocError(
+                f"{self.path} was prepared for {_describe(opened.grid)}, not for {_describe(grid)}",
+                f"Ask for the grid {opened.grid}, or run `airloc data prepare` again with --grid {grid}",
+            )
+        rows = [row for row, entry in enumerate(opened.entries) if self.split in ("", entry["split"])]
+        if not rows:
+            raise AirlocError(f"No area of {self.path} is in the split {self.split!r}", "Ask for another split")
+        return (opened[row] for row in rows)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedAreas:
+    """An open prepared folder; images and masks are read from the disk when they are used."""
+
+    path: Path
+    grid: Grid
+    images: Pixels
+    """(N, H, W, 3)."""
+    masks: Mask
+    """(K, H, W)."""
+    entries: list[dict[str, Any]]
+    """Name, tile, split, ground_m and row of the mask of each area."""
+    source: dict[str, Any]
+    """What it was prepared from."""
+    sha256: dict[str, str]
+    """Of the arrays' bytes, by file."""
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __getitem__(self, row: int) -> SearchArea:
+        entry = self.entries[row]
+        return SearchArea(
+            name=entry["name"],
+            image=self.images[row],
+            mask=None if entry["mask"] is None else self.masks[entry["mask"]],
+            ground_m=entry["ground_m"] and (entry["ground_m"][0], entry["ground_m"][1]),
+            tile=entry["tile"],
+            split=entry["split"],
+        )
+
+    def verify(self) -> None:
+        """Read everything and compare it with the checksums; takes as long as the disk needs."""
+        for name, array in ((IMAGES, self.images), (MASKS, self.masks)):
+            digest = hashlib.sha256()
+            for row in array:
+                digest.update(np.ascontiguousarray(row).data)
+            if name in self.sha256 and digest.hexdigest() != self.sha256[name]:
+                raise damaged(self.path / name, "its bytes are not the ones that were written")
+
+
+def is_prepared(path: Path) -> bool:
+    """Whether a folder holds prepared areas rather than pictures."""
+    return (path / INDEX).is_file()
+
+
+def open_prepared(path: Path) -> PreparedAreas:
+    """Open a prepared folder without reading its pictures."""
+    if not is_prepared(path):
+        raise AirlocError(f"There are no prepared areas in {path}", "Write them with `airloc data prepare`")
+    try:
+        index = json.loads((path / INDEX).read_text(encoding="utf-8"))
+        if index["version"] != VERSION:
+            raise damaged(path / INDEX, f"it is of version {index['version']}, not {VERSION}")
+        grid = Grid(**index["grid"])
+        entries, source, sha256 = list(index["areas"]), dict(index["source"]), dict(index["sha256"])
+        masked = [entry["mask"] for entry in entries if entry["mask"] is not None]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise damaged(path / INDEX, repr(error)) from error
+    images = _map(path / IMAGES, (len(entries), *grid.size, 3), np.dtype(np.uint8))
+    no_masks: Mask = np.zeros((0, *grid.size), dtype=np.bool_)
+    masks = _map(path / MASKS, (len(masked), *grid.size), np.dtype(np.bool_)) if masked else no_masks
+    return PreparedAreas(path, grid, images, masks, entries, source, sha256)
+
+
+def write_prepared(
+    areas: Iterator[SearchArea],
+    grid: Grid,
+    out: Path,
+    *,
+    source: Mapping[str, Any],
+    overwrite: bool = False,
+    on_area: Callable[[SearchArea], None] = lambda area: None,
+) -> PreparedAreas:
+    """Write areas that are fitted to a grid as a prepared folder.
+
+    Args:
+        areas: The areas, drawn one by one; only one is in memory at a time.
+        grid: The grid they are fitted to.
+        out: The folder to write.
+        source: What they come from, for the record.
+        overwrite: Replace prepared areas that are there already.
+        on_area: Called after each area, to show progress.
+    """
+    check_free(out, overwrite)
+    half, aside = (out.absolute().with_name(f".{out.absolute().name}.{word}") for word in ("partial", "replaced"))
+    try:
+        shutil.rmtree(half, ignore_errors=True)
+        half.mkdir(parents=True)
+        _write(areas, grid, half, source, on_area)
+        if out.exists():
+            out.rename(aside)
+        half.rename(out)
+    except OSError as error:
+        raise AirlocError(
+            f"Cannot write prepared areas to {out}: {error}", "Give a folder that can be written"
+        ) from error
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+        shutil.rmtree(aside, ignore_errors=True)
+    return open_prepared(out)
+
+
+def check_free(out: Path, overwrite: bool) -> None:
+    """Refuse to write over anything but an empty folder or, if told to, prepared areas."""
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    if not is_prepared(out):
+        raise AirlocError(f"{out} is there already and holds no prepared areas", "Give another --out")
+    if not overwrite:
+        raise AirlocError(f"{out} holds prepared areas already", "Give another --out, or --overwrite to replace them")
+
+
+def damaged(path: Path, reason: str) -> AirlocError:
+    """The error for a file that cannot be used."""
+    return AirlocError(
+        f"The prepared file {path} is damaged: {reason}", "Write it again with `airloc data prepare --overwrite`"
+    )
+
+
+def _write(
+    areas: Iterator[SearchArea],
+    grid: Grid,
+    folder: Path,
+    source: Mapping[str, Any],
+    on_area: Callable[[SearchArea], None],
+) -> None:
+    """Write the arrays row by row, then the index."""
+    entries: dict[str, dict[str, Any]] = {}
+    with (folder / IMAGES).open("wb") as image_file, (folder / MASKS).open("wb") as mask_file:
+        images = _ArrayFile(image_file, (*grid.size, 3), np.dtype(np.uint8))
+        masks = _ArrayFile(mask_file, grid.size, np.dtype(np.bool_))
+        for area in areas:
+            if area.name in entries:
+                raise AirlocError(f"Two areas are called {area.name!r}", "Rename one of them")
+            images.append(area.image)
+            row = None if area.mask is None else masks.append(area.mask)
+            about = {"tile": area.tile, "split": area.split, "ground_m": area.ground_m, "mask": row}
+            entries[area.name] = {"name": area.name, **about}
+            on_area(area)
+        sha256 = {IMAGES: images.finish(), MASKS: masks.finish()}
+    if not entries:
+        raise AirlocError("The source gave no areas", "Ask for another split or subset")
+    if masks.rows == 0:
+        (folder / MASKS).unlink()
+        del sha256[MASKS]
+    record = {"version": VERSION, "grid": asdict(grid), "source": dict(source), "sha256": sha256}
+    text = json.dumps({**record, "areas": list(entries.values())}, indent=1, default=str)
+    (folder / INDEX).write_text(text + "\n", encoding="utf-8")
+
+
+class _ArrayFile:
+    """A .npy file that grows row by row; its header is rewritten when the number of rows is known."""
+
+    def __init__(self, file: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.file, self.shape, self.dtype = file, shape, dtype
+        self.rows, self.digest = 0, hashlib.sha256()
+        self._header()
+
+    def _header(self) -> None:
+        """NumPy pads the header so that its length does not depend on the number of rows."""
+        about = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.rows, *self.shape)}
+        np.lib.format.write_array_header_1_0(self.file, about)
+
+    def append(self, row: npt.NDArray[Any]) -> int:
+        """Write one row and give its number."""
+        if row.shape != self.shape or row.dtype != self.dtype:
+            raise ValueError(f"a row of {row.shape} {row.dtype} in a file of {self.shape} {self.dtype}")
+        data = np.ascontiguousarray(row).data
+        self.file.write(data)
+        self.digest.update(data)
+        self.rows += 1
+        return self.rows - 1
+
+    def finish(self) -> str:
+        """Write the final header and give the SHA-256 of the rows."""
+        self.file.seek(0)
+        self._header()
+        return self.digest.hexdigest()
+
+
+def _map(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Map an array file, and check it against the index."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, SyntaxError, TypeError) as error:
+        raise damaged(path, str(error).splitlines()[0] if str(error) else repr(error)) from error
+    if array.shape != shape or array.dtype != dtype:
+        raise damaged(path, f"it holds {array.shape} {array.dtype} where the index says {shape} {dtype}")
+    plain: npt.NDArray[Any] = array.view(np.ndarray)
+    return plain
+
+
+def _describe(grid: Grid) -> str:
+    return f"{grid} cells of {grid.cell} px, {grid.gap} px apart"

@@ -1,0 +1,64 @@
+"""Where the pixels of an area lie on the ground.
+
+The world is defined in metres, with its origin in the middle of the area, x to the east and y to the south;
+only a canvas knows about pixels, so the same seed shows the same world at every resolution.
+
+Legend: H, W: height and width in pixels; n: number of points.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
+"""Single precision wherever there are as many as pixels."""
+Ints: TypeAlias = npt.NDArray[np.intp]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+
+def floats(values: npt.ArrayLike) -> Floats:
+    """An array of single precision."""
+    return np.asarray(values, dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """A raster of pixels laid on the ground."""
+
+    height: int
+    """Pixels from top to bottom."""
+    width: int
+    """Pixels from left to right."""
+    px: float
+    """Metres per pixel."""
+
+    @property
+    def ground_m(self) -> tuple[float, float]:
+        """Height and width on the ground in metres."""
+        return self.height * self.px, self.width * self.px
+
+    @cached_property
+    def x(self) -> Floats:
+        """Metres east of the middle of every pixel's centre, (1, W)."""
+        return (((np.arange(self.width) + 0.5) - self.width / 2) * self.px).astype(np.float32)[None]
+
+    @cached_property
+    def y(self) -> Floats:
+        """Metres south of the middle of every pixel's centre, (H, 1)."""
+        return (((np.arange(self.height) + 0.5) - self.height / 2) * self.px).astype(np.float32)[:, None]
+
+    def finer(self, factor: int) -> "Canvas":
+        """The same ground in pixels `factor` times smaller."""
+        return Canvas(self.height * factor, self.width * factor, self.px / factor)
+
+    def cover(self, inside: Floats) -> Floats:
+        """How much of a pixel is covered, 0 to 1, when its centre lies `inside` metres within an edge."""
+        covered: Floats = np.clip(inside / self.px + np.float32(0.5), 0.0, 1.0)
+        return covered
+
+    def line(self, distance: Floats, width: float) -> Floats:
+        """How much of a pixel a line of `width` metres covers, `distance` metres away; thin lines fade."""
+        return self.cover(width / 2 - np.abs(distance)) * np.float32(min(1.0, width / self.px))

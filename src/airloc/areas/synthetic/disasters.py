@@ -1,0 +1,144 @@
+"""What a fire, a flood or a storm leaves of a world: the same roads and footprints, another sight.
+
+- `burnt`: the ground is scorched in patches, most houses there are footprints of grey ash, trees are charred.
+- `flooded`: brown water stands on low ground, over streets and cars; roofs and crowns stick out.
+- `debris`: roofs are torn open, rubble lies around them, trees are felled or stripped.
+
+Buildings keep their outlines: the mask of the area after a disaster marks what stood there before it, so the
+two areas of a pair share one mask.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from airloc.areas.synthetic import noise
+from airloc.areas.synthetic.boxes import Boxes, Kind, beside, box, join
+from airloc.areas.synthetic.canvas import Canvas, Floats, floats
+from airloc.areas.synthetic.lines import blend
+from airloc.areas.synthetic.plan import Plan, Survey
+from airloc.areas.synthetic.trees import Crowns
+
+DISASTERS = ("burnt", "flooded", "debris")
+"""What can befall an area."""
+
+SCAR_M = 1.8
+"""Metres per texel of the noise that decides where damage is heavy."""
+HOUSE_M = 13.0
+"""Metres within which the parts of a house share its fate."""
+TERRAIN_M = 2.2
+"""Metres per texel of the land's height."""
+
+RUBBLE = floats([(176, 168, 152), (138, 120, 100), (206, 202, 194), (110, 100, 92), (150, 132, 108)])
+
+
+def severity(plan: Plan, x: Floats, y: Floats) -> Floats:
+    """How hard points were hit, 0 to 1: nearly everything, but not everywhere."""
+    hit: Floats = np.clip(0.75 + 0.55 * noise.at("cloud", x, y, SCAR_M, plan.shifts["damage"]), 0, 1)
+    return hit
+
+
+def strike_boxes(plan: Plan, disaster: str | None, boxes: Boxes) -> Boxes:
+    """Destroy buildings; they keep their outlines."""
+    if disaster not in ("burnt", "debris"):
+        return boxes
+    rng = plan.rng("strike", disaster)
+    luck = noise.at("grain", boxes.x, boxes.y, HOUSE_M, plan.shifts["damage"])
+    hit = severity(plan, boxes.x, boxes.y) + 0.35 * luck > (0.4 if disaster == "burnt" else 0.55)
+    # Towers of concrete lose windows and roofs, not their walls.
+    lost = boxes.buildings & hit & (boxes.height < 14)
+    kind, factor = (Kind.ASH, 0.1) if disaster == "burnt" else (Kind.WRECK, 0.6)
+    struck = replace(
+        boxes,
+        kind=np.where(lost, kind, boxes.kind),
+        height=np.where(lost, boxes.height * np.float32(factor), boxes.height),
+    )
+    return join([struck, _scatter(rng, boxes[lost], 9 if disaster == "debris" else 2)])
+
+
+def _scatter(rng: np.random.Generator, wrecks: Boxes, pieces: int) -> Boxes:
+    """Rubble around wrecks."""
+    around = wrecks[np.repeat(np.arange(len(wrecks)), pieces)]
+    n = len(around)
+    u, v = (rng.normal(0, 0.5, (2, n)) * (np.stack([around.length, around.width]) + 7)).astype(np.float32)
+    x, y = beside(around, u, v)
+    turn = rng.uniform(0, np.pi, n)
+    length, width = rng.uniform(1.5, 5.0, n), rng.uniform(0.8, 2.6, n)
+    colour = RUBBLE[rng.integers(0, len(RUBBLE), n)]
+    return box(x, y, np.cos(turn), np.sin(turn), length, width, 0.3, Kind.RUBBLE, colour)
+
+
+def strike_crowns(plan: Plan, disaster: str | None, crowns: Crowns) -> Crowns:
+    """Char or fell trees."""
+    if disaster not in ("burnt", "debris"):
+        return crowns
+    rng = plan.rng("crowns", disaster)
+    hard, luck = severity(plan, crowns.x, crowns.y), rng.random(crowns.x.shape)
+    hit = luck < (0.95 if disaster == "burnt" else 0.65) * hard
+    if disaster == "burnt":
+        charred = floats([52, 46, 42]) * rng.uniform(0.7, 1.5, (*luck.shape, 1)).astype(np.float32)
+        radius = crowns.radius * np.where(hit, rng.uniform(0.45, 0.85, luck.shape), 1.0)
+    else:
+        charred = floats([124, 108, 84]) * rng.uniform(0.8, 1.2, (*luck.shape, 1)).astype(np.float32)
+        radius = np.where(hit & (luck < 0.3), 0.0, crowns.radius * np.where(hit, 0.75, 1.0))
+    return replace(
+        crowns,
+        radius=radius.astype(np.float32),
+        bare=crowns.bare | hit,
+        colour=np.where(hit[..., None], charred, crowns.colour),
+    )
+
+
+def strike_ground(
+    plan: Plan, disaster: str | None, canvas: Canvas, survey: Survey, image: Floats, grain: Floats
+) -> None:
+    """Scorch or litter the ground; roads and water stay as they are, a little dirtier."""
+    if disaster not in ("burnt", "debris"):
+        return
+    scar = noise.sample("cloud", canvas, SCAR_M, plan.shifts["damage"])
+    open_ground = np.clip((survey.clear + 2) / 6, 0, 1) * np.where(survey.road > -0.5, np.float32(0.12), np.float32(1))
+    if disaster == "burnt":
+        char = np.clip(0.72 + 0.5 * scar + 0.16 * grain, 0, 0.9) * open_ground
+        ash = np.clip(0.3 + 0.35 * grain - 0.2 * scar, 0, 1)
+        blend(image, char, floats([62, 56, 52])[:, None, None] + floats([70, 66, 62])[:, None, None] * ash)
+    else:
+        mess = np.clip(0.12 + 0.25 * scar + 0.27 * grain, 0, 0.7) * open_ground
+        blend(image, mess, floats([150, 136, 114])[:, None, None] * (1 + 0.2 * grain))
+
+
+def flood(plan: Plan, canvas: Canvas, survey: Survey, image: Floats, height: Floats, grain: Floats) -> None:
+    """Let brown water stand wherever the land lies low and nothing on it is as high as the water is deep."""
+    terrain = noise.sample("cloud", canvas, TERRAIN_M, plan.shifts["land"])
+    shore, fresh = _to_water(plan, survey)
+    depth = _level(plan) - _lie(terrain, np.minimum(shore, fresh))
+    metres = 6.0 * np.where(fresh < 0, 1, depth)
+    wet = np.clip(metres / 0.5, 0, 1) * np.clip((metres + 1.4 - height) / 0.6, 0, 1)
+    wet *= np.clip(1.3 + shore / 90, 0.15, 1)  # The mud thins out at sea.
+    murk = np.clip(0.5 + 0.5 * depth, 0, 1)
+    tone = 1 + 0.03 * grain + 0.03 * terrain
+    brown = [(high + (low - high) * murk) * tone for high, low in ((142, 116), (124, 100), (94, 76))]
+    blend(image, wet * np.float32(0.93), np.stack(brown))
+
+
+def _to_water(plan: Plan, survey: Survey) -> tuple[Floats, Floats]:
+    """Metres to the sea and to the nearest river or lake; negative in them."""
+    far = np.full_like(survey.clear, 160.0)
+    shore = -survey.curves["shore"][1] if "shore" in plan.curves else far
+    fresh = far if survey.lake is None else survey.lake
+    if "river" in plan.curves:
+        fresh = np.minimum(fresh, np.abs(survey.curves["river"][1]) - plan.curves["river"].width / 2)
+    return shore, fresh
+
+
+def _lie(terrain: Floats, away: Floats) -> Floats:
+    """How high the land lies: it rises from the water and undulates."""
+    return 0.8 * terrain + np.clip(away, 0, 160) * np.float32(1 / 110)
+
+
+def _level(plan: Plan) -> float:
+    """The height below which nearly half of the land lies, found on a raster of its own for every resolution alike."""
+    coarse = Canvas(32, 32, 1.0)
+    x, y = coarse.x * np.float32(plan.ground_m[1] / 32), coarse.y * np.float32(plan.ground_m[0] / 32)
+    shore, fresh = _to_water(plan, plan.survey(x, y))
+    terrain = noise.at("cloud", x, y, TERRAIN_M, plan.shifts["land"])
+    return float(np.quantile(_lie(terrain, np.minimum(shore, fresh))[shore > 0], 0.45)) if (shore > 0).any() else 0.0

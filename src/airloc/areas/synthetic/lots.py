@@ -1,0 +1,174 @@
+"""Houses on their lots, along the streets of a block and turned to them.
+
+Legend: m: sides of blocks; k: places along a side; n: houses.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from airloc.areas.synthetic.boxes import Boxes, Kind, beside, box, join
+from airloc.areas.synthetic.canvas import Bools, Floats, Ints, floats
+from airloc.areas.synthetic.plan import Plan
+from airloc.areas.synthetic.regimes import Use
+
+PAVEMENT = 2.0
+"""Metres between a roadway and the lots."""
+
+CONCRETE = floats([168, 164, 156])
+
+
+@dataclass(frozen=True)
+class Side:
+    """Sides of blocks with a street, each array (m,)."""
+
+    district: Ints
+    family: Ints
+    """Family of the street's line."""
+    line: Floats
+    """Position of the street."""
+    inward: Floats
+    """+1 where the block lies at greater positions than its street, else -1."""
+    start: Floats
+    """Where along the street the lots begin and end."""
+    end: Floats
+    street: Floats
+    """Width of the street."""
+    depth: Floats
+    """From this street to the opposite one."""
+    use: Ints
+
+
+def block_sides(plan: Plan) -> Side:
+    """The two long sides of every block, as far as a street runs there."""
+    streets, (count, blocks, _) = plan.streets, plan.uses.shape
+    district, i, j = (index.ravel() for index in np.indices((count, blocks, blocks)))
+    lines, widths = streets.lines, streets.widths
+    sizes = lines[district, 0, i + 1] - lines[district, 0, i], lines[district, 1, j + 1] - lines[district, 1, j]
+    family = (sizes[0] > sizes[1]).astype(np.intp)
+    own, other = np.where(family == 0, i, j), np.where(family == 0, j, i)
+    sides = []
+    for upper in (0, 1):
+        street = widths[district, family, own + upper, other]
+        sides.append(
+            (
+                district, family, lines[district, family, own + upper], np.full(len(i), 1.0 - 2 * upper, np.float32),
+                lines[district, 1 - family, other] + widths[district, 1 - family, other, own] / 2 + 5,
+                lines[district, 1 - family, other + 1] - widths[district, 1 - family, other + 1, own] / 2 - 5,
+                street, np.where(family == 0, *sizes), plan.uses[district, i, j],
+            )
+        )  # fmt: skip
+    merged = [np.concatenate(pair) for pair in zip(*sides, strict=True)]
+    return Side(*(one[merged[6] > 0] for one in merged))
+
+
+def draw_houses(plan: Plan, side: Side) -> tuple[Boxes, Boxes]:
+    """Draw houses with their garages, and what lies around them (drives, pools), for all lots along sides of blocks."""
+    rng, regime = plan.rng("houses"), plan.regime
+    rows = side.use == Use.ROWS
+    lived = (side.use == Use.HOUSES) | rows
+    lot = np.where(rows, rng.uniform(22, 46, len(rows)), rng.uniform(*regime.lot, len(rows)))
+    count = np.where(lived, np.maximum((side.end - side.start) / lot, 0), 0).astype(np.intp)
+    which = np.repeat(np.arange(len(count)), count)
+    slot = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    step = (side.end - side.start)[which] / count[which]
+    main, setback, front = _main_houses(plan, rng, side, which, slot, step)
+    wings = _wings(rng, main, front)
+    free = stands_free(plan, join([main, wings]))
+    keep = (rng.random(len(which)) < np.where(rows[which], 0.96, 0.93)) & free[: len(which)]
+    extras = _around(plan, rng, main, setback, front)
+    winged = keep & (rng.random(len(which)) < 0.5) & free[len(which) :]
+    houses = join([main[keep], wings[winged]])
+    around = join([extra[keep & chosen] for extra, chosen in extras])
+    return houses, around[stands_free(plan, around, 0.2)]
+
+
+def stands_free(plan: Plan, boxes: Boxes, margin: float = 1.5) -> Bools:
+    """Which boxes stand clear of streets, water and rails, and within one district."""
+    x, y = boxes.corners(margin)
+    survey = plan.survey(x, y)
+    home = np.broadcast_to(plan.district(survey.curves), x.shape)
+    same = (home == home[0]).all(axis=0)
+    free: Bools = same & (survey.road.max(axis=0) < -0.3) & (survey.clear.min(axis=0) > 8)
+    return free
+
+
+def _main_houses(
+    plan: Plan, rng: np.random.Generator, side: Side, which: Ints, slot: Ints, step: Floats
+) -> tuple[Boxes, Floats, Floats]:
+    """The main part of every house, its setback, and +-1 for the side on which its street lies."""
+    regime, n = plan.regime, len(which)
+    rows = side.use[which] == Use.ROWS
+    length = np.where(
+        rows, step * rng.choice((0.94, 0.8), n), np.minimum(rng.uniform(*regime.house[0], n), 0.76 * step)
+    )
+    depth = np.where(rows, rng.uniform(11, 15, n), rng.uniform(*regime.house[1], n))
+    # One setback for a side keeps the row in line; single houses stand a little off it.
+    setback = rng.uniform(*regime.setback, len(side.use))[which] + rng.uniform(0, 2.0, n)
+    setback = np.where(rows, 3.0, setback)
+    shift = side.street[which] / 2 + PAVEMENT + setback + depth / 2
+    position = side.line[which] + side.inward[which] * np.minimum(shift, 0.5 * side.depth[which])
+    along = side.start[which] + (slot + 0.5) * step + rng.uniform(-0.1, 0.1, n) * step * ~rows
+    # Where a block is too shallow for two rows, the second one falls away.
+    fits = (2 * (shift + depth / 2) + 3 < side.depth[which]) | (side.inward[which] > 0)
+    first = side.family[which] == 0
+    a, b = np.where(first, position, along), np.where(first, along, position)
+    x, y = plan.streets.world(a.astype(np.float32), b.astype(np.float32), side.district[which])
+    cos, sin = plan.streets.heading(x, y, side.district[which], side.family[which])
+    yaw = rng.normal(0, 0.03, n) * ~rows
+    cos, sin = cos * np.cos(yaw) - sin * np.sin(yaw), sin * np.cos(yaw) + cos * np.sin(yaw)
+    # The street lies where the frame's inward direction comes from; across is to the right of the heading.
+    front = np.where(first, side.inward[which], -side.inward[which]).astype(np.float32)
+    flat = np.where(rows, 0.55, 0.06 if plan.name != "desert" else 0.6)
+    kind = np.where(rng.random(n) < flat, Kind.FLAT, np.where(rng.random(n) < 0.55, Kind.GABLE, Kind.HIP))
+    height = np.where(rows, rng.uniform(8, 17, n), rng.uniform(4.0, 7.0, n))
+    colour = _roof_colours(plan, rng, which)
+    houses = box(np.where(fits, x, 1e6), y, cos, sin, length, depth, height, kind, colour)
+    return houses, setback.astype(np.float32), front
+
+
+def _roof_colours(plan: Plan, rng: np.random.Generator, side: Ints) -> Floats:
+    """Roof colours: neighbours often share one, as they were built together."""
+    palette = floats(plan.regime.roofs)
+    n = len(side)
+    shared = rng.integers(0, len(palette), int(side.max(initial=0)) + 1)[side]
+    chosen = np.where(rng.random(n) < 0.3, shared, rng.integers(0, len(palette), n))
+    tint: Floats = palette[chosen] * rng.normal(1.0, 0.09, (n, 1)).astype(np.float32)
+    return tint + rng.normal(0, 4, (n, 3)).astype(np.float32)
+
+
+def _wings(rng: np.random.Generator, main: Boxes, front: Floats) -> Boxes:
+    """A wing or garage at one end of every house, behind or before it."""
+    n = len(main)
+    length, width = main.width * rng.uniform(0.7, 1.0, n), main.length * rng.uniform(0.32, 0.48, n)
+    u = (main.length - width) / 2 * rng.choice((-1, 1), n)
+    v = -front * rng.choice((1, 1, -0.6), n) * main.width * 0.45
+    x, y = beside(main, u.astype(np.float32), v.astype(np.float32))
+    kind = np.where(main.kind == Kind.FLAT, Kind.FLAT, Kind.GABLE)
+    return box(x, y, -main.sin, main.cos, length, width, main.height * 0.92, kind, main.colour * 0.97)
+
+
+def _around(
+    plan: Plan, rng: np.random.Generator, main: Boxes, setback: Floats, front: Floats
+) -> list[tuple[Boxes, Bools]]:
+    """Drives, patios, pools and sheds for every house, and which of them exist."""
+    n, detached = len(main), main.height < 7.5
+    u = (main.length * rng.uniform(0.2, 0.42, n) * rng.choice((-1, 1), n)).astype(np.float32)
+    reach = setback + PAVEMENT - 0.5
+    drive = beside(main, u, front * (main.width / 2 + reach / 2 - 0.6))
+    tone = CONCRETE * rng.uniform(0.75, 1.12, (n, 1))
+    drives = box(*drive, -main.sin, main.cos, reach, rng.uniform(2.6, 5.0, n), 0, Kind.PAVED, tone)
+    back = (-front * (main.width / 2 + rng.uniform(4, 9, n))).astype(np.float32)
+    pool = beside(main, -u * 0.8, back)
+    pools = box(*pool, main.cos, main.sin, rng.uniform(7, 11, n), rng.uniform(3.8, 5.5, n), 0, Kind.POOL, CONCRETE)
+    shed = beside(main, u * 1.2, back * 1.15)
+    sheds = box(*shed, main.cos, main.sin, rng.uniform(3, 5, n), rng.uniform(2.5, 4, n), 2.5, Kind.GABLE, tone * 0.85)
+    patio = beside(main, -u * 0.3, -front * (main.width / 2 + 1.5))
+    patios = box(*patio, main.cos, main.sin, main.length * 0.5, 4.0, 0, Kind.PAVED, tone * 0.92)
+    draw = rng.random((3, n))
+    return [
+        (patios, detached & (draw[0] < 0.35)),
+        (drives, detached),
+        (pools, detached & (draw[1] < plan.regime.pools)),
+        (sheds, detached & (draw[2] < 0.22)),
+    ]

@@ -1,0 +1,105 @@
+"""A plan turned into a picture: ground, lines, objects, trees, shadows, camera.
+
+Legend: images under way are float32 planes (3, H, W), in bytes.
+"""
+
+import numpy as np
+from PIL import Image
+
+from airloc.areas.area import Mask, Pixels
+from airloc.areas.synthetic.boxes import Boxes, Kind, join, stamp
+from airloc.areas.synthetic.canvas import Bools, Canvas, Floats
+from airloc.areas.synthetic.disasters import flood, strike_boxes, strike_crowns, strike_ground
+from airloc.areas.synthetic.ground import paint_ground
+from airloc.areas.synthetic.light import cast_shadows
+from airloc.areas.synthetic.lines import blend, paint_lines
+from airloc.areas.synthetic.look import Look, draw_look
+from airloc.areas.synthetic.lots import block_sides, draw_houses
+from airloc.areas.synthetic.objects import FINER, Objects, paint_objects
+from airloc.areas.synthetic.parcels import draw_parcels
+from airloc.areas.synthetic.plan import Plan
+from airloc.areas.synthetic.traffic import draw_traffic
+from airloc.areas.synthetic.trees import Canopy, Crowns, draw_crowns, see_canopy
+
+LAYOUT_PX = 2.0
+"""Metres per pixel of the raster that keeps trees off buildings: fixed, so that resolution moves no tree."""
+
+SHADE = (0.60, 0.565, 0.49)
+"""Share of red, green and blue light that comes from the sun; the rest comes from the blue sky."""
+
+
+def render(plan: Plan, canvas: Canvas, disaster: str | None) -> tuple[Pixels, Mask]:
+    """Make the picture and the exact mask of the buildings in it."""
+    look = draw_look(plan, disaster)
+    boxes = strike_boxes(plan, disaster, settle(plan))
+    survey = plan.survey(canvas.x, canvas.y)
+    image, grain = paint_ground(plan, look, canvas, survey)
+    paint_lines(plan, look, canvas, survey, image, grain)
+    strike_ground(plan, disaster, canvas, survey, image, grain)
+    objects = paint_objects(boxes, look, canvas)
+    crowns = strike_crowns(plan, disaster, draw_crowns(plan, look, _occupied(plan, boxes), LAYOUT_PX))
+    canopy = see_canopy(crowns, canvas, look.sun)
+    roof = _mean(objects.roof)
+    colours, cover = objects.reduced()
+    image *= 1 - cover
+    image += colours
+    _paint_trees(image, canopy, crowns, roof, grain)
+    if disaster == "flooded":
+        flood(plan, canvas, survey, image, np.maximum(canopy.height, _mean(objects.height)), grain)
+    _shade(image, canopy, objects, look, canvas)
+    return _expose(image, look), roof >= 0.5
+
+
+def settle(plan: Plan) -> Boxes:
+    """Put everything with four corners on the plan."""
+    side = block_sides(plan)
+    houses, around = draw_houses(plan, side)
+    large, beside = draw_parcels(plan)
+    boxes = join([around, beside, draw_traffic(plan, side), houses, large])
+    reach = np.maximum(boxes.length, boxes.width)
+    seen = (np.abs(boxes.x) < plan.ground_m[1] / 2 + reach) & (np.abs(boxes.y) < plan.ground_m[0] / 2 + reach)
+    return boxes[seen]
+
+
+def _occupied(plan: Plan, boxes: Boxes) -> Bools:
+    """Where no tree can stand: on buildings, car parks, pools and pitches, on the fixed layout raster."""
+    height, width = (int(np.ceil(side / LAYOUT_PX)) for side in plan.ground_m)
+    layout = Canvas(height, width, LAYOUT_PX)
+    occupied = np.zeros(height * width, dtype=np.bool_)
+    for one in stamp(boxes[(boxes.kind != Kind.CAR) & (boxes.kind != Kind.RUBBLE)], layout):
+        occupied[one.pixel] = True
+    return occupied.reshape(height, width)
+
+
+def _mean(fine: Floats | Bools) -> Floats:
+    """Mean of a pixel's finer pixels."""
+    picture = Image.fromarray(fine.view(np.uint8) * np.uint8(255) if fine.dtype == np.bool_ else fine).reduce(FINER)
+    mean = np.asarray(picture, dtype=np.float32)
+    return mean * np.float32(1 / 255) if fine.dtype == np.bool_ else mean
+
+
+def _paint_trees(image: Floats, canopy: Canopy, crowns: Crowns, roof: Floats, grain: Floats) -> None:
+    """Paint crowns over the ground, but under the roofs; bare ones let the ground through."""
+    bare = crowns.bare.ravel()[canopy.crown]
+    cover = canopy.cover * (1 - roof) * np.where(bare, np.float32(0.6), np.float32(1))
+    lit = np.where(bare, np.float32(0.14), np.float32(0.27)) * canopy.facing
+    tone = np.maximum(0.92 + lit + 0.13 * grain, 0.25)
+    colour = crowns.colour.reshape(-1, 3)
+    blend(image, cover, np.stack([colour[:, band][canopy.crown] * tone for band in range(3)]))
+
+
+def _shade(image: Floats, canopy: Canopy, objects: Objects, look: Look, canvas: Canvas) -> None:
+    """Darken what lies in shadow."""
+    trees = np.repeat(np.repeat(canopy.height, FINER, axis=0), FINER, axis=1)
+    height = np.where(objects.roof, objects.height, np.maximum(trees, objects.height))
+    shadow = _mean(cast_shadows(height, canvas.finer(FINER), look.sun, look.steep))
+    for plane, share in zip(image, SHADE, strict=True):
+        plane *= 1 - np.float32(share) * shadow
+
+
+def _expose(image: Floats, look: Look) -> Pixels:
+    """What the camera makes of it."""
+    for plane, gain in zip(image, look.gain, strict=True):
+        plane *= np.float32(gain)
+        plane += np.float32(look.haze)
+    return np.ascontiguousarray(np.clip(image, 0, 255).astype(np.uint8).transpose(1, 2, 0))

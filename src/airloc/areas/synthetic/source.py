@@ -1,0 +1,137 @@
+"""Synthetic search areas: a procedural world, deterministic from its seed.
+
+No download, no licence, no end: every seed is another place. The worlds come in five regimes (a dense city, a
+suburb, farmland, a coast, a desert), at any size and resolution, with exact building masks, and each of them
+also as it looks after a fire, a flood or a storm, on another day and under another sun.
+
+A world is defined in metres. The same seed and regime over the same ground show the same world at every
+resolution; over other ground they show another one.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from airloc.areas.area import SearchArea
+from airloc.areas.synthetic.canvas import Canvas
+from airloc.areas.synthetic.disasters import DISASTERS
+from airloc.areas.synthetic.plan import draw_plan
+from airloc.areas.synthetic.regimes import REGIMES as _REGIMES
+from airloc.areas.synthetic.render import render
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+from airloc.seeding import stream
+
+REGIMES = tuple(_REGIMES)
+"""The kinds of country: a dense city, a suburb, farmland, a coast, a desert."""
+
+CELL_M = 96.0
+"""Metres on the ground under one cell of a grid: 2 m a pixel for cells of 48 px, about as in the paper."""
+
+WORLDS = 1_000_000
+"""Worlds per seed of a source, so that sources of different seeds share none."""
+
+MAX_SIDE_M = 20_000.0
+"""Longest side of an area; a plan grows with the ground, not with the pixels."""
+
+
+def generate(
+    seed: int,
+    size: tuple[int, int] = (256, 256),
+    metres_per_px: float = 2.0,
+    regime: str | None = None,
+    disaster: str | None = None,
+    name: str | None = None,
+) -> SearchArea:
+    """Generate one area.
+
+    Args:
+        seed: Which world.
+        size: Height and width in pixels.
+        metres_per_px: Side of a pixel on the ground.
+        regime: One of `REGIMES`; drawn from the seed when None.
+        disaster: One of `DISASTERS`, to see the same world after it; None for before.
+        name: What the area is called; by default after its regime and seed, as in `synthetic_city_000007`, or
+            with a disaster as in `synthetic-city-burnt_00000007_post_disaster`.
+
+    Returns:
+        The area. Its mask is True where a building covers at least half of a pixel; after a disaster it is
+        still the mask of the buildings as they stood before, so a pair shares one mask.
+
+    Raises:
+        AirlocError: If the regime or disaster has no such name, or the size makes no picture.
+
+    >>> area = generate(7, size=(48, 96), regime="coast")
+    >>> area.name, area.image.shape, area.ground_m
+    ('synthetic_coast_000007', (48, 96, 3), (96.0, 192.0))
+    """
+    _check(size, metres_per_px, regime, disaster)
+    kind = regime or regime_of(seed)
+    canvas = Canvas(*size, metres_per_px)
+    image, mask = render(draw_plan(seed, kind, canvas.ground_m), canvas, disaster)
+    stem = pair_stem(seed, kind, disaster) if disaster else ""
+    plain = f"{stem}_post_disaster" if disaster else f"synthetic_{kind}_{seed:06d}"
+    return SearchArea(name or plain, image, mask, canvas.ground_m, tile=stem)
+
+
+def regime_of(seed: int) -> str:
+    """The regime of a seed for which none was chosen."""
+    return REGIMES[int(stream(seed, "synthetic", "regime").integers(len(REGIMES)))]
+
+
+def pair_stem(seed: int, regime: str, disaster: str) -> str:
+    """What the names of the two areas of a pair begin with, after the pattern of xBD."""
+    return f"synthetic-{regime}-{disaster}_{seed:08d}"
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """A source of synthetic areas.
+
+    With a disaster every world comes twice, before and after it, under names that differ in `pre_disaster` and
+    `post_disaster` alone, as xBD names its pairs; both have the pair as their tile.
+
+    >>> [area.name for area in Synthetic(count=1, seed=2, regime="rural").areas(Grid(1, 2))]
+    ['synthetic_rural_2000000']
+    """
+
+    count: int = 20
+    """Number of worlds."""
+    seed: int = 0
+    """Which worlds; different seeds share none."""
+    regime: str | None = None
+    """`city`, `suburb`, `rural`, `coast` or `desert`; a mixture when not given."""
+    disaster: str | None = None
+    """`burnt`, `flooded` or `debris`: every world before and after it; only before when not given."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= WORLDS:
+            raise AirlocError(f"A source of {self.count} worlds cannot be made", f"Ask for 1 to {WORLDS} of them")
+
+    def areas(self, grid: Grid) -> Iterator[SearchArea]:
+        """Generate areas that fit the grid exactly, one after the other."""
+        metres_per_px = CELL_M / grid.cell
+        for seed in range(self.seed * WORLDS, self.seed * WORLDS + self.count):
+            regime = self.regime or regime_of(seed)
+            if self.disaster is None:
+                yield generate(seed, grid.size, metres_per_px, regime)
+                continue
+            before = generate(seed, grid.size, metres_per_px, regime)
+            stem = pair_stem(seed, regime, self.disaster)
+            yield replace(before, name=f"{stem}_pre_disaster", tile=stem)
+            yield generate(seed, grid.size, metres_per_px, regime, self.disaster)
+
+
+def _check(size: tuple[int, int], metres_per_px: float, regime: str | None, disaster: str | None) -> None:
+    for kind, given, known in (("regime", regime, REGIMES), ("disaster", disaster, DISASTERS)):
+        if given is not None and given not in known:
+            raise AirlocError(f"There is no {kind} called {given!r}", f"Use one of {', '.join(known)}, or none")
+    if len(size) != 2 or min(size) < 1:
+        raise AirlocError(f"An area of {size} pixels makes no picture", "Give a height and a width of 1 px or more")
+    if not (math.isfinite(metres_per_px) and metres_per_px > 0):
+        raise AirlocError(f"Pixels of {metres_per_px} m do not exist", "Give metres per pixel above 0, such as 2.0")
+    if max(size) * metres_per_px > MAX_SIDE_M:
+        raise AirlocError(
+            f"An area of {size[0]} x {size[1]} px at {metres_per_px} m is longer than {MAX_SIDE_M / 1000:.0f} km",
+            "Ask for fewer pixels, or for smaller ones",
+        )

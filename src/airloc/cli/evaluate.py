@@ -1,0 +1,176 @@
+"""`airloc evaluate`: score an agent on areas, with intervals and beside the blind optimum."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+from tyro.conf import Positional, arg
+
+from airloc.agents.registry import AGENTS, AgentOptions, make_agent
+from airloc.areas.area import SearchArea
+from airloc.areas.choose import choose_source, load_pairs
+from airloc.cli.progress import bar, reading
+from airloc.drawing.files import check_writable, write_atomically
+from airloc.errors import AirlocError
+from airloc.evaluation.evaluate import check_device, evaluate
+from airloc.evaluation.records import Score, compare, to_json, trajectory_lines
+from airloc.grid import Grid
+from airloc.reports.tables import comparison_line, score_table
+from airloc.task.episode_files import read_suite
+from airloc.task.suites import Suite, all_pairs, per_distance, uniform
+
+GENERATED = ("per-distance", "all-pairs", "uniform")
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Score an agent on areas: the paper's five metrics with 95 % intervals, beside the blind optimum."""
+
+    agent: Positional[str]
+    """Name of an agent, or a checkpoint folder."""
+    areas: Path | None = None
+    """Folder of pictures, each an area, or a prepared cache; 100 procedural areas unless given."""
+    goals: Path | None = None
+    """Folder to take the goals' pictures from: the same file name, or its pre_disaster/post_disaster partner."""
+    episodes: str = "per-distance"
+    """An episode file (.csv), or per-distance, all-pairs or uniform."""
+    grid: str = "5x5"
+    """Rows and columns of cells."""
+    budget: int | None = None
+    """Moves allowed; twice the longer side unless given."""
+    split: str = ""
+    """Only the areas that windows.csv beside the pictures puts into this split."""
+    cell_metres: float | None = None
+    """Crop areas of known ground size so that each cell stands for this many metres."""
+    equal_distances: bool = False
+    """With all-pairs: weigh pairs so that every distance counts the same, as per-distance draws them."""
+    control: Literal["wrong-goal", "mean-goal"] | None = None
+    """Swap the goal's picture, to see how much of the score is vision."""
+    against: str | None = None
+    """Another agent to compare with on the same episodes, in pairs."""
+    sample: bool = False
+    """Draw moves by their probability instead of taking the most probable one."""
+    device: str = "cpu"
+    """Where to compute, such as cpu or cuda."""
+    batch: int = 1024
+    """Episodes played in step; 1 plays one at a time."""
+    seed: int = 0
+    """Decides the drawn episodes and every random choice."""
+    json: Annotated[Path | None, arg(metavar="OUT.json")] = None
+    """Write the score here."""
+    trajectories: Annotated[Path | None, arg(metavar="OUT.jsonl")] = None
+    """Write every episode's path here, one JSON object a line."""
+    save_episodes: Annotated[Path | None, arg(metavar="OUT.csv")] = None
+    """Write the episodes here, as an episode file."""
+    timing: bool = True
+    """Write the runtime; without it the same seed gives the same bytes."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run `airloc evaluate`."""
+    run(tyro.cli(Evaluate, args=arguments, prog="airloc evaluate"))
+
+
+def run(options: Evaluate) -> None:
+    """Evaluate as the options say: check everything cheap first, then read, play, write and show."""
+    outputs = [path for path in (options.json, options.trajectories, options.save_episodes) if path]
+    for path in outputs:
+        check_writable(path)
+    if options.batch < 1:
+        raise AirlocError(f"A batch of {options.batch} plays nothing", "Give a batch of 1 or more")
+    check_device(options.device)
+    makers = AgentOptions(seed=options.seed, device=options.device, sample=options.sample)
+    agents = [make_agent(name, makers) for name in (options.agent, options.against) if name]
+
+    suite, areas, goal_areas = _load(options)
+    with bar("playing", len(suite) * len(agents)) as advance:
+        scores = [
+            evaluate(
+                agent,
+                areas,
+                suite,
+                goal_areas=goal_areas,
+                control=options.control,
+                seed=options.seed,
+                batch=options.batch,
+                device=options.device,
+                on_batch=advance,
+            )
+            for agent in agents
+        ]
+    record = _record(scores, options)
+    _write(options, scores[0], record)
+    _show(scores, record)
+
+
+def _load(options: Evaluate) -> tuple[Suite, list[SearchArea], list[SearchArea] | None]:
+    """Read the episodes and exactly the areas they need, in their order."""
+    grid = Grid.parse(options.grid)
+    listed = None
+    if options.episodes not in GENERATED:
+        listed = read_suite(Path(options.episodes), grid, budget=options.budget)
+    only = None if listed is None else listed.areas
+    areas, goal_areas = _read_areas(options, grid, only)
+    if listed is None:
+        return _generate(options, grid, [area.name for area in areas]), areas, goal_areas
+    number = {area.name: index for index, area in enumerate(areas)}
+    missing = [name for name in listed.areas if name not in number]
+    if missing:
+        raise AirlocError(
+            f"The episode file {options.episodes} names the area {missing[0]!r}, which is not among the areas",
+            "Give the folder that holds it with --areas",
+        )
+    order = [number[name] for name in listed.areas]
+    return listed, [areas[i] for i in order], goal_areas and [goal_areas[i] for i in order]
+
+
+def _read_areas(
+    options: Evaluate, grid: Grid, only: Sequence[str] | None
+) -> tuple[list[SearchArea], list[SearchArea] | None]:
+    if options.goals is not None:
+        if options.areas is None:
+            raise AirlocError("Goals from a folder need areas from a folder", "Give --areas too")
+        return load_pairs(options.areas, options.goals, grid, cell_metres=options.cell_metres, only=only)
+    source = choose_source(
+        options.areas, split=options.split, cell_metres=options.cell_metres, only=only, seed=options.seed
+    )
+    return reading(source.areas(grid)), None
+
+
+def _generate(options: Evaluate, grid: Grid, names: list[str]) -> Suite:
+    if options.equal_distances and options.episodes != "all-pairs":
+        raise AirlocError("Only all pairs can be weighed to equal distances", "Add --episodes all-pairs")
+    if options.episodes == "all-pairs":
+        return all_pairs(names, grid, budget=options.budget, equal_distances=options.equal_distances)
+    draw = per_distance if options.episodes == "per-distance" else uniform
+    return draw(names, grid, seed=options.seed, budget=options.budget)
+
+
+def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
+    record = scores[0].record(timing=options.timing)
+    record["control"] = options.control
+    if len(scores) > 1:
+        record["against"] = compare(scores[0], scores[1])
+    return record
+
+
+def _write(options: Evaluate, score: Score, record: dict[str, Any]) -> None:
+    if options.save_episodes is not None:
+        write_atomically(options.save_episodes, score.suite.csv())
+    if options.trajectories is not None:
+        write_atomically(options.trajectories, trajectory_lines(score))
+    if options.json is not None:
+        write_atomically(options.json, to_json(record))
+
+
+def _show(scores: list[Score], record: dict[str, Any]) -> None:
+    console = Console()
+    console.print(score_table(scores, record["blind_optimum"], exact=record["blind_optimum_exact"]))
+    if "against" in record:
+        console.print(comparison_line(scores[0].agent, record["against"]))
+
+
+__all__ = ["AGENTS", "Evaluate", "main", "run"]

@@ -1,0 +1,197 @@
+"""The shell of a self-contained HTML page, and what goes into it.
+
+A page carries its style and its pictures inside and may fetch nothing: its content security policy forbids it. Every
+function escapes plain text; what is `Html` already goes in as it is.
+
+Legend: pixels are uint8, grey (H, W), RGB (H, W, 3) or RGBA (H, W, 4).
+"""
+
+import base64
+import html
+import io
+import re
+from collections.abc import Collection, Sequence
+from importlib import resources
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from airloc.drawing.files import encode_png
+from airloc.drawing.markup import legible
+from airloc.errors import AirlocError
+
+CSP = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+_PNG_IS_SMALL = 24_000
+_JPEG_QUALITY = 88
+
+
+class Html(str):
+    """Text that is HTML already and goes into a page as it is."""
+
+    __slots__ = ()
+
+
+Content: TypeAlias = Html | str | float | None
+"""What a cell or a caption may hold: None is shown as a dash, text that is not `Html` is escaped."""
+
+
+def page(title: str, body: str, *, subtitle: str = "") -> str:
+    """Make a whole page.
+
+    Args:
+        title: The headline, plain text.
+        body: HTML, made with the functions below or by hand; SVG charts go in as they are.
+        subtitle: A line under the headline, plain text.
+    """
+    style = resources.files("airloc.drawing").joinpath("page.css").read_text(encoding="utf-8")
+    under = f"\n<p>{escape(subtitle)}</p>" if subtitle else ""
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{CSP}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>{escape(title)}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<h1>{escape(title)}</h1>{under}
+</header>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def escape(content: Content) -> Html:
+    """Turn content into HTML that shows it."""
+    if isinstance(content, Html):
+        return content
+    if content is None:
+        return Html("\N{EN DASH}")
+    return Html(html.escape(legible(str(content))))
+
+
+def section(heading: str, *contents: str, level: int = 2) -> Html:
+    """A heading with what belongs to it; its anchor is the heading in lower case with hyphens."""
+    anchor = re.sub(r"\W+", "-", legible(heading).lower()).strip("-")
+    head = f'<h{level} id="{html.escape(anchor)}">{escape(heading)}</h{level}>'
+    return Html("\n".join(["<section>", head, *contents, "</section>"]))
+
+
+def paragraph(*contents: Content) -> Html:
+    """A paragraph of text."""
+    return Html(f"<p>{''.join(map(escape, contents))}</p>")
+
+
+def command(text: str) -> Html:
+    """A command to be typed."""
+    return Html(f"<pre><code>{escape(text)}</code></pre>")
+
+
+def link(text: Content, href: str) -> Html:
+    """A link to a web page, a file beside the page, a place on it or embedded data.
+
+    Raises:
+        AirlocError: When following the link could run code.
+    """
+    scheme = re.match(r"[^/?#]*?:", legible(href).strip())
+    if scheme and scheme[0].lower() not in ("http:", "https:", "mailto:", "data:"):
+        raise AirlocError(f"A page may not link to {href!r}", "Link to a file beside it or to a web page")
+    return Html(f'<a href="{html.escape(legible(href))}">{escape(text)}</a>')
+
+
+def table(
+    header: Sequence[Content],
+    rows: Sequence[Sequence[Content]],
+    *,
+    highlight: Collection[tuple[int, int]] = (),
+    caption: Content = "",
+) -> Html:
+    """A table whose first column names its rows.
+
+    Args:
+        header: The names of the columns.
+        rows: Cells, as many a row as there are columns; columns that hold only numbers, dashes, or text that begins
+            with a digit are set flush right.
+        highlight: (row, column) of the cells to be marked, counted from 0 without the header.
+        caption: A line above the table.
+    """
+    if not header or any(len(row) != len(header) for row in rows):
+        raise AirlocError(
+            f"A table of {len(header)} columns has rows of {sorted({len(row) for row in rows})} cells",
+            "Give every row one cell a column",
+        )
+    right = [bool(rows) and col > 0 and all(_numeric(row[col]) for row in rows) for col in range(len(header))]
+    heads = "".join(f'<th scope="col"{_classes(right[col])}>{escape(name)}</th>' for col, name in enumerate(header))
+    lines = []
+    for number, row in enumerate(rows):
+        cells = []
+        for col, content in enumerate(row):
+            tag = "td" if col else 'th scope="row"'
+            marked = (number, col) in highlight
+            cells.append(f"<{tag}{_classes(right[col], marked)}>{escape(content)}</{tag[:2]}>")
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    above = f"<caption>{escape(caption)}</caption>\n" if caption else ""
+    body = "\n".join(lines)
+    return Html(
+        f'<div class="table" role="region" tabindex="0" aria-label="Table">\n<table>\n{above}'
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>"
+    )
+
+
+def figure(content: str, caption: Content, *, source: str = "", made_by: str = "") -> Html:
+    """A figure with its caption.
+
+    Args:
+        content: HTML, such as a chart or `image_tag(...)`.
+        caption: What there is to see.
+        source: Where the data is, linked to.
+        made_by: The command that makes the figure again.
+    """
+    data = " " + link("Data", source) if source else ""
+    again = "\n" + command(made_by) if made_by else ""
+    return Html(f"<figure>\n{content}\n<figcaption>{escape(caption)}{data}{again}</figcaption>\n</figure>")
+
+
+def row(*contents: str) -> Html:
+    """Figures side by side where there is room."""
+    return Html('<div class="row">\n' + "\n".join(contents) + "\n</div>")
+
+
+def image_tag(pixels: npt.NDArray[np.uint8], alt: str) -> Html:
+    """A picture inside the page: PNG where that is small or has transparency, else the smaller of PNG and JPEG."""
+    kind, data = "png", encode_png(pixels)
+    if len(data) > _PNG_IS_SMALL and (pixels.ndim == 2 or pixels.shape[2] != 4):
+        buffer = io.BytesIO()
+        grey = pixels.ndim == 3 and pixels.shape[2] == 1
+        Image.fromarray(pixels.squeeze(2) if grey else pixels).save(
+            buffer, "JPEG", quality=_JPEG_QUALITY, subsampling=0
+        )
+        if buffer.tell() < len(data):
+            kind, data = "jpeg", buffer.getvalue()
+    text = base64.b64encode(data).decode("ascii")
+    size = f'width="{pixels.shape[1]}" height="{pixels.shape[0]}"'
+    return Html(f'<img src="data:image/{kind};base64,{text}" {size} alt="{html.escape(legible(alt))}">')
+
+
+def _numeric(content: Content) -> bool:
+    """Whether a cell reads as a number: set flush right."""
+    if content is None or isinstance(content, int | float):
+        return True
+    text = re.sub(r"<[^>]*>", "", content)
+    return re.match("\\s*[-+\N{MINUS SIGN}±<>≤≥]?\\s*\\d|\\s*\N{EN DASH}?\\s*$", text) is not None
+
+
+def _classes(number: bool, marked: bool = False) -> str:
+    names = [name for name, wanted in (("number", number), ("marked", marked)) if wanted]
+    return f' class="{" ".join(names)}"' if names else ""

@@ -1,0 +1,223 @@
+"""Paths over an area, as in the paper's figures: numbered circles in the order of the visits, S and G.
+
+A cell that is visited several times shows every number: its marks share the cell. Visits outside the area lie in
+a margin around it. Colour is never the only difference: the first path is solid, the second dashed.
+
+Legend: Pixels: uint8 RGB (H, W, 3); a path is the cells visited in order, its first the start, inside the grid or out.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from airloc.drawing.canvas import Canvas, Pixels, Point, shorten, text_width
+from airloc.drawing.frame import Frame
+from airloc.drawing.palette import GOAL, OUTSIDE, PAPER, PATH_A, START, TEXT, Colour, text_on
+from airloc.grid import Cell, Grid
+
+Mark: TypeAlias = tuple[int, int]
+"""(path, visit) of one circle; `_START` and `_GOAL` for the two letters."""
+
+Places: TypeAlias = dict[tuple[Cell, Mark], tuple[Point, float]]
+"""Centre and radius of every circle."""
+
+_START: Mark = (-2, 0)
+_GOAL: Mark = (-1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One path over an area."""
+
+    path: Sequence[Cell]
+    """Cells visited in order; the first is the start."""
+    colour: Colour = PATH_A
+    dashed: bool = False
+    label: str = ""
+    """Named in a legend below the picture when not empty."""
+
+
+def draw_trajectory(
+    image: Pixels,
+    grid: Grid,
+    path: Sequence[Cell],
+    goal: Cell | None,
+    *,
+    colour: Colour = PATH_A,
+    dashed: bool = False,
+    label: str = "",
+    scale: int = 3,
+    found: bool | None = None,
+    dim_unvisited: bool = False,
+    margin: int | None = None,
+) -> Pixels:
+    """Draw one path over an area; `draw_trajectories` explains the arguments."""
+    route = Route(path, colour, dashed, label)
+    return draw_trajectories(
+        image, grid, [route], goal, scale=scale, found=found, dim_unvisited=dim_unvisited, margin=margin
+    )
+
+
+def draw_trajectories(
+    image: Pixels,
+    grid: Grid,
+    routes: Sequence[Route],
+    goal: Cell | None,
+    *,
+    scale: int = 3,
+    found: bool | None = None,
+    dim_unvisited: bool = False,
+    margin: int | None = None,
+) -> Pixels:
+    """Draw paths over one area.
+
+    Args:
+        image: The area, of the grid's shape at any resolution.
+        grid: The grid.
+        routes: The paths, the one in focus first.
+        goal: The goal's cell; None when it is not to be shown.
+        scale: Pixels of the picture for one of the grid.
+        found: Whether the goal was found: its cell is then outlined solid, else dashed. By default, whether a path
+            has visited it.
+        dim_unvisited: Darken what was never seen: cells not visited, and the gaps.
+        margin: Cells of margin on every side, for pictures of one size; by default as many as the paths need.
+
+    Returns:
+        The picture.
+    """
+    visited = [cell for route in routes for cell in route.path]
+    frame = Frame.around(grid, [*visited, *([goal] if goal else [])], scale, margin)
+    picture = frame.backdrop(image)
+    if dim_unvisited:
+        picture = _dimmed(picture, frame, visited)
+    canvas = Canvas(frame.size[1], frame.size[0])
+    _draw_cells(canvas, frame, visited)
+    if goal is not None:
+        solid = goal in visited if found is None else found
+        _outline_goal(canvas, frame, goal, solid)
+    places = _place_marks(frame, routes, goal)
+    _draw_lines(canvas, frame, routes, places)
+    _draw_marks(canvas, routes, places)
+    drawn = canvas.over(picture)
+    legend = [route for route in routes if route.label]
+    return np.vstack([drawn, _legend(legend, drawn.shape[1], scale)]) if legend else drawn
+
+
+def _dimmed(picture: Pixels, frame: Frame, visited: Sequence[Cell]) -> Pixels:
+    """Darken and grey the area but for the visited cells."""
+    dim, area = picture.copy(), picture[frame.area]
+    dim[frame.area] = (0.38 * (0.4 * area + 0.6 * area.mean(axis=2, keepdims=True))).astype(np.uint8)
+    for cell in filter(frame.grid.contains, visited):
+        dim[frame.part(cell)] = picture[frame.part(cell)]
+    return dim
+
+
+def _draw_cells(canvas: Canvas, frame: Frame, visited: Sequence[Cell]) -> None:
+    """Outline the grid's cells subtly and fill visited cells outside with what was seen there: nothing."""
+    for cell in frame.grid.cells():
+        canvas.box(frame.box(cell), outline=PAPER, width=max(1.0, 0.4 * frame.scale), alpha=105)
+    for cell in visited:
+        if not frame.grid.contains(frame.clamp(cell)):
+            canvas.box(frame.box(cell), fill=OUTSIDE)
+
+
+def _outline_goal(canvas: Canvas, frame: Frame, goal: Cell, solid: bool) -> None:
+    """Outline the goal's cell, on a dark casing."""
+    width = frame.cell / 24
+    left, top, right, bottom = frame.box(goal)
+    inset = 0.3 * width
+    canvas.box((left, top, right, bottom), outline=TEXT, width=width + 2 * inset)
+    inner = left + inset, top + inset, right - inset, bottom - inset
+    canvas.box(inner, outline=GOAL, width=width, dash=None if solid else frame.cell / 9)
+
+
+def _place_marks(frame: Frame, routes: Sequence[Route], goal: Cell | None) -> Places:
+    """Give every circle its place and radius: the marks of one cell share it, each near where its lines lead."""
+    pulls: dict[Cell, dict[Mark, Point]] = defaultdict(dict)
+    for number, route in enumerate(routes):
+        path = [frame.clamp(cell) for cell in route.path]
+        for visit, cell in enumerate(path):
+            mark = (number, visit) if visit else _START
+            ends = path[max(0, visit - 1) : visit] + path[visit + 1 : visit + 2]
+            pull = sum(end[1] - cell[1] for end in ends), sum(end[0] - cell[0] for end in ends)
+            pulls[cell].setdefault(mark, pull)
+    if goal is not None:
+        pulls[frame.clamp(goal)][_GOAL] = (0.0, 0.0)
+    places: Places = {}
+    for cell, marks in pulls.items():
+        x, y = frame.centre(cell)
+        strongest_first = sorted(marks.items(), key=lambda item: -math.hypot(*item[1]))
+        free, radius = fan(len(marks), strongest_first[0][1])
+        for mark, (right, down) in strongest_first:
+            slot = max(free, key=lambda place: place[0] * right + place[1] * down)
+            free.remove(slot)
+            places[cell, mark] = (x + slot[0] * frame.cell, y + slot[1] * frame.cell), radius * frame.cell
+    return places
+
+
+def fan(count: int, towards: Point = (-1.0, -1.0)) -> tuple[list[Point], float]:
+    """Places of `count` circles in a cell of side 1 around its centre, and their radius; none overlap.
+
+    Up to seven form a ring that begins in the direction `towards` (right, down), the seventh in its middle.
+
+    >>> fan(1)
+    ([(0.0, 0.0)], 0.19)
+    """
+    if count == 1:
+        return [(0.0, 0.0)], 0.19
+    if count <= 7:
+        ring = min(count, 6)
+        half_chord = math.sin(math.pi / ring)
+        radius = min(0.19, 0.47 * half_chord / (1.06 + half_chord))
+        first = math.atan2(towards[1], towards[0])
+        turns = [first + 2 * math.pi * spot / ring for spot in range(ring)]
+        around = [((0.47 - radius) * math.cos(turn), (0.47 - radius) * math.sin(turn)) for turn in turns]
+        return around + [(0.0, 0.0)] * (count - ring), radius
+    side = math.ceil(math.sqrt(count))
+    pitch = 0.94 / side
+    spots = [divmod(spot, side) for spot in range(count)]
+    middle = (side - 1) / 2
+    return [((col - middle) * pitch, (row - middle) * pitch) for row, col in spots], 0.47 * pitch
+
+
+def _draw_lines(canvas: Canvas, frame: Frame, routes: Sequence[Route], places: Places) -> None:
+    """Draw the paths, the first on top, each on a light casing that keeps it visible over any image."""
+    width = frame.cell / 26
+    for number, route in reversed(list(enumerate(routes))):
+        marks = [(number, visit) if visit else _START for visit in range(len(route.path))]
+        points = [places[frame.clamp(cell), mark][0] for cell, mark in zip(route.path, marks, strict=True)]
+        if len(points) > 1:
+            canvas.line(points, PAPER, 1.9 * width)
+            canvas.line(points, route.colour, width, dash=2.4 * width if route.dashed else None)
+
+
+def _draw_marks(canvas: Canvas, routes: Sequence[Route], places: Places) -> None:
+    """Draw the circles with their numbers and letters."""
+    for (_, mark), (at, radius) in places.items():
+        if mark == _START:
+            text, fill = "S", START
+        elif mark == _GOAL:
+            text, fill = "G", GOAL
+        else:
+            text, fill = str(mark[1]), routes[mark[0]].colour
+        canvas.disc(at, radius, fill, PAPER if mark != _GOAL else TEXT, radius * 0.11)
+        size = min(1.35 * radius, 1.5 * radius / text_width(text, 1))
+        canvas.text(at, text, size, text_on(fill))
+
+
+def _legend(routes: Sequence[Route], width: int, scale: int) -> Pixels:
+    """A white band that names the paths with samples of their lines."""
+    scale = max(2, scale)
+    size, row = 8.0 * scale, 14 * scale
+    canvas = Canvas(width, row * len(routes))
+    for number, route in enumerate(routes):
+        y = row * (number + 0.5)
+        dash = 3.6 * scale if route.dashed else None
+        canvas.line([(6 * scale, y), (30 * scale, y)], route.colour, 2 * scale, dash=dash)
+        name = shorten(route.label, size, width - 40 * scale)
+        canvas.text((36 * scale + text_width(name, size) / 2, y), name, size, TEXT)
+    return canvas.over(np.full((row * len(routes), width, 3), 255, dtype=np.uint8))

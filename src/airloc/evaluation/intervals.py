@@ -1,0 +1,78 @@
+"""95 % intervals by bootstrap over areas, and paired comparisons on the same episodes.
+
+Episodes of one area are not independent, nor are areas cut from one tile: whole clusters are drawn with replacement.
+
+Legend: C clusters, R resamples.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from airloc.evaluation.metrics import Floats, Metric
+from airloc.seeding import stream
+
+RESAMPLES = 2000
+LEVEL = 0.95
+
+Interval = tuple[float | None, float | None]
+
+
+class Bootstrap:
+    """Resamples clusters of episodes; the same seed and clusters give the same resamples, which pairs comparisons.
+
+    Args:
+        cluster: Name of each episode's cluster, (E,).
+        seed: Decides the resamples.
+    """
+
+    def __init__(self, cluster: Sequence[str], seed: int = 0) -> None:
+        names, self._number = np.unique(np.asarray(cluster), return_inverse=True)
+        self.clusters = len(names)
+        rng = stream(seed, "bootstrap")
+        # How often each cluster is drawn in each resample, (R, C).
+        self._times = rng.multinomial(self.clusters, np.full(self.clusters, 1 / self.clusters), size=RESAMPLES)
+
+    def interval(self, metric: Metric) -> Interval:
+        """The percentile interval of a metric; undefined for a single cluster, which says nothing about others."""
+        return self._percentiles(self._resampled(metric))
+
+    def difference(self, first: Metric, second: Metric) -> Interval:
+        """The interval of `first - second` on the same episodes, both resampled alike."""
+        return self._percentiles(self._resampled(first) - self._resampled(second))
+
+    def _resampled(self, metric: Metric) -> Floats:
+        """The metric in every resample, (R,); NaN where no episode counts."""
+        numerator, denominator = (self._times @ self._sums(part) for part in (metric.numerator, metric.denominator))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(denominator > 0, numerator / denominator, np.nan))
+
+    def _sums(self, values: Floats) -> Floats:
+        return np.asarray(np.bincount(self._number, weights=values, minlength=self.clusters), dtype=np.float64)
+
+    def _percentiles(self, values: Floats) -> Interval:
+        values = values[~np.isnan(values)]
+        if self.clusters < 2 or not len(values):
+            return None, None
+        low, high = np.percentile(values, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
+        return float(low), float(high)
+
+
+def paired_difference(
+    first: Mapping[str, Metric], second: Mapping[str, Metric], bootstrap: Bootstrap
+) -> dict[str, dict[str, float | Interval | None]]:
+    """Compare two agents on the same episodes: for each metric the difference and its interval."""
+    compared: dict[str, dict[str, float | Interval | None]] = {}
+    for name, metric in first.items():
+        a, b = metric.value(), second[name].value()
+        compared[name] = {
+            "difference": None if a is None or b is None else a - b,
+            "ci95": bootstrap.difference(metric, second[name]),
+        }
+    return compared
+
+
+def discordant(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """In how many episodes only the first agent found the goal, and in how many only the second."""
+    return int((first & ~second).sum()), int((second & ~first).sum())

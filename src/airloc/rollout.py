@@ -1,0 +1,125 @@
+"""Play a suite with an agent, batch by batch, and give the trajectories.
+
+Legend: E episodes of the suite, B of a batch, T budget.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from airloc.agents.agent import Agent, Briefing
+from airloc.seeding import derive
+from airloc.task.batch import BatchEnv
+from airloc.task.suites import Suite
+
+GoalPictures = Callable[[torch.Tensor], torch.Tensor]
+"""Gives the goals' pictures (B, S, S, 3) of the episodes with these numbers (B,)."""
+
+ACTIONS = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trajectories:
+    """What an agent did in every episode of a suite."""
+
+    path: npt.NDArray[np.int64]
+    """Cells from the start on, (E, T + 1, 2); after the end the last one is repeated."""
+    found: npt.NDArray[np.bool_]
+    """Whether the goal was reached, (E,)."""
+    steps: npt.NDArray[np.int64]
+    """Moves made; the budget where the goal was not reached, (E,)."""
+    seconds: float
+    """Wall time spent in the agent."""
+
+
+def play(
+    agent: Agent,
+    suite: Suite,
+    env: BatchEnv,
+    *,
+    seed: int = 0,
+    batch: int = 1024,
+    goals: GoalPictures | None = None,
+    on_batch: Callable[[int], None] = lambda episodes: None,
+) -> Trajectories:
+    """Play all episodes of a suite.
+
+    Args:
+        agent: Who searches.
+        suite: The episodes; areas are numbered as in the environment.
+        env: The environment, with the suite's budget.
+        seed: What every random choice follows from, whatever the batch.
+        batch: Episodes in step.
+        goals: Other pictures of the goals than the environment's own.
+        on_batch: Called with the number of episodes just played.
+    """
+    path = np.empty((len(suite), suite.budget + 1, 2), dtype=np.int64)
+    found = np.empty(len(suite), dtype=np.bool_)
+    seconds = 0.0
+    for first in range(0, len(suite), batch):
+        these = slice(first, min(first + batch, len(suite)))
+        path[these], found[these], spent = _play_batch(agent, suite, env, these, seed, goals)
+        seconds += spent
+        on_batch(these.stop - these.start)
+    moved = (path[:, 1:] != path[:, :-1]).any(axis=2)
+    return Trajectories(path, found, moved.sum(axis=1), seconds)
+
+
+@torch.inference_mode()
+def _play_batch(
+    agent: Agent, suite: Suite, env: BatchEnv, these: slice, seed: int, goals: GoalPictures | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], float]:
+    """Play some episodes in step; give paths, finds and the seconds spent in the agent."""
+    device = env.cells.device
+    area, start, goal = (torch.from_numpy(array[these]).to(device) for array in (suite.area, suite.start, suite.goal))
+    observation = env.reset(area, start, goal)
+    numbers = torch.arange(these.start, these.stop, device=device)
+    pictures = env.goal_patches() if goals is None else goals(numbers)
+    noise = torch.from_numpy(_noise(seed, these, suite.budget)).to(device)
+    found = torch.zeros_like(area, dtype=torch.bool)
+    path = [observation.position]
+    clock = _Clock(device)
+    with clock:
+        state = agent.reset(Briefing(pictures, suite.grid, suite.budget, noise))
+    ended = found
+    while not ended.all():
+        with clock:
+            action, state = agent.act(observation, state)
+        observation, _, found, ended = env.step(action)
+        path.append(observation.position)
+    path += path[-1:] * (suite.budget + 1 - len(path))
+    return torch.stack(path, dim=1).cpu().numpy(), found.cpu().numpy(), clock.seconds
+
+
+def _noise(seed: int, these: slice, budget: int) -> npt.NDArray[np.float32]:
+    """The uniform numbers of some episodes, (B, T, 8): a window of one stream, so that batches do not matter."""
+    per_episode = budget * ACTIONS
+    bits = np.random.Philox(key=derive(seed, "noise"))
+    bits.advance(these.start * per_episode // 4)  # a Philox step gives four numbers, and 8 actions fill two
+    numbers = np.random.Generator(bits).random((these.stop - these.start, budget, ACTIONS))
+    # Cut to 24 bits, which a float32 holds exactly, so that no number is rounded up to one.
+    return (np.floor(numbers * 2.0**24) / 2.0**24).astype(np.float32)
+
+
+class _Clock:
+    """Adds up the wall time spent inside it, waiting for the device."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.seconds = 0.0
+        self._cuda = device.type == "cuda"
+
+    def __enter__(self) -> None:
+        self._wait()
+        self._began = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._wait()
+        self.seconds += time.perf_counter() - self._began
+
+    def _wait(self) -> None:
+        if self._cuda:
+            torch.cuda.synchronize()

@@ -1,0 +1,82 @@
+"""All patches of all areas, each stored contiguously, so that a glimpse is one gather.
+
+Legend: A areas, n cells of a grid, S side of a cell in pixels, D = S * S * 3 bytes of a patch.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from airloc.areas.area import Pixels, SearchArea, fit
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+from airloc.task.rules import ArrayT, inside
+
+
+class CellTable:
+    """The patches of a list of areas on one device, and black for everything outside.
+
+    Args:
+        images: The areas' images at the grid's size, (A, height, width, 3) uint8.
+        grid: The grid laid on every area.
+        device: Where the patches are kept.
+    """
+
+    def __init__(self, images: Sequence[Pixels], grid: Grid, device: torch.device | str = "cpu") -> None:
+        if len(images) == 0:
+            raise AirlocError("There are no areas", "Give at least one area")
+        self.grid = grid
+        self.areas = len(images)
+        side = grid.cell
+        # One row a patch and a black one at the end, where every cell outside points to.
+        table = np.zeros((self.areas * grid.count + 1, side, side, 3), dtype=np.uint8)
+        for number, image in enumerate(images):
+            table[number * grid.count : (number + 1) * grid.count] = cut_patches(image, grid)
+        self._table = torch.from_numpy(table.reshape(len(table), -1)).to(device)  # (A * n + 1, D)
+
+    @classmethod
+    def of(cls, areas: Sequence[SearchArea], grid: Grid, device: torch.device | str = "cpu") -> "CellTable":
+        """Make the table of search areas, fitted to the grid where they are not yet."""
+        return cls([fit(area, grid).image for area in areas], grid, device)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the patches are kept."""
+        return self._table.device
+
+    @property
+    def array(self) -> Pixels:
+        """The patches as a NumPy array, (A * n + 1, S, S, 3), black last; a view where the device is the CPU."""
+        side = self.grid.cell
+        return self._table.cpu().numpy().reshape(-1, side, side, 3)
+
+    def rows(self, area: ArrayT, position: ArrayT) -> ArrayT:
+        """Numbers of the table's rows that hold the patches at positions (B, 2) of areas (B,): (B,)."""
+        row = area * self.grid.count + position[..., 0] * self.grid.cols + position[..., 1]
+        seen = inside(position, self.grid)
+        rows: ArrayT = row * seen + self.areas * self.grid.count * ~seen
+        return rows
+
+    def patches(self, area: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+        """Gather the patches at positions (B, 2) of areas (B,): (B, S, S, 3) uint8, black outside."""
+        side = self.grid.cell
+        return self._table.index_select(0, self.rows(area, position)).view(-1, side, side, 3)
+
+    def mean_patch(self) -> torch.Tensor:
+        """The mean of all patches, (S, S, 3) uint8."""
+        total = self._table[:-1].sum(dim=0, dtype=torch.float64)
+        side = self.grid.cell
+        return (total / (len(self._table) - 1)).round().to(torch.uint8).view(side, side, 3)
+
+
+def cut_patches(image: Pixels, grid: Grid) -> Pixels:
+    """Cut an image of the grid's size into its patches in row-major order, (n, S, S, 3)."""
+    if image.shape[:2] != grid.size:
+        raise AirlocError(
+            f"An image of {image.shape[1]} x {image.shape[0]} px does not lie under a grid of {grid}",
+            f"Fit it to {grid.size[1]} x {grid.size[0]} px first",
+        )
+    padded = np.pad(image, ((0, grid.gap), (0, grid.gap), (0, 0)))
+    blocks = padded.reshape(grid.rows, grid.pitch, grid.cols, grid.pitch, 3).swapaxes(1, 2)
+    return blocks[:, :, : grid.cell, : grid.cell].reshape(grid.count, grid.cell, grid.cell, 3)

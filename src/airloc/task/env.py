@@ -1,0 +1,164 @@
+"""The Gymnasium environment of aerial view goal localization."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+
+from airloc.areas.area import Pixels, SearchArea
+from airloc.errors import AirlocError
+from airloc.grid import MOVES, Cell, Grid
+from airloc.task import rules
+from airloc.task.flips import ORIENTATIONS, flip_cells, flip_image
+from airloc.task.render import render_search
+from airloc.task.world import World
+
+Obs: TypeAlias = dict[str, Any]
+
+
+class SearchEnv(gym.Env[Obs, np.int64]):
+    """Find the place shown in a picture, one glimpse at a time, within a budget of moves.
+
+    The agent stands over a cell of a grid laid on an aerial image and sees that cell alone. It is given the picture
+    of the goal, another cell of the same area, and moves until it stands over it or the budget is spent.
+
+    ## Actions
+    `Discrete(8)`, the king's moves, clockwise from north:
+
+    | number | 0 | 1  | 2 | 3  | 4 | 5  | 6 | 7  |
+    |--------|---|----|---|----|---|----|---|----|
+    | move   | N | NE | E | SE | S | SW | W | NW |
+
+    Moves may leave the area; that is allowed, counted, and never of use.
+
+    ## Observations
+    `Dict` with
+
+    | key          | space                         | meaning                                                       |
+    |--------------|-------------------------------|---------------------------------------------------------------|
+    | `patch`      | `Box(0, 255, (S, S, 3), uint8)` | the current cell in RGB, S = 48 px; black outside the area  |
+    | `goal`       | `Box(0, 255, (S, S, 3), uint8)` | the picture of the goal, the same throughout the episode    |
+    | `position`   | `Box(-T, side - 1 + T, (2,), int64)` | row and column of the current cell                     |
+    | `moves_left` | `Box(0, T, (1,), int64)`      | what is left of the budget T                                  |
+
+    The goal's cell is never observed.
+
+    ## Reward
+    `3 * found - 1` for each move: 2 for the one that reaches the goal, -1 for every other.
+
+    ## Start
+    An area is drawn, and a start and a different goal from `prior`: `uniform` over all pairs, `per-distance` with
+    every distance equally often, or a fixed `distance`. `reset(options={"area": ..., "start": ..., "goal": ...,
+    "distance": ...})` fixes any of these for one episode.
+
+    ## End
+    `terminated` when the goal is reached, `truncated` when the budget is spent without it (10 moves on 5 x 5, 14 on
+    7 x 7, twice the longer side by default).
+
+    ## Info
+    `action_mask` (8,) int8: 1 for the moves that stay in the area. `area`: its name. `distance`: from start to goal.
+
+    ## Arguments
+    `areas`: search areas, 64 procedural ones unless given. `grid`: a `Grid` or a text such as `"5x7"`. `budget`.
+    `prior`, `distance`: see Start. `flips`: turn areas over at random, as augmentation. `render_mode`: `rgb_array`.
+
+    ## Versions
+    `airloc/Search-5x5-v0`, `airloc/Search-7x7-v0` and, with arguments, `airloc/Search-v0`. v0: first release.
+
+    ## Example
+    >>> import airloc, gymnasium as gym
+    >>> env = gym.make("airloc/Search-5x5-v0")
+    >>> observation, info = env.reset(seed=0)
+    >>> observation["patch"].shape, info["action_mask"].shape
+    ((48, 48, 3), (8,))
+    >>> observation, reward, terminated, truncated, info = env.step(2)
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012 (Gymnasium's own form)
+
+    def __init__(
+        self,
+        areas: Sequence[SearchArea] | None = None,
+        grid: Grid | str = "5x5",
+        budget: int | None = None,
+        *,
+        prior: str = "uniform",
+        distance: int | None = None,
+        flips: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        self.world = World.build(areas, grid, budget, prior, distance)
+        self.grid, self.budget = self.world.grid, self.world.budget
+        self.flips = flips
+        self.render_mode = render_mode
+        self.action_space = spaces.Discrete(8)
+        self.observation_space: spaces.Space[Obs] = observation_space(self.grid, self.budget)
+        self._path: list[Cell] = []
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
+        """Begin an episode; see the class for the options."""
+        super().reset(seed=seed)
+        rng = self.np_random
+        self._area, self._position, self._goal = self.world.draw_one(rng, options or {})
+        self._orientation = int(rng.integers(ORIENTATIONS)) if self.flips else 0
+        self._steps = np.array(0)
+        self._goal_patch = self._see(self._goal)
+        self._path = [self._cell()]
+        return self._observe(), self._info()
+
+    def step(self, action: np.int64 | int) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
+        """Move to a neighbouring cell."""
+        if not self._path:
+            raise AirlocError("The episode has not begun", "Call reset before step")
+        out = rules.move(self._position, self._steps, self._goal, np.asarray(action), moves=MOVES, budget=self.budget)
+        self._position, self._steps = out.position, out.steps
+        self._path.append(self._cell())
+        return self._observe(), float(out.reward), bool(out.found), bool(out.truncated), self._info()
+
+    def render(self) -> Pixels | None:
+        """Draw the search so far: what has been seen in the light, the rest dimmed, the goal's picture beside."""
+        if self.render_mode is None or not self._path:
+            return None
+        image = flip_image(self.world.image(self._area), self._orientation)
+        return render_search(image, self.grid, self._path, self._goal_patch)
+
+    def _cell(self) -> Cell:
+        row, col = self._position.tolist()
+        return row, col
+
+    def _see(self, position: npt.NDArray[np.int64]) -> Pixels:
+        """The patch at a position of the area as it is turned in this episode."""
+        original = flip_cells(position, self._orientation, self.grid)
+        return flip_image(self.world.patches(np.array(self._area), original), self._orientation)
+
+    def _observe(self) -> Obs:
+        return {
+            "patch": self._see(self._position).copy(),
+            "goal": self._goal_patch.copy(),
+            "position": self._position.copy(),
+            "moves_left": np.array([self.budget - self._steps]),
+        }
+
+    def _info(self) -> dict[str, Any]:
+        return {
+            "action_mask": rules.moves_inside(self._position, self.grid, MOVES).astype(np.int8),
+            "area": self.world.names[self._area],
+            "distance": int(np.abs(np.array(self._path[:1] or [self._cell()]) - self._goal).max()),
+        }
+
+
+def observation_space(grid: Grid, budget: int) -> spaces.Dict[Any]:
+    """The space of single observations on a grid."""
+    patch = spaces.Box(0, 255, (grid.cell, grid.cell, 3), np.uint8)
+    far = np.array(grid.shape, dtype=np.int64) - 1 + budget
+    return spaces.Dict(
+        {
+            "patch": patch,
+            "goal": patch,
+            "position": spaces.Box(np.full(2, -budget, dtype=np.int64), far, dtype=np.int64),
+            "moves_left": spaces.Box(0, budget, (1,), np.int64),
+        }
+    )

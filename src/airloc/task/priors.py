@@ -1,0 +1,71 @@
+"""How starts and goals are drawn, as exact tables of probabilities.
+
+A prior is a matrix P of shape (count, count): `P[s, g]` is the probability that an episode starts in cell s and has
+its goal in cell g (row-major numbers), summing to one, with nothing on the diagonal. Suites are drawn from these
+tables, and the best path that looks at nothing is computed from them.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+
+Prior: TypeAlias = npt.NDArray[np.float64]
+Cells: TypeAlias = npt.NDArray[np.int64]
+
+
+def per_distance(grid: Grid) -> Prior:
+    """Each distance equally often; the start uniform over cells that have a cell at that distance, then the goal."""
+    strata = [at_distance(grid, distance) for distance in range(1, grid.max_distance + 1)]
+    return np.asarray(np.mean(strata, axis=0))
+
+
+def pairs_per_distance(grid: Grid) -> Prior:
+    """Each distance equally often; the pair uniform among all pairs at that distance."""
+    distances = grid.distances()
+    pairs = [distances == distance for distance in range(1, grid.max_distance + 1)]
+    return np.asarray(np.mean([at / at.sum() for at in pairs], axis=0))
+
+
+def uniform(grid: Grid) -> Prior:
+    """Start and goal uniform over all cells, and different."""
+    different = 1.0 - np.eye(grid.count)
+    return np.asarray(different / different.sum())
+
+
+def at_distance(grid: Grid, distance: int) -> Prior:
+    """One distance alone: the start uniform over the cells that have a cell at it, then the goal."""
+    if not 1 <= distance <= grid.max_distance:
+        raise AirlocError(
+            f"No two cells of a grid of {grid} are {distance} moves apart",
+            f"Ask for a distance from 1 to {grid.max_distance}",
+        )
+    at = grid.distances() == distance
+    ring = at.sum(axis=1, keepdims=True)
+    return np.asarray(at / np.maximum(ring, 1) / (ring > 0).sum())
+
+
+class PairSampler:
+    """Draws starts and goals from a prior, fast."""
+
+    def __init__(self, prior: Prior, grid: Grid) -> None:
+        self._cumulative = np.cumsum(prior.ravel())
+        self._cells = np.array(list(grid.cells()), dtype=np.int64)
+
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[Cells, Cells]:
+        """Draw starts and goals, each (count, 2)."""
+        level = rng.random(count) * self._cumulative[-1]
+        pair = np.searchsorted(self._cumulative, level, side="right")
+        start, goal = np.divmod(pair, len(self._cells))
+        return self._cells[start], self._cells[goal]
+
+
+PRIORS: dict[str, Callable[[Grid], Prior]] = {
+    "per-distance": per_distance,
+    "pairs-per-distance": pairs_per_distance,
+    "uniform": uniform,
+}

@@ -1,0 +1,80 @@
+"""The rules of the task, pure and written once; every environment is a thin shell over them.
+
+A move adds one of the eight king's steps to the position. It may leave the area: that is allowed, counted and
+shows black. The episode ends when the position is the goal's (found) or when the budget of moves is spent
+(truncated). Each move earns `3 * found - 1`: two for the one that finds the goal, minus one for any other.
+
+The functions take NumPy arrays and torch tensors alike. Legend: `...` any batch shape, cells have a last axis of 2.
+"""
+
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy.typing as npt
+import torch
+
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+
+ArrayT = TypeVar("ArrayT", npt.NDArray[Any], torch.Tensor)
+
+FOUND_REWARD = 3
+STEP_REWARD = -1
+
+
+class Outcome(NamedTuple, Generic[ArrayT]):
+    """What a move led to."""
+
+    position: ArrayT
+    """The cell moved to, (..., 2)."""
+    steps: ArrayT
+    """Moves made so far, this one included, (...)."""
+    reward: ArrayT
+    """`3 * found - 1`, (...)."""
+    found: ArrayT
+    """Whether the position is the goal's, bool (...)."""
+    truncated: ArrayT
+    """Whether the budget is spent without a find, bool (...)."""
+
+
+def move(
+    position: ArrayT, steps: ArrayT, goal: ArrayT, action: ArrayT, *, moves: ArrayT, budget: int
+) -> Outcome[ArrayT]:
+    """Make one move.
+
+    Args:
+        position: Cells before the move, (..., 2).
+        steps: Moves made before this one, (...).
+        goal: Cells of the goals, (..., 2).
+        action: Numbers of moves in `moves`, (...).
+        moves: The move table `airloc.grid.MOVES`, as an array of the same kind, (8, 2).
+        budget: Moves allowed in an episode.
+
+    >>> import numpy as np
+    >>> from airloc.grid import MOVES
+    >>> out = move(np.array([0, 0]), np.array(9), np.array([1, 1]), np.array(3), moves=MOVES, budget=10)
+    >>> out.position.tolist(), int(out.reward), bool(out.found), bool(out.truncated)
+    ([1, 1], 2, True, False)
+    """
+    position = position + moves[action]
+    steps = steps + 1
+    found = (position == goal).all(-1)
+    reward = FOUND_REWARD * found + STEP_REWARD
+    return Outcome(position, steps, reward, found, (steps >= budget) & ~found)
+
+
+def inside(position: ArrayT, grid: Grid) -> ArrayT:
+    """Whether cells lie in the grid, bool (...)."""
+    row, col = position[..., 0], position[..., 1]
+    return (row >= 0) & (row < grid.rows) & (col >= 0) & (col < grid.cols)
+
+
+def moves_inside(position: ArrayT, grid: Grid, moves: ArrayT) -> ArrayT:
+    """Which of the eight moves end in the grid, bool (..., 8)."""
+    return inside(position[..., None, :] + moves, grid)
+
+
+def check_budget(budget: int) -> int:
+    """Give the budget back if it allows a move at all."""
+    if budget < 1:
+        raise AirlocError(f"A budget of {budget} allows no move", "Give a budget of 1 or more")
+    return budget

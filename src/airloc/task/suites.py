@@ -1,0 +1,142 @@
+"""Suites: named, versioned, hashed lists of episodes, generated from a seed or read from a CSV file.
+
+Legend: E episodes. An episode is an area (by number in `areas`), a start, a goal and the suite's budget.
+"""
+
+import csv
+import hashlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+from airloc.seeding import stream
+from airloc.task import priors
+from airloc.task.rules import check_budget
+
+VERSION = 1
+"""Part of every digest: raised when the same seed starts to draw other episodes."""
+
+HEADER = ("area", "start_row", "start_col", "goal_row", "goal_col")
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Suite:
+    """A list of episodes over named areas, all with one grid and one budget."""
+
+    name: str
+    """What the suite is called: its kind, or the file it came from."""
+    grid: Grid
+    budget: int
+    areas: tuple[str, ...]
+    """Names of the areas that the episodes refer to."""
+    area: Ints
+    """Number of each episode's area, (E,)."""
+    start: Ints
+    """Start cells, (E, 2)."""
+    goal: Ints
+    """Goal cells, (E, 2)."""
+    prior: priors.Prior | None = None
+    """What the episodes were drawn from; None for a list of episodes that stands for itself."""
+    weight: npt.NDArray[np.float64] = field(default_factory=lambda: np.ones(0))
+    """How much each episode counts, (E,); ones unless the suite is weighted."""
+
+    def __post_init__(self) -> None:
+        check_budget(self.budget)
+        if len(self.weight) == 0:
+            object.__setattr__(self, "weight", np.ones(len(self)))
+
+    def __len__(self) -> int:
+        return len(self.area)
+
+    @property
+    def distance(self) -> Ints:
+        """Start-to-goal distances, which are also the minimum numbers of moves, (E,)."""
+        gaps: Ints = np.abs(self.start - self.goal).max(axis=1)
+        return gaps
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything that makes the suite what it is."""
+        head = f"airloc suite {VERSION}\n{self.grid}\n{self.grid.cell} {self.grid.gap}\n{self.budget}\n"
+        weights = np.asarray(self.weight / self.weight.sum(), dtype="<f8").tobytes()
+        return hashlib.sha256(head.encode() + self.csv().encode() + weights).hexdigest()
+
+    def csv(self) -> str:
+        """The suite as the text of an episode file."""
+        out = io.StringIO()
+        rows = csv.writer(out, lineterminator="\n")
+        rows.writerow(HEADER)
+        for area, start, goal in zip(self.area.tolist(), self.start.tolist(), self.goal.tolist(), strict=True):
+            rows.writerow([self.areas[area], *start, *goal])
+        return out.getvalue()
+
+
+def per_distance(areas: Sequence[str], grid: Grid, *, seed: int = 0, budget: int | None = None) -> Suite:
+    """Draw one episode per distance and area: the start uniform over cells that have the distance, then the goal."""
+    rng = stream(seed, "suite", "per-distance", str(grid))
+    distances = grid.distances()
+    starts, goals = [], []
+    for wanted in range(1, grid.max_distance + 1):
+        at = distances == wanted
+        chosen = rng.choice(np.flatnonzero(at.any(axis=1)), size=len(areas))
+        starts.append(chosen)
+        goals.append(_uniform_in_rows(at[chosen], rng))
+    area = np.repeat(np.arange(len(areas)), grid.max_distance)
+    start, goal = np.stack(starts, axis=1).ravel(), np.stack(goals, axis=1).ravel()
+    return _suite("per-distance", areas, grid, budget, area, start, goal, priors.per_distance(grid))
+
+
+def uniform(areas: Sequence[str], grid: Grid, *, per_area: int = 4, seed: int = 0, budget: int | None = None) -> Suite:
+    """Draw episodes with start and goal uniform over all cells, and different."""
+    rng = stream(seed, "suite", "uniform", str(grid))
+    start = rng.integers(grid.count, size=len(areas) * per_area)
+    goal = (start + rng.integers(1, grid.count, size=len(start))) % grid.count
+    area = np.repeat(np.arange(len(areas)), per_area)
+    return _suite("uniform", areas, grid, budget, area, start, goal, priors.uniform(grid))
+
+
+def all_pairs(areas: Sequence[str], grid: Grid, *, budget: int | None = None, equal_distances: bool = False) -> Suite:
+    """List every start and goal of every area.
+
+    With `equal_distances` the pairs are weighted as `per_distance` draws them, so that a score on this suite is the
+    expectation of the score on that one, without the noise of the draw.
+    """
+    start, goal = (index.ravel() for index in np.nonzero(~np.eye(grid.count, dtype=bool)))
+    prior = priors.per_distance(grid) if equal_distances else priors.uniform(grid)
+    area = np.repeat(np.arange(len(areas)), len(start))
+    suite = _suite("all-pairs", areas, grid, budget, area, np.tile(start, len(areas)), np.tile(goal, len(areas)), prior)
+    if equal_distances:
+        object.__setattr__(suite, "weight", np.tile(prior[start, goal] * len(start), len(areas)))
+    return suite
+
+
+def _uniform_in_rows(allowed: npt.NDArray[np.bool_], rng: np.random.Generator) -> Ints:
+    """Draw one allowed column in each row, uniformly."""
+    nth = rng.integers(allowed.sum(axis=1))
+    drawn: Ints = (np.cumsum(allowed, axis=1) > nth[:, None]).argmax(axis=1)
+    return drawn
+
+
+def _suite(
+    name: str,
+    areas: Sequence[str],
+    grid: Grid,
+    budget: int | None,
+    area: Ints,
+    start: Ints,
+    goal: Ints,
+    prior: priors.Prior,
+) -> Suite:
+    """Put a generated suite together from row-major cell numbers."""
+    if not areas:
+        raise AirlocError("There are no areas to draw episodes on", "Give at least one area")
+    cells = np.array(list(grid.cells()), dtype=np.int64)
+    budget = grid.default_budget if budget is None else budget
+    return Suite(name, grid, budget, tuple(areas), area, cells[start], cells[goal], prior)

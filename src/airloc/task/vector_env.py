@@ -1,0 +1,134 @@
+"""The native vector environment: many independent searches in one NumPy step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from airloc.areas.area import Pixels, SearchArea
+from airloc.errors import AirlocError
+from airloc.grid import MOVES, Grid
+from airloc.task import rules
+from airloc.task.env import Obs, observation_space
+from airloc.task.flips import ORIENTATIONS, flip_cells
+from airloc.task.world import World
+
+
+class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
+    """`SearchEnv`, many at a time; spaces, rewards, ends and arguments are the same.
+
+    Autoreset mode: `NEXT_STEP`. The step after an episode's last ignores its action and gives the first observation
+    of the next episode with a reward of zero.
+
+    >>> import airloc, gymnasium as gym
+    >>> envs = gym.make_vec("airloc/Search-5x5-v0", num_envs=3)
+    >>> observations, infos = envs.reset(seed=0)
+    >>> observations["patch"].shape, infos["action_mask"].shape
+    ((3, 48, 48, 3), (3, 8))
+    """
+
+    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 (Gymnasium's own form)
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        areas: Sequence[SearchArea] | None = None,
+        grid: Grid | str = "5x5",
+        budget: int | None = None,
+        *,
+        prior: str = "uniform",
+        distance: int | None = None,
+        flips: bool = False,
+    ) -> None:
+        self.world = World.build(areas, grid, budget, prior, distance)
+        self.grid, self.budget = self.world.grid, self.world.budget
+        self.flips = flips
+        self.num_envs = num_envs
+        self.single_action_space = spaces.Discrete(8)
+        self.single_observation_space = observation_space(self.grid, self.budget)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self._area = np.zeros(num_envs, dtype=np.int64)
+        self._position = np.zeros((num_envs, 2), dtype=np.int64)
+        self._goal = np.zeros((num_envs, 2), dtype=np.int64)
+        self._start = np.zeros((num_envs, 2), dtype=np.int64)
+        self._steps = np.zeros(num_envs, dtype=np.int64)
+        self._orientation = np.zeros(num_envs, dtype=np.int64)
+        self._goal_patch = np.zeros((num_envs, self.grid.cell, self.grid.cell, 3), dtype=np.uint8)
+        self._over: npt.NDArray[np.bool_] | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
+        """Begin an episode everywhere; arrays `area`, `start` and `goal` in the options fix all of them."""
+        super().reset(seed=seed)
+        everywhere = np.ones(self.num_envs, dtype=bool)
+        self._begin(everywhere)
+        if options:
+            if options.keys() != {"area", "start", "goal"}:
+                raise AirlocError("The options do not fix whole episodes", "Give area, start and goal together")
+            self._place(everywhere, *(np.asarray(options[what], dtype=np.int64) for what in ("area", "start", "goal")))
+        self._over = np.zeros(self.num_envs, dtype=bool)
+        return self._observe(), self._info()
+
+    def step(
+        self, actions: npt.NDArray[Any]
+    ) -> tuple[Obs, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
+        """Move everywhere; where an episode had ended, begin the next one instead."""
+        if self._over is None:
+            raise AirlocError("No episode has begun", "Call reset before step")
+        playing = ~self._over
+        out = rules.move(self._position, self._steps, self._goal, np.asarray(actions), moves=MOVES, budget=self.budget)
+        self._position, self._steps = out.position, out.steps
+        found, truncated = out.found & playing, out.truncated & playing
+        if self._over.any():
+            self._begin(self._over)
+        self._over = found | truncated
+        return self._observe(), (out.reward * playing).astype(np.float64), found, truncated, self._info()
+
+    def _begin(self, where: npt.NDArray[np.bool_]) -> None:
+        """Draw new episodes where asked."""
+        rng, count = self.np_random, int(where.sum())
+        if self.flips:
+            self._orientation[where] = rng.integers(ORIENTATIONS, size=count)
+        self._place(where, *self.world.draw(rng, count))
+
+    def _place(
+        self,
+        where: npt.NDArray[np.bool_],
+        area: npt.NDArray[np.int64],
+        start: npt.NDArray[np.int64],
+        goal: npt.NDArray[np.int64],
+    ) -> None:
+        self._area[where], self._position[where], self._start[where], self._goal[where] = area, start, start, goal
+        self._steps[where] = 0
+        self._goal_patch[where] = self._see(self._goal)[where]
+
+    def _see(self, position: npt.NDArray[np.int64]) -> Pixels:
+        """The patches at positions of the areas as they are turned in these episodes, (B, S, S, 3)."""
+        if not self.flips:
+            return self.world.patches(self._area, position)
+        patches = np.empty_like(self._goal_patch)
+        for orientation in range(ORIENTATIONS):
+            these = self._orientation == orientation
+            original = flip_cells(position[these], orientation, self.grid)
+            rows, cols = (-1 if orientation & bit else 1 for bit in (2, 1))
+            patches[these] = self.world.patches(self._area[these], original)[:, ::rows, ::cols]
+        return patches
+
+    def _observe(self) -> Obs:
+        return {
+            "patch": self._see(self._position),
+            "goal": self._goal_patch.copy(),
+            "position": self._position.copy(),
+            "moves_left": (self.budget - self._steps)[:, None],
+        }
+
+    def _info(self) -> dict[str, Any]:
+        return {
+            "action_mask": rules.moves_inside(self._position, self.grid, MOVES).astype(np.int8),
+            "distance": np.abs(self._start - self._goal).max(axis=1),
+        }

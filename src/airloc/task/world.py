@@ -1,0 +1,128 @@
+"""What the NumPy environments share: the areas' patches, the budget, and how episodes are drawn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from airloc.areas.area import Pixels, SearchArea, fit
+from airloc.areas.synthetic import Synthetic
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+from airloc.task import priors
+from airloc.task.cells import CellTable
+from airloc.task.rules import check_budget
+
+Ints = npt.NDArray[np.int64]
+
+DEFAULT_AREAS = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """Areas under a grid, and the distribution of episodes over them."""
+
+    names: tuple[str, ...]
+    images: tuple[Pixels, ...]
+    grid: Grid
+    budget: int
+    table: Pixels
+    """All patches and a black one at the end, (A * n + 1, S, S, 3)."""
+    cells: CellTable
+    prior: priors.Prior
+    """What starts and goals are drawn from."""
+    sampler: priors.PairSampler
+
+    @classmethod
+    def build(
+        cls, areas: Sequence[SearchArea] | None, grid: Grid | str, budget: int | None, prior: str, distance: int | None
+    ) -> "World":
+        """Fit areas (procedural ones unless given) to a grid and prepare the drawing of episodes."""
+        grid = Grid.parse(grid) if isinstance(grid, str) else grid
+        if areas is None:
+            areas = list(Synthetic(count=DEFAULT_AREAS).areas(grid))
+        images = tuple(fit(area, grid).image for area in areas)
+        cells = CellTable(images, grid)
+        pairs = _prior(prior, distance, grid)
+        return cls(
+            names=tuple(area.name for area in areas),
+            images=images,
+            grid=grid,
+            budget=check_budget(grid.default_budget if budget is None else budget),
+            table=cells.array,
+            cells=cells,
+            prior=pairs,
+            sampler=priors.PairSampler(pairs, grid),
+        )
+
+    def patches(self, area: Ints, position: Ints) -> Pixels:
+        """The patches at positions (..., 2) of areas (...): (..., S, S, 3), black outside."""
+        return np.asarray(self.table[self.cells.rows(area, position)])
+
+    def image(self, area: int) -> Pixels:
+        """The whole image of an area."""
+        return self.images[area]
+
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[Ints, Ints, Ints]:
+        """Draw areas (count,), starts (count, 2) and goals (count, 2)."""
+        area = rng.integers(len(self.names), size=count)
+        return area, *self.sampler.draw(rng, count)
+
+    def draw_one(self, rng: np.random.Generator, options: dict[str, Any]) -> tuple[int, Ints, Ints]:
+        """Draw one episode, with what `options` fixes of area, start, goal and distance."""
+        unknown = options.keys() - {"area", "start", "goal", "distance"}
+        if unknown:
+            raise AirlocError(
+                f"Unknown reset options: {', '.join(sorted(unknown))}", "Use area, start, goal and distance alone"
+            )
+        area = int(rng.integers(len(self.names)))
+        if "area" in options:
+            area = self._area_number(options["area"])
+        sampler = self.sampler
+        if options.keys() & {"start", "goal", "distance"}:
+            sampler = priors.PairSampler(self._conditional_prior(options), self.grid)
+        (start,), (goal,) = sampler.draw(rng, 1)
+        return area, start, goal
+
+    def _conditional_prior(self, options: dict[str, Any]) -> priors.Prior:
+        """The prior given a start, a goal or a distance; two fixed cells are an episode whatever the prior says."""
+        start, goal, distance = (options.get(what) for what in ("start", "goal", "distance"))
+        prior = self.prior if distance is None else priors.at_distance(self.grid, int(distance))
+        if start is not None and goal is not None:
+            prior = priors.uniform(self.grid)
+        chosen = np.ones_like(prior)
+        if start is not None:
+            chosen *= self._is_cell(start)[:, None]
+        if goal is not None:
+            chosen *= self._is_cell(goal)[None, :]
+        if not (prior * chosen).any():
+            raise AirlocError(
+                f"No episode has start {start}, goal {goal} and distance {distance}",
+                "Make start and goal different, and choose a distance that they allow",
+            )
+        return prior * chosen
+
+    def _area_number(self, area: int | str) -> int:
+        if isinstance(area, str):
+            if area in self.names:
+                return self.names.index(area)
+        elif 0 <= area < len(self.names):
+            return int(area)
+        raise AirlocError(f"There is no area {area!r}", f"Use a name or a number from 0 to {len(self.names) - 1}")
+
+    def _is_cell(self, cell: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Which row-major number is the cell's, (count,)."""
+        row, col = (int(number) for number in cell)
+        if not self.grid.contains((row, col)):
+            raise AirlocError(f"The cell {(row, col)} lies outside the grid of {self.grid}", "Choose a cell inside")
+        return np.asarray(np.arange(self.grid.count) == self.grid.index((row, col)))
+
+
+def _prior(name: str, distance: int | None, grid: Grid) -> priors.Prior:
+    if distance is not None:
+        return priors.at_distance(grid, distance)
+    if name not in priors.PRIORS:
+        raise AirlocError(f"There is no prior {name!r}", f"Use one of {', '.join(priors.PRIORS)}")
+    return priors.PRIORS[name](grid)

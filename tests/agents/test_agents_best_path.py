@@ -1,0 +1,123 @@
+"""The blind optimum, checked against brute force and against the reference values of the task."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airloc.agents import blind
+from airloc.agents.best_path import best_paths
+from airloc.grid import MOVES, Grid, distance
+from airloc.task import priors
+
+
+def brute_force(grid: Grid, budget: int, start: tuple[int, int], weights: np.ndarray):
+    """Every sequence of moves inside, the best value, and the share of the best that visit each cell."""
+    best, visits = -1.0, []
+    for actions in product(range(8), repeat=budget):
+        cell, seen = start, {start}
+        for action in actions:
+            cell = (cell[0] + int(MOVES[action][0]), cell[1] + int(MOVES[action][1]))
+            if not grid.contains(cell):
+                break
+            seen.add(cell)
+        else:
+            value = sum(weights[grid.index(c)] for c in seen - {start})
+            if value > best + 1e-12:
+                best, visits = value, []
+            if value > best - 1e-12:
+                visits.append([c in seen for c in grid.cells()])
+    return best, np.mean(visits, axis=0)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.sampled_from([Grid(2, 3), Grid(3, 3), Grid(1, 4)]),
+    st.integers(1, 4),
+    st.lists(st.integers(0, 3), min_size=9, max_size=9),
+    st.integers(0, 3),
+)
+def test_search_finds_the_optimum_and_all_its_paths_as_brute_force_does(grid, budget, levels, start):
+    weights = np.array(levels[: grid.count], dtype=float)
+    cell = grid.cell_of(start % grid.count)
+    weights[grid.index(cell)] = 0
+    value, share = brute_force(grid, budget, cell, weights)
+    found = best_paths(grid, budget, cell, weights)
+    assert found.exact
+    assert found.value == pytest.approx(value)
+    assert np.allclose(found.share, share)
+
+
+def expected_success(grid: Grid, prior: np.ndarray) -> float:
+    """The best that blind flight can reach when it knows the prior."""
+    found = [best_paths(grid, grid.default_budget, cell, prior[grid.index(cell)]) for cell in grid.cells()]
+    assert all(paths.exact for paths in found)
+    return sum(paths.value for paths in found)
+
+
+@pytest.mark.parametrize(
+    ("prior", "success"), [("per-distance", 0.521), ("pairs-per-distance", 0.493), ("uniform", 0.417)]
+)
+def test_reference_values_on_5x5_with_ten_moves(prior: str, success: float):
+    assert expected_success(Grid(5, 5), priors.PRIORS[prior](Grid(5, 5))) == pytest.approx(success, abs=5e-4)
+
+
+def folded(grid: Grid, prior: np.ndarray) -> float:
+    """The optimum of a prior that is the same under the square's symmetries: a tenth of the starts stand for all."""
+    total = 0.0
+    for row, col in grid.cells():
+        if row <= col <= grid.cols // 2:
+            mirror = {(a, b) for r, c in ((row, col), (col, row)) for a in (r, 6 - r) for b in (c, 6 - c)}
+            paths = best_paths(grid, grid.default_budget, (row, col), prior[grid.index((row, col))])
+            assert paths.exact
+            total += len(mirror) * paths.value
+    return total
+
+
+@pytest.mark.parametrize(("prior", "success"), [("per-distance", 0.410), ("pairs-per-distance", 0.386)])
+def test_reference_values_on_7x7_with_fourteen_moves(prior: str, success: float):
+    assert folded(Grid(7, 7), priors.PRIORS[prior](Grid(7, 7))) == pytest.approx(success, abs=5e-4)
+
+
+def test_drawn_paths_are_flyable_optimal_and_follow_the_seed():
+    grid, budget = Grid(5, 5), 10
+    prior = priors.per_distance(grid)
+    for start in grid.cells():
+        path = blind.blind(seed=3).plan(grid, budget, start)
+        assert path == blind.blind(seed=3).plan(grid, budget, start)
+        assert path[0] == start
+        assert len(path) == budget + 1
+        assert all(grid.contains(cell) for cell in path)
+        assert all(distance(a, b) == 1 for a, b in pairwise(path))
+        value = prior[grid.index(start), [grid.index(cell) for cell in set(path)]].sum()
+        assert value == pytest.approx(best_paths(grid, budget, start, prior[grid.index(start)]).value)
+    paths = {tuple(blind.blind(seed).plan(grid, budget, (2, 2))) for seed in range(8)}
+    assert len(paths) > 1
+
+
+def test_success_table_is_the_frequency_of_visits_among_drawn_paths():
+    grid, budget, start = Grid(3, 4), 4, (0, 2)
+    table = blind.success_table(grid, budget, [start])[start]
+    plans = [blind.blind(seed).plan(grid, budget, start) for seed in range(3000)]
+    seen = np.array([[cell in plan for cell in grid.cells()] for plan in plans]).mean(axis=0).reshape(grid.shape)
+    assert np.abs(seen - table).max() < 0.04
+
+
+def test_mirrored_starts_have_mirrored_tables():
+    grid = Grid(4, 5)
+    tables = blind.success_table(grid, 8, list(grid.cells()))
+    for row, col in grid.cells():
+        assert np.allclose(tables[row, col][::-1], tables[3 - row, col])
+        assert np.allclose(tables[row, col][:, ::-1], tables[row, 4 - col])
+
+
+def test_large_grids_get_a_lower_bound_that_can_be_flown():
+    grid = Grid(12, 12)
+    prior = priors.per_distance(grid)[grid.index((6, 6))]
+    paths = best_paths(grid, 24, (6, 6), prior)
+    assert not paths.exact
+    path = paths.draw(np.random.default_rng(0))
+    assert prior[[grid.index(cell) for cell in set(path)]].sum() == pytest.approx(paths.value)
+    assert paths.share.sum() >= 20

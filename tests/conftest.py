@@ -1,0 +1,42 @@
+"""What several tests share: small areas written on the spot, and the real imagery where it is present."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from airloc.areas.area import SearchArea
+from airloc.grid import Grid
+
+
+def random_image(seed: int, size: tuple[int, int]) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, size=(*size, 3), dtype=np.uint8)
+
+
+@pytest.fixture(scope="session")
+def toy_areas() -> list[SearchArea]:
+    """Six areas of noise under a 5 x 5 grid; no two patches are alike."""
+    return [SearchArea(f"toy_{n}", random_image(n, Grid(5, 5).size)) for n in range(6)]
+
+
+@pytest.fixture
+def areas_folder(tmp_path: Path) -> Path:
+    """A folder with four small pictures, one of which has a space in its name."""
+    folder = tmp_path / "areas"
+    folder.mkdir()
+    for n, name in enumerate(("a.png", "b.png", "c d.png", "e.png")):
+        Image.fromarray(random_image(n, (120, 120))).save(folder / name)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The real imagery; in CI it has to be there."""
+    root = os.environ.get("AIRLOC_DATA", "")
+    if not root or not Path(root).is_dir():
+        if os.environ.get("CI") == "true":
+            pytest.fail("AIRLOC_DATA names no folder, and CI must have the data")
+        pytest.skip("AIRLOC_DATA names no folder of imagery")
+    return Path(root)

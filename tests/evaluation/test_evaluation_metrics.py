@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airloc.evaluation.intervals import Bootstrap, discordant, paired_difference
+from airloc.evaluation.metrics import Metric, metrics
+from airloc.grid import Grid
+from airloc.rollout import Trajectories
+from airloc.task.suites import Suite
+
+GRID = Grid(5, 5)
+
+
+def made_suite(pairs, weight=None) -> Suite:
+    starts, goals = (np.array(cells) for cells in zip(*pairs, strict=True))
+    area = np.arange(len(pairs)) // 2
+    names = tuple(f"area {n}" for n in range(area.max() + 1))
+    return Suite("made", GRID, 4, names, area, starts, goals, None, np.ones(len(pairs)) if weight is None else weight)
+
+
+def made_play(paths) -> Trajectories:
+    """Trajectories of cells; those shorter than the budget are filled up with their last cell."""
+    full = np.array([path + [path[-1]] * (5 - len(path)) for path in paths])
+    steps = np.array([len(path) - 1 for path in paths])
+    return Trajectories(full, np.array([len(path) < 5 for path in paths]), steps, seconds=0.5)
+
+
+WORKED = made_suite([((0, 0), (0, 1)), ((0, 0), (2, 2)), ((4, 4), (0, 0)), ((0, 0), (0, 3))])
+PLAYED = made_play(
+    [
+        [(0, 0), (0, 1)],  # found in 1 of 1
+        [(0, 0), (0, 1), (1, 1), (2, 2)],  # found in 3 of 2
+        [(4, 4), (4, 3), (4, 2), (4, 1), (4, 0)],  # not found, 4 away
+        [(0, 0), (0, 0), (-1, 0), (-1, 1), (-1, 2)],  # not found, 1 away
+    ]
+)
+
+
+def test_the_five_metrics_in_worked_numbers():
+    values = {name: metric.value() for name, metric in metrics(WORKED, PLAYED).items()}
+    assert values["success"] == 0.5
+    assert values["steps"] == (1 + 3 + 4 + 4) / 4
+    assert values["step_ratio"] == pytest.approx((1 / 1 + 3 / 2) / 2)
+    assert values["step_ratio_table"] == pytest.approx(1 / ((1 / 1 + 2 / 3) / 2))
+    assert values["residual_distance"] == pytest.approx((4 + 1) / 2)
+
+
+def test_weights_make_episodes_count_more():
+    weighted = made_suite(
+        [((0, 0), (0, 1)), ((0, 0), (2, 2)), ((4, 4), (0, 0)), ((0, 0), (0, 3))], np.array([3, 1, 1, 1.0])
+    )
+    values = {name: metric.value() for name, metric in metrics(weighted, PLAYED).items()}
+    assert values["success"] == pytest.approx(4 / 6)
+    assert values["steps"] == pytest.approx((3 * 1 + 3 + 4 + 4) / 6)
+    assert values["step_ratio"] == pytest.approx((3 * 1 + 1.5) / 4)
+
+
+def test_metrics_without_episodes_to_count_are_none():
+    lost = made_play([[(0, 0), (1, 0), (2, 0), (3, 0), (4, 0)]] * 4)
+    values = {name: metric.value() for name, metric in metrics(WORKED, lost).items()}
+    assert values["step_ratio"] is None
+    assert values["step_ratio_table"] is None
+    assert values["residual_distance"] is not None
+
+
+def test_strata_count_their_own_episodes_alone():
+    success = metrics(WORKED, PLAYED)["success"]
+    assert success.where(WORKED.distance == 1).value() == 1
+    assert success.where(WORKED.distance == 4).value() == 0
+
+
+def test_the_bootstrap_covers_the_truth_about_as_often_as_it_says():
+    """Areas differ in difficulty; 95 % intervals over 40 of them should hold the mean about 95 times in 100."""
+    rng = np.random.default_rng(0)
+    covered = 0
+    for trial in range(200):
+        found = rng.random((40, 4)) < rng.beta(3, 3, size=(40, 1))
+        low, high = Bootstrap(np.repeat([str(n) for n in range(40)], 4), seed=trial).interval(
+            Metric(found.ravel().astype(float), np.ones(160))
+        )
+        covered += low <= 0.5 <= high
+    assert 0.88 <= covered / 200 <= 0.99
+
+
+def test_clusters_widen_the_interval_when_episodes_of_an_area_go_together():
+    found = np.repeat(np.random.default_rng(0).random(30) < 0.5, 10).astype(float)
+    metric = Metric(found, np.ones(300))
+    wide = Bootstrap(np.repeat([str(n) for n in range(30)], 10)).interval(metric)
+    narrow = Bootstrap([str(n) for n in range(300)]).interval(metric)
+    assert wide[1] - wide[0] > 2 * (narrow[1] - narrow[0])
+
+
+def test_one_cluster_has_no_interval():
+    assert Bootstrap(["only"] * 5).interval(Metric(np.ones(5), np.ones(5))) == (None, None)
+
+
+def test_a_metric_that_counts_nothing_has_no_interval():
+    assert Bootstrap(list("abc")).interval(Metric(np.zeros(3), np.zeros(3))) == (None, None)
+
+
+@given(st.lists(st.booleans(), min_size=4, max_size=40))
+def test_an_agent_differs_from_itself_by_exactly_nothing(found: list[bool]):
+    metric = Metric(np.array(found, dtype=float), np.ones(len(found)))
+    compared = paired_difference(
+        {"success": metric}, {"success": metric}, Bootstrap([str(n) for n in range(len(found))])
+    )
+    assert compared["success"] == {"difference": 0.0, "ci95": (0.0, 0.0)}
+
+
+def test_pairing_narrows_the_interval_of_a_difference():
+    rng = np.random.default_rng(0)
+    hard = rng.random(100)
+    first, second = (Metric((hard < level).astype(float), np.ones(100)) for level in (0.6, 0.5))
+    bootstrap = Bootstrap([str(n) for n in range(100)])
+    low, high = bootstrap.difference(first, second)
+    alone = bootstrap.interval(first)
+    assert low > 0
+    assert high - low < alone[1] - alone[0]
+
+
+def test_discordant_episodes_are_counted():
+    assert discordant(np.array([1, 1, 0, 0], bool), np.array([1, 0, 1, 1], bool)) == (1, 2)

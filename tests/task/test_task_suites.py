@@ -1,0 +1,120 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+from airloc.task import priors, suites
+from airloc.task.episode_files import read_suite
+
+NAMES = tuple(f"area {n}.png" for n in range(40))
+HEADER = "area,start_row,start_col,goal_row,goal_col\n"
+
+
+def test_per_distance_has_one_episode_for_every_area_and_distance():
+    suite = suites.per_distance(NAMES, Grid(5, 5))
+    assert len(suite) == 160
+    assert np.array_equal(suite.area, np.repeat(np.arange(40), 4))
+    assert np.array_equal(suite.distance, np.tile([1, 2, 3, 4], 40))
+
+
+def test_paper_counts_of_episodes_follow_from_its_counts_of_areas():
+    for areas, episodes in ((178, 712), (196, 784), (1303, 5212)):
+        assert len(suites.per_distance([str(n) for n in range(areas)], Grid(5, 5))) == episodes
+
+
+@given(st.builds(Grid, st.integers(1, 5), st.integers(2, 5)), st.integers(0, 5))
+def test_starts_and_goals_lie_in_the_grid_and_differ(grid: Grid, seed: int):
+    for suite in (
+        suites.per_distance(NAMES[:3], grid, seed=seed),
+        suites.uniform(NAMES[:3], grid, seed=seed),
+        suites.all_pairs(NAMES[:3], grid),
+    ):
+        assert all(grid.contains(cell) for cell in map(tuple, np.vstack([suite.start, suite.goal]).tolist()))
+        assert suite.distance.min() >= 1
+
+
+def test_all_pairs_lists_every_pair_once():
+    suite = suites.all_pairs(NAMES[:2], Grid(5, 5))
+    assert len(suite) == 2 * 25 * 24
+    assert len({tuple(row) for row in np.hstack([suite.area[:, None], suite.start, suite.goal]).tolist()}) == 1200
+
+
+def test_weights_of_all_pairs_make_it_the_expectation_of_per_distance():
+    grid = Grid(5, 5)
+    suite = suites.all_pairs(NAMES[:2], grid, equal_distances=True)
+    assert suite.weight.mean() == pytest.approx(1)
+    weight = np.zeros((25, 25))
+    np.add.at(weight, (suite.start @ [5, 1], suite.goal @ [5, 1]), suite.weight / len(suite))
+    assert np.allclose(weight, priors.per_distance(grid))
+
+
+def test_the_same_seed_draws_the_same_suite_and_another_seed_another():
+    one, same, other = (suites.per_distance(NAMES, Grid(5, 5), seed=seed) for seed in (1, 1, 2))
+    assert one.digest == same.digest
+    assert one.digest != other.digest
+
+
+def test_generated_suites_do_not_change_between_releases():
+    assert suites.per_distance(("a", "b"), Grid(5, 5)).digest.startswith("098e4bf756e556d8")
+
+
+def test_the_digest_depends_on_budget_and_weights():
+    plain = suites.all_pairs(("a",), Grid(5, 5))
+    assert plain.digest != suites.all_pairs(("a",), Grid(5, 5), budget=9).digest
+    assert plain.digest != suites.all_pairs(("a",), Grid(5, 5), equal_distances=True).digest
+
+
+def test_no_areas_give_no_suite():
+    with pytest.raises(AirlocError, match="at least one area"):
+        suites.per_distance([], Grid(5, 5))
+
+
+def test_a_saved_suite_is_read_back_the_same(tmp_path: Path):
+    names = ('with "quotes", commas.png', "ünï cödé.jpg", "plain.png")
+    suite = suites.per_distance(names, Grid(4, 6), seed=3, budget=7)
+    (tmp_path / "suite.csv").write_text(suite.csv(), encoding="utf-8")
+    back = read_suite(tmp_path / "suite.csv", Grid(4, 6), budget=7)
+    assert back.digest == suite.digest
+    assert back.areas == names
+    assert back.prior is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ("a.png,0,0,5,0\n", r"goal \(5, 0\) in line 2 .* outside the grid of 5x5"),
+        ("a.png,-1,0,0,0\n", "start"),
+        ("a.png,1,1,2,2\nb.png,1,1,1,1\n", "both .* line 3"),
+        ("a.png,1,1,2\n", "line 2 .*four whole numbers"),
+        ("a.png,1,1,2,2,9\n", "line 2"),
+        ("a.png,1,one,2,2\n", "line 2"),
+        ('a.png,1,"1,2,2\n', "Cannot read"),
+        ("", "no episodes"),
+    ],
+)
+def test_a_broken_episode_file_is_refused_with_its_line(tmp_path: Path, rows: str, complaint: str):
+    path = tmp_path / "episodes.csv"
+    path.write_text(HEADER + rows)
+    with pytest.raises(AirlocError, match=complaint):
+        read_suite(path, Grid(5, 5))
+
+
+def test_a_missing_headerless_or_binary_episode_file_is_refused(tmp_path: Path):
+    with pytest.raises(AirlocError, match="no episode file"):
+        read_suite(tmp_path / "none.csv", Grid(5, 5))
+    (tmp_path / "headless.csv").write_text("a.png,0,0,1,1\n")
+    with pytest.raises(AirlocError, match="header"):
+        read_suite(tmp_path / "headless.csv", Grid(5, 5))
+    (tmp_path / "binary.csv").write_bytes(bytes(range(256)))
+    with pytest.raises(AirlocError, match="UTF-8"):
+        read_suite(tmp_path / "binary.csv", Grid(5, 5))
+
+
+def test_a_byte_order_mark_and_empty_lines_do_no_harm(tmp_path: Path):
+    path = tmp_path / "episodes.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + HEADER.encode() + b"\na.png,0,0,1,1\r\n\r\n")
+    assert len(read_suite(path, Grid(5, 5))) == 1
