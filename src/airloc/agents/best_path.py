@@ -134,11 +134,11 @@ def _merge(layer: _Layer) -> _Layer:
 def _upper_bound(layer: _Layer, grid: Grid, weights: Floats, left: int) -> Floats:
     """What a state could collect at most: the heaviest unvisited cells in reach, one a move."""
     reach = grid.distances() <= left
-    hope, moves = layer.value.copy(), np.full(len(layer.cell), left)
-    for cell in np.argsort(-weights, kind="stable"):
+    hope, moves = layer.value.copy(), np.full(len(layer.cell), left, dtype=np.int8)
+    for cell in np.argsort(-weights, kind="stable").tolist():
         if weights[cell] <= 0 or not moves.any():
             break
-        take = ~_has(layer.visited, cell) & reach[layer.cell, cell] & (moves > 0)
+        take = reach[cell][layer.cell] & ~_has(layer.visited, cell) & (moves > 0)
         hope += weights[cell] * take
         moves -= take
     return hope
@@ -165,9 +165,10 @@ def _neighbours(grid: Grid) -> Ints:
 
 def _has(visited: Words, cell: Ints | int) -> npt.NDArray[np.bool_]:
     """Whether sets (K, W) hold a cell, or each its own of cells (K,): (K,)."""
-    cell = np.asarray(cell)
+    if isinstance(cell, int):
+        return np.asarray(visited[:, cell // 64] & (np.uint64(1) << np.uint64(cell % 64)) != 0)
     word = visited[np.arange(len(visited)), cell // 64]
-    return np.asarray((word >> (cell % 64).astype(np.uint64)) & np.uint64(1) == 1)
+    return np.asarray(word & (np.uint64(1) << (cell % 64).astype(np.uint64)) != 0)
 
 
 def _pick(weights: Floats, rng: np.random.Generator) -> int:

@@ -86,8 +86,8 @@ def _expanding_square(start: Cell, legs: int) -> Iterator[Cell]:
 
 
 def _fly(start: Cell, targets: Iterable[Cell], budget: int) -> list[Cell]:
-    """Visit targets in order by shortest ways, again and again, until the budget is spent."""
-    return list(islice(_way(start, cycle(targets)), budget + 1))
+    """Visit targets in order by shortest ways and return, again and again, until the budget is spent."""
+    return list(islice(_way(start, cycle([*targets, start])), budget + 1))
 
 
 def _way(start: Cell, targets: Iterable[Cell]) -> Iterator[Cell]:

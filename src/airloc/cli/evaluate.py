@@ -9,7 +9,7 @@ import tyro
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from airloc.agents.registry import AGENTS, AgentOptions, make_agent
+from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.choose import choose_source, load_pairs
 from airloc.cli.progress import bar, reading
@@ -171,6 +171,3 @@ def _show(scores: list[Score], record: dict[str, Any]) -> None:
     console.print(score_table(scores, record["blind_optimum"], exact=record["blind_optimum_exact"]))
     if "against" in record:
         console.print(comparison_line(scores[0].agent, record["against"]))
-
-
-__all__ = ["AGENTS", "Evaluate", "main", "run"]

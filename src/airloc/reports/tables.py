@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -12,27 +14,36 @@ from airloc.evaluation.records import Score
 DASH = "–"  # noqa: RUF001 (an en dash is meant)
 
 
-def score_table(scores: Sequence[Score], blind_optimum: float, *, exact: bool) -> Table:
-    """Lay scores on one suite out as a table, the blind optimum last."""
+def score_table(scores: Sequence[Score], blind_optimum: float, *, exact: bool) -> Group:
+    """Lay scores on one suite out as two tables, the metrics and the success by distance."""
     suite = scores[0].suite
     areas = len(set(suite.area.tolist()))
-    table = Table(
-        title=f"{len(suite)} episodes ({suite.name}) on {areas} areas, {suite.grid}, {suite.budget} moves",
-        title_justify="left",
-        caption="[low, high]: 95 % by bootstrap over areas or their tiles. "
-        "Step ratio as the paper's text defines it / as its tables print it.",
-        caption_justify="left",
-    )
-    table.add_column("Agent")
-    for heading in ("Success %", "Steps", "Step ratio", "Res. distance", "ms/episode"):
-        table.add_column(heading, justify="right")
-    for distance in scores[0].by_distance():
-        table.add_column(f"d={distance}", justify="right")
+    head = f"{len(suite)} episodes ({suite.name}) on {areas} areas, {suite.grid} cells, {suite.budget} moves"
+    floor = "blind optimum" if exact else "blind, at least"
+    metrics = _table("Success", "95 %", "Steps", "Ratio", "Resid.", "ms")
     for score in scores:
-        table.add_row(*_row(score))
-    table.add_section()
-    name = "blind optimum" if exact else "blind optimum, at least"
-    table.add_row(Text(name, style="italic"), Text(percent(blind_optimum), style="italic"))
+        metrics.add_row(*_row(score))
+    metrics.add_row(floor, percent(blind_optimum), style="italic")
+    distances = _table(*(f"d = {distance}" for distance in scores[0].by_distance()))
+    for score in scores:
+        distances.add_row(score.agent, *(percent(value) for value, _ in score.by_distance().values()))
+    return Group(
+        Text(head, style="bold"), metrics, Text(_LEGEND, style="dim"), Text("\nSuccess % by distance"), distances
+    )
+
+
+_LEGEND = (
+    "Success in %, with its 95 % interval by bootstrap over areas (tiles, where areas share\n"
+    "them). Ratio of steps to the minimum: as the paper's text defines it / as its tables\n"
+    "print it. Residual distance over failures. Milliseconds of acting per episode."
+)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column("Agent", overflow="fold")
+    for heading in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
     return table
 
 
@@ -40,12 +51,12 @@ def _row(score: Score) -> list[str]:
     ratios = " / ".join(number(score.value(name), 2) for name in ("step_ratio", "step_ratio_table"))
     return [
         score.agent,
-        f"{percent(score.value('success'))} {percent_interval(score.interval('success'))}",
+        percent(score.value("success")),
+        percent_interval(score.interval("success")),
         number(score.value("steps"), 2),
         ratios,
         number(score.value("residual_distance"), 2),
         number(score.runtime_ms, 3),
-        *(percent(value) for value, _ in score.by_distance().values()),
     ]
 
 

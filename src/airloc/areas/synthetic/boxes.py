@@ -62,11 +62,16 @@ class Boxes:
         """Which boxes are buildings."""
         return self.kind >= Kind.FLAT
 
-    def corners(self, margin: float = 0.0) -> tuple[Floats, Floats]:
-        """(x, y) of the centre, the corners and the middles of the long sides, each (7, n)."""
-        u = floats([0, 1, 1, -1, -1, 0, 0])[:, None] * (self.length / 2 + margin)
-        v = floats([0, 1, -1, 1, -1, 1, -1])[:, None] * (self.width / 2 + margin)
-        return self.x + u * self.cos - v * self.sin, self.y + u * self.sin + v * self.cos
+    def in_sight(self, ground_m: tuple[float, float]) -> Bools:
+        """Which boxes may reach into an area of a height and width in metres."""
+        reach = np.maximum(self.length, self.width)
+        seen: Bools = (np.abs(self.x) < ground_m[1] / 2 + reach) & (np.abs(self.y) < ground_m[0] / 2 + reach)
+        return seen
+
+    def points(self, side: int) -> tuple[Floats, Floats]:
+        """(x, y) of `side` x `side` points spread over each box, corners included, each (side * side, n)."""
+        u, v = (one.reshape(-1, 1) for one in np.meshgrid(*[np.linspace(-0.5, 0.5, side, dtype=np.float32)] * 2))
+        return beside(self, u * self.length, v * self.width)
 
 
 def box(
@@ -143,4 +148,4 @@ def _stamp_windows(boxes: Boxes, owner: Ints, radius: int, canvas: Canvas) -> St
     flat = np.flatnonzero(covered)
     which, within = np.divmod(flat, (2 * radius + 1) ** 2)
     i, j = np.divmod(within, 2 * radius + 1)
-    return Stamp(row[which, i] * canvas.width + col[which, j], owner[which], u.ravel()[flat], v.ravel()[flat])
+    return Stamp(row[which, i] * canvas.width + col[which, j], owner[which], u.take(flat), v.take(flat))

@@ -61,8 +61,8 @@ class Curve:
         along = self.cos * x + self.sin * y
         across = self.cos * y - self.sin * x - self.offset
         entry = self.bend.entry(along)
-        slope = self.bend.slope[entry]
-        return along, (across - self.bend.value[entry]) / np.sqrt(1 + slope * slope)
+        slope = self.bend.slope.take(entry)
+        return along, (across - self.bend.value.take(entry)) / np.sqrt(1 + slope * slope)
 
     def inside(self, x: Floats, y: Floats) -> Floats:
         """Metres within the curve's edge, negative outside."""
@@ -71,9 +71,9 @@ class Curve:
     def point(self, along: Floats, right: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """(x, y) of points beside the curve, and its direction (cos, sin) there."""
         entry = self.bend.entry(along)
-        slope = self.bend.slope[entry]
+        slope = self.bend.slope.take(entry)
         norm = np.sqrt(1 + slope * slope)
-        s, t = along - right * slope / norm, self.offset + self.bend.value[entry] + right / norm
+        s, t = along - right * slope / norm, self.offset + self.bend.value.take(entry) + right / norm
         cos, sin = (self.cos - self.sin * slope) / norm, (self.sin + self.cos * slope) / norm
         return self.cos * s - self.sin * t, self.sin * s + self.cos * t, cos, sin
 

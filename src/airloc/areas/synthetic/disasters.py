@@ -34,7 +34,7 @@ RUBBLE = floats([(176, 168, 152), (138, 120, 100), (206, 202, 194), (110, 100, 9
 
 def severity(plan: Plan, x: Floats, y: Floats) -> Floats:
     """How hard points were hit, 0 to 1: nearly everything, but not everywhere."""
-    hit: Floats = np.clip(0.75 + 0.55 * noise.at("cloud", x, y, SCAR_M, plan.shifts["damage"]), 0, 1)
+    hit: Floats = np.clip(0.92 + 0.42 * noise.at("cloud", x, y, SCAR_M, plan.shifts["damage"]), 0, 1)
     return hit
 
 
@@ -98,7 +98,7 @@ def strike_ground(
     scar = noise.sample("cloud", canvas, SCAR_M, plan.shifts["damage"])
     open_ground = np.clip((survey.clear + 2) / 6, 0, 1) * np.where(survey.road > -0.5, np.float32(0.12), np.float32(1))
     if disaster == "burnt":
-        char = np.clip(0.72 + 0.5 * scar + 0.16 * grain, 0, 0.9) * open_ground
+        char = np.clip(0.82 + 0.4 * scar + 0.16 * grain, 0, 0.9) * open_ground
         ash = np.clip(0.3 + 0.35 * grain - 0.2 * scar, 0, 1)
         blend(image, char, floats([62, 56, 52])[:, None, None] + floats([70, 66, 62])[:, None, None] * ash)
     else:

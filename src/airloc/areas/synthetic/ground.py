@@ -13,7 +13,7 @@ from airloc.areas.synthetic.plan import Plan, Survey
 from airloc.areas.synthetic.regimes import Use
 from airloc.areas.synthetic.trees import WILD_M
 
-PATCHES = 4093
+PATCHES = 1021
 """Size of the table of patches: lots and strips of fields look it up by number; a prime, so that numbers mix."""
 
 CROPS = floats(
@@ -39,15 +39,15 @@ def paint_ground(plan: Plan, look: Look, canvas: Canvas, survey: Survey) -> tupl
     grain = fine_grain(plan, canvas)
     wild = noise.sample("cloud", canvas, WILD_M, plan.shifts["wild"])
     image = _natural(plan, look, soil, wild)
-    use = plan.uses.ravel()[survey.place.block]
+    use = plan.uses.take(survey.place.block)
     patch = _patches(plan, survey, use)
     share, colours, tints = _tables(plan, look)
-    mixed = share[use]
+    mixed = share.take(use)
     # The share of lawn varies within a lot, too.
     mixed = np.where(use == Use.HOUSES, np.clip(mixed + 0.22 * soil, 0, 1), mixed)
     covered = np.where(use == Use.FIELD, PATCHES + patch, use + 2 * PATCHES)
     for plane, colour, tint in zip(image, colours, tints, strict=True):
-        plane += mixed * (colour[covered] - plane)
+        plane += mixed * (colour.take(covered) - plane)
         plane *= tint[np.where(use == Use.WILD, 0, patch)]
     rough = floats([ROUGH[one] * (0.5 if plan.name == "desert" else 1.0) for one in Use])[use]
     texture = 1 + rough * grain + np.float32(0.07) * soil + _rows(plan, canvas, survey, use)
@@ -60,7 +60,7 @@ def paint_ground(plan: Plan, look: Look, canvas: Canvas, survey: Survey) -> tupl
 
 def fine_grain(plan: Plan, canvas: Canvas) -> Floats:
     """Grain of a metre or so, and finer where the pixels are."""
-    grain = noise.sample("grain", canvas, max(1.0, 0.6 * canvas.px), plan.shifts["grain"])
+    grain = noise.sample("grain", canvas, max(1.0, 0.4 * canvas.px), plan.shifts["grain"])
     if canvas.px < 0.8:
         grain = 0.75 * grain + 0.5 * noise.sample("grain", canvas, 0.3, plan.shifts["soil"])
     return grain
@@ -119,7 +119,7 @@ def _dunes(plan: Plan, canvas: Canvas, wild: Floats) -> Floats:
 def _paint_paths(canvas: Canvas, survey: Survey, image: Floats, use: Ints, soil: Floats) -> None:
     """Winding paths through parks."""
     pixels = np.flatnonzero(use == Use.PARK)
-    a, b, bend = (one.ravel()[pixels] for one in (survey.place.a, survey.place.b, soil))
+    a, b, bend = (one.take(pixels) for one in (survey.place.a, survey.place.b, soil))
     near = np.minimum(np.abs(np.mod(a + b + 7 * bend, 62.0) - 31), np.abs(np.mod(a - b + 7 * bend, 75.0) - 30))
     cover = np.zeros(use.size, dtype=np.float32)
     cover[pixels] = canvas.line(near, 2.4) * np.float32(0.8)
@@ -132,11 +132,11 @@ def _rows(plan: Plan, canvas: Canvas, survey: Survey, use: Ints) -> Floats:
     pixels = np.flatnonzero(use == Use.FIELD)
     if not len(pixels):
         return rows
-    block = survey.place.block.ravel()[pixels]
+    block = survey.place.block.take(pixels)
     rng = plan.rng("rows")
     period = rng.choice((3.0, 5.5, 8.0, 13.0), plan.uses.size).astype(np.float32)
     strength = (rng.uniform(0.03, 0.12, plan.uses.size) * np.clip(period / canvas.px - 1.6, 0, 1)).astype(np.float32)
     turned = rng.random(plan.uses.size) < 0.5
-    across = np.where(turned[block], survey.place.a.ravel()[pixels], survey.place.b.ravel()[pixels])
+    across = np.where(turned[block], survey.place.a.take(pixels), survey.place.b.take(pixels))
     rows.ravel()[pixels] = strength[block] * np.sin(across * (2 * np.pi / period[block]))
     return rows

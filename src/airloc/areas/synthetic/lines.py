@@ -22,9 +22,9 @@ def blend(image: Floats, cover: Floats, colour: Floats | tuple[float, ...]) -> N
     pixels = np.flatnonzero(cover > 0.004)
     if not len(pixels):
         return
-    share = cover.ravel()[pixels]
+    share = cover.take(pixels)
     for plane, new in zip(image.reshape(3, -1), colour, strict=True):
-        value = new.ravel()[pixels] if isinstance(new, np.ndarray) else np.float32(new)
+        value = new.take(pixels) if isinstance(new, np.ndarray) else np.float32(new)
         old = plane[pixels]
         plane[pixels] = old + share * (value - old)
 
@@ -69,7 +69,17 @@ class Strip:
 
 def _strip(image: Floats, grain: Floats, close: Bools, along: Floats, across: Floats) -> Strip:
     pixels = np.flatnonzero(close)
-    return Strip(pixels, image.reshape(3, -1)[:, pixels], *(one.ravel()[pixels] for one in (along, across, grain)))
+    return Strip(pixels, image.reshape(3, -1)[:, pixels], *(one.take(pixels) for one in (along, across, grain)))
+
+
+def _on_land(plan: Plan, survey: Survey, strip: Strip) -> Bools:
+    """Which pixels of a strip lie on land: where there is none, a line crosses on a bridge and has no verges."""
+    land = np.ones(len(strip.pixels), dtype=np.bool_)
+    if "river" in plan.curves:
+        land &= np.abs(survey.curves["river"][1].take(strip.pixels)) > plan.curves["river"].width / 2
+    if survey.lake is not None:
+        land &= survey.lake.take(strip.pixels) > 0
+    return land
 
 
 def _wheels(canvas: Canvas, across: Floats, period: float) -> Floats:
@@ -81,8 +91,8 @@ def _wheels(canvas: Canvas, across: Floats, period: float) -> Floats:
 def _paint_streets(plan: Plan, canvas: Canvas, survey: Survey, image: Floats, grain: Floats) -> None:
     regime, place = plan.regime, survey.place
     strip = _strip(image, grain, (place.inside > -4) & (survey.clear > 7), place.along, place.across)
-    inside = place.inside.ravel()[strip.pixels]
-    quiet = np.isin(plan.uses, (int(Use.WILD), int(Use.FIELD))).ravel()[place.block.ravel()[strip.pixels]]
+    inside = place.inside.take(strip.pixels)
+    quiet = np.isin(plan.uses, (int(Use.WILD), int(Use.FIELD))).ravel()[place.block.take(strip.pixels)]
     paved = np.where(quiet, np.float32(0.25 * regime.pavement), np.float32(regime.pavement))
     blend(strip.colour, canvas.cover(inside + 2.0) * paved, (160, 156, 148))
     texture = 1 + 0.05 * strip.grain + _wheels(canvas, strip.across, 1.9)
@@ -109,7 +119,7 @@ def _paint_arterial(plan: Plan, canvas: Canvas, survey: Survey, image: Floats, g
     blend(strip.colour, canvas.line(away - half / 2, 0.25) * dashed, WHITE)
     for barrier in ("river", "highway", "railway"):
         if barrier in plan.curves:  # A bridge has parapets.
-            bridge = plan.curves[barrier].width / 2 + 5 > np.abs(survey.curves[barrier][1].ravel()[strip.pixels])
+            bridge = plan.curves[barrier].width / 2 + 5 > np.abs(survey.curves[barrier][1].take(strip.pixels))
             blend(strip.colour, canvas.line(away - half - 0.8, 1.4) * bridge, (196, 192, 184))
     strip.finish(image)
 
@@ -120,7 +130,8 @@ def _paint_highway(plan: Plan, canvas: Canvas, survey: Survey, image: Floats, gr
     strip = _strip(image, grain, np.abs(across) < half + 9 + canvas.px, along, across)
     away = np.abs(strip.across)
     verge = _toned((134, 132, 92), 1 + 0.12 * strip.grain)
-    blend(strip.colour, canvas.cover(half + 8 - away) * np.float32(0.55), verge)
+    land = _on_land(plan, survey, strip) * np.float32(0.55)
+    blend(strip.colour, canvas.cover(half + 8 - away) * land, verge)
     lane = (half - 3.0) / 3
     wear = 1 + 0.04 * strip.grain + _wheels(canvas, away - 2.0 - lane / 2, lane)
     blend(strip.colour, canvas.cover(half - away), _toned((136, 134, 132), wear))
@@ -137,7 +148,8 @@ def _paint_railway(plan: Plan, canvas: Canvas, survey: Survey, image: Floats, gr
     width = plan.curves["railway"].width
     strip = _strip(image, grain, np.abs(across) < width / 2 + 6 + canvas.px, along, across)
     inside = width / 2 - np.abs(strip.across)
-    blend(strip.colour, canvas.cover(inside + 5) * np.float32(0.5), _toned((128, 122, 92), 1 + 0.2 * strip.grain))
+    land = _on_land(plan, survey, strip) * np.float32(0.5)
+    blend(strip.colour, canvas.cover(inside + 5) * land, _toned((128, 122, 92), 1 + 0.2 * strip.grain))
     blend(strip.colour, canvas.cover(inside), _toned((128, 118, 110), 1 + 0.09 * strip.grain))
     off = np.abs(strip.across) - 2.2 if width > 10 else strip.across
     sleepers = (np.mod(strip.along, 0.65) < 0.28) if canvas.px < 0.4 else np.float32(0.45)

@@ -63,7 +63,7 @@ def draw_look(plan: Plan, later: str | None) -> Look:
     if later is not None:
         day = plan.rng("look", later)
         azimuth, elevation = azimuth + day.uniform(-0.8, 0.8), np.clip(elevation + day.uniform(-12, 12), 30, 66)
-        gain, tint, haze = gain * day.uniform(0.88, 1.1), tint + day.normal(0, 0.024, 3), haze + day.uniform(0, 9)
+        gain, tint, haze = gain * day.uniform(0.88, 1.1), tint + day.normal(0, 0.02, 3), haze + day.uniform(0, 9)
         dry = dry + day.uniform(-0.12, 0.12)
     red, green, blue = (float(gain * (1 + one)) for one in tint)
     return Look(

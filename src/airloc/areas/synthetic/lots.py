@@ -6,6 +6,7 @@ Legend: m: sides of blocks; k: places along a side; n: houses.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from airloc.areas.synthetic.boxes import Boxes, Kind, beside, box, join
 from airloc.areas.synthetic.canvas import Bools, Floats, Ints, floats
@@ -38,6 +39,14 @@ class Side:
     """From this street to the opposite one."""
     use: Ints
 
+    def place(self, plan: Plan, which: Ints, off: Floats, along: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """(x, y) of points `off` metres into the blocks and at positions along their streets; headings (cos, sin)."""
+        first, district = self.family[which] == 0, self.district[which]
+        position = self.line[which] + self.inward[which] * off
+        a, b = np.where(first, position, along), np.where(first, along, position)
+        x, y = plan.streets.world(floats(a), floats(b), district)
+        return x, y, *plan.streets.heading(x, y, district, self.family[which])
+
 
 def block_sides(plan: Plan) -> Side:
     """The two long sides of every block, as far as a street runs there."""
@@ -50,11 +59,14 @@ def block_sides(plan: Plan) -> Side:
     sides = []
     for upper in (0, 1):
         street = widths[district, family, own + upper, other]
+        close = lines[district, 1 - family, other] + plan.streets.ends[district, family, own + upper, other]
         sides.append(
             (
                 district, family, lines[district, family, own + upper], np.full(len(i), 1.0 - 2 * upper, np.float32),
                 lines[district, 1 - family, other] + widths[district, 1 - family, other, own] / 2 + 5,
-                lines[district, 1 - family, other + 1] - widths[district, 1 - family, other + 1, own] / 2 - 5,
+                np.minimum(
+                    close, lines[district, 1 - family, other + 1] - widths[district, 1 - family, other + 1, own] / 2 - 5
+                ),
                 street, np.where(family == 0, *sizes), plan.uses[district, i, j],
             )
         )  # fmt: skip
@@ -74,23 +86,52 @@ def draw_houses(plan: Plan, side: Side) -> tuple[Boxes, Boxes]:
     step = (side.end - side.start)[which] / count[which]
     main, setback, front = _main_houses(plan, rng, side, which, slot, step)
     wings = _wings(rng, main, front)
-    free = stands_free(plan, join([main, wings]))
-    keep = (rng.random(len(which)) < np.where(rows[which], 0.96, 0.93)) & free[: len(which)]
+    n, parts = len(which), join([main, wings])
+    free = stands_free(plan, parts)
+    keep = (rng.random(n) < np.where(rows[which], 0.96, 0.93)) & free[:n]
     extras = _around(plan, rng, main, setback, front)
-    winged = keep & (rng.random(len(which)) < 0.5) & free[len(which) :]
-    houses = join([main[keep], wings[winged]])
+    winged = keep & (rng.random(n) < 0.5) & free[n:]
+    standing = _apart(parts, np.concatenate([keep, winged]), np.tile(np.arange(n), 2))
+    keep, houses = standing[:n], parts[standing]
     around = join([extra[keep & chosen] for extra, chosen in extras])
-    return houses, around[stands_free(plan, around, 0.2)]
+    return houses, around[stands_free(plan, around, 0.2, points=2)]
 
 
-def stands_free(plan: Plan, boxes: Boxes, margin: float = 1.5) -> Bools:
-    """Which boxes stand clear of streets, water and rails, and within one district."""
-    x, y = boxes.corners(margin)
+def stands_free(plan: Plan, boxes: Boxes, margin: float = 1.5, points: int = 4) -> Bools:
+    """Which boxes in sight stand `margin` metres clear of streets, well clear of water, rails and other districts.
+
+    Args:
+        plan: What is where.
+        boxes: The boxes.
+        margin: Metres between a box and a roadway.
+        points: Points a side at which a box is tested; large ones need more, lest a road slip between them.
+    """
+    free = boxes.in_sight(plan.ground_m)
+    x, y = boxes[free].points(points)
     survey = plan.survey(x, y)
     home = np.broadcast_to(plan.district(survey.curves), x.shape)
     same = (home == home[0]).all(axis=0)
-    free: Bools = same & (survey.road.max(axis=0) < -0.3) & (survey.clear.min(axis=0) > 8)
+    free[free] = same & (survey.road.max(axis=0) < -margin) & (survey.clear.min(axis=0) > 8 + margin)
     return free
+
+
+def _apart(boxes: Boxes, standing: Bools, lot: Ints) -> Bools:
+    """Which of the standing boxes may stay when no two of different lots overlap; the later one of two goes."""
+    chosen = np.flatnonzero(standing)
+    near = cKDTree(np.stack([boxes.x[chosen], boxes.y[chosen]], axis=1)).query_pairs(24.0, output_type="ndarray")
+    first, later = chosen[near.min(axis=1)], chosen[near.max(axis=1)]
+    one, other = boxes[first], boxes[later]
+    dx, dy = other.x - one.x, other.y - one.y
+    cos, sin = np.abs(one.cos * other.cos + one.sin * other.sin), np.abs(one.cos * other.sin - one.sin * other.cos)
+    u = np.abs(dx * one.cos + dy * one.sin) - (one.length + other.length * cos + other.width * sin) / 2
+    v = np.abs(dy * one.cos - dx * one.sin) - (one.width + other.width * cos + other.length * sin) / 2
+    clash = (u < -0.4) & (v < -0.4) & (lot[first] != lot[later])
+    apart = standing.copy()
+    apart[later[clash]] = False
+    # A wing does not outlive its house.
+    half = len(apart) // 2
+    apart[half:] &= apart[:half]
+    return apart
 
 
 def _main_houses(
@@ -100,31 +141,28 @@ def _main_houses(
     regime, n = plan.regime, len(which)
     rows = side.use[which] == Use.ROWS
     length = np.where(
-        rows, step * rng.choice((0.94, 0.8), n), np.minimum(rng.uniform(*regime.house[0], n), 0.76 * step)
+        rows,
+        np.minimum(step * rng.choice((0.94, 0.8), n), 46),
+        np.minimum(rng.uniform(*regime.house[0], n), 0.76 * step),
     )
     depth = np.where(rows, rng.uniform(11, 15, n), rng.uniform(*regime.house[1], n))
     # One setback for a side keeps the row in line; single houses stand a little off it.
-    setback = rng.uniform(*regime.setback, len(side.use))[which] + rng.uniform(0, 2.0, n)
-    setback = np.where(rows, 3.0, setback)
+    spread = rng.uniform(*regime.setback, len(side.use))[which] + rng.uniform(0, 2.0, n)
+    setback = floats(np.where(rows, 3.0, spread))
     shift = side.street[which] / 2 + PAVEMENT + setback + depth / 2
-    position = side.line[which] + side.inward[which] * np.minimum(shift, 0.5 * side.depth[which])
     along = side.start[which] + (slot + 0.5) * step + rng.uniform(-0.1, 0.1, n) * step * ~rows
     # Where a block is too shallow for two rows, the second one falls away.
     fits = (2 * (shift + depth / 2) + 3 < side.depth[which]) | (side.inward[which] > 0)
-    first = side.family[which] == 0
-    a, b = np.where(first, position, along), np.where(first, along, position)
-    x, y = plan.streets.world(a.astype(np.float32), b.astype(np.float32), side.district[which])
-    cos, sin = plan.streets.heading(x, y, side.district[which], side.family[which])
+    x, y, cos, sin = side.place(plan, which, np.minimum(shift, 0.5 * side.depth[which]), along)
     yaw = rng.normal(0, 0.03, n) * ~rows
     cos, sin = cos * np.cos(yaw) - sin * np.sin(yaw), sin * np.cos(yaw) + cos * np.sin(yaw)
     # The street lies where the frame's inward direction comes from; across is to the right of the heading.
-    front = np.where(first, side.inward[which], -side.inward[which]).astype(np.float32)
+    front = floats(np.where(side.family[which] == 0, side.inward[which], -side.inward[which]))
     flat = np.where(rows, 0.55, 0.06 if plan.name != "desert" else 0.6)
     kind = np.where(rng.random(n) < flat, Kind.FLAT, np.where(rng.random(n) < 0.55, Kind.GABLE, Kind.HIP))
     height = np.where(rows, rng.uniform(8, 17, n), rng.uniform(4.0, 7.0, n))
-    colour = _roof_colours(plan, rng, which)
-    houses = box(np.where(fits, x, 1e6), y, cos, sin, length, depth, height, kind, colour)
-    return houses, setback.astype(np.float32), front
+    x = np.where(fits, x, 1e6)  # Out of the world.
+    return box(x, y, cos, sin, length, depth, height, kind, _roof_colours(plan, rng, which)), setback, front
 
 
 def _roof_colours(plan: Plan, rng: np.random.Generator, side: Ints) -> Floats:
@@ -140,7 +178,7 @@ def _roof_colours(plan: Plan, rng: np.random.Generator, side: Ints) -> Floats:
 def _wings(rng: np.random.Generator, main: Boxes, front: Floats) -> Boxes:
     """A wing or garage at one end of every house, behind or before it."""
     n = len(main)
-    length, width = main.width * rng.uniform(0.7, 1.0, n), main.length * rng.uniform(0.32, 0.48, n)
+    length, width = main.width * rng.uniform(0.7, 1.0, n), np.minimum(main.length * rng.uniform(0.32, 0.48, n), 9)
     u = (main.length - width) / 2 * rng.choice((-1, 1), n)
     v = -front * rng.choice((1, 1, -0.6), n) * main.width * 0.45
     x, y = beside(main, u.astype(np.float32), v.astype(np.float32))

@@ -12,7 +12,7 @@ from PIL import Image
 from airloc.areas.synthetic.canvas import Canvas, Floats, Ints, floats
 from airloc.seeding import stream
 
-TILE = 512
+TILE = 1024
 """Side of a tile in texels."""
 
 SLOPES = {"cloud": 1.75, "grain": 0.7}
@@ -24,8 +24,10 @@ def tile(kind: str) -> Floats:
     """The tile of a kind, (TILE, TILE), with mean 0 and standard deviation 1."""
     white = stream(0, "synthetic", "noise", kind).standard_normal((TILE, TILE))
     frequency = np.hypot(np.fft.fftfreq(TILE)[:, None], np.fft.rfftfreq(TILE)[None]) * TILE
-    frequency[0, 0] = np.inf
-    field = np.fft.irfft2(np.fft.rfft2(white) * frequency ** -SLOPES[kind], s=(TILE, TILE))
+    # The longest waves are held down, so that an area sees more than one slope of a hill.
+    amplitude = np.maximum(frequency, 2.0) ** -SLOPES[kind]
+    amplitude[0, 0] = 0.0
+    field = np.fft.irfft2(np.fft.rfft2(white) * amplitude, s=(TILE, TILE))
     return floats(field / field.std())
 
 

@@ -44,7 +44,10 @@ def paint_objects(boxes: Boxes, look: Look, canvas: Canvas) -> Objects:
     colour = np.zeros(count, dtype=np.uint32)
     height, roof = np.zeros(count, dtype=np.float32), np.zeros(count, dtype=np.bool_)
     for kind in Kind:
-        layer = boxes[boxes.kind == kind]
+        chosen = boxes.kind == kind
+        if not chosen.any():
+            continue
+        layer = boxes[chosen]
         for one in stamp(layer, fine):
             painted, rise, shown = PAINTERS[kind](layer, one, look)
             top = layer.height[one.owner] + rise

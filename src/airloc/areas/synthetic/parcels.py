@@ -17,7 +17,7 @@ LARGE_ROOFS = floats(
     [(150, 150, 150), (178, 176, 172), (120, 120, 122), (206, 204, 200), (92, 92, 96), (166, 152, 138), (136, 128, 122),
      (112, 100, 94), (190, 182, 170), (146, 108, 92)]
 )  # fmt: skip
-ASPHALT = floats([104, 104, 108])
+ASPHALT = floats([106, 104, 101])
 CAR_PAINT = floats(
     [(225, 226, 228), (205, 206, 208), (60, 60, 64), (36, 37, 40), (120, 122, 126), (150, 40, 38), (48, 66, 110),
      (170, 168, 160)]
@@ -73,7 +73,7 @@ def place(
     boxes = box(x, y, cos, sin, on.length, on.width, height, kind, colour)
     sizes = [replace(boxes, length=boxes.length * f, width=boxes.width * f) for f in floats([1, 0.85, 0.7, 0.5])]
     tries = join(sizes)
-    free = stands_free(plan, tries, margin) & (np.minimum(tries.length, tries.width) > 4)
+    free = stands_free(plan, tries, margin, points=6) & (np.minimum(tries.length, tries.width) > 4)
     free = free.reshape(len(sizes), len(boxes))
     chosen = np.argmax(free, axis=0) * len(boxes) + np.arange(len(boxes))
     return tries[chosen[free.any(axis=0)]]

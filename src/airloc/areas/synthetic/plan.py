@@ -13,7 +13,7 @@ from airloc.areas.synthetic import noise
 from airloc.areas.synthetic.canvas import Bools, Floats, Ints, floats
 from airloc.areas.synthetic.curves import Curve, Lake, curve
 from airloc.areas.synthetic.regimes import REGIMES, Regime, Use
-from airloc.areas.synthetic.streets import NO_STREET, Place, Streets, draw_streets
+from airloc.areas.synthetic.streets import ENDLESS, NO_STREET, Place, Streets, draw_streets
 from airloc.seeding import stream
 
 BARRIERS = ("shore", "river", "railway", "highway")
@@ -118,7 +118,7 @@ def draw_plan(seed: int, name: str, ground_m: tuple[float, float]) -> Plan:
     empty = np.zeros((len(streets.cos), streets.blocks, streets.blocks), dtype=np.intp)
     plan = Plan(seed, name, ground_m, curves, lake, streets, empty)
     uses = _draw_uses(plan, rng, reach)
-    return replace(plan, uses=uses, streets=replace(streets, widths=_built(rng, regime, streets.widths, uses)))
+    return replace(plan, uses=uses, streets=_build(rng, regime, streets, uses))
 
 
 def _draw_curves(rng: np.random.Generator, regime: Regime, side: float, reach: float) -> dict[str, Curve]:
@@ -190,17 +190,23 @@ def _present(plan: Plan, a: Floats, b: Floats) -> Bools:
     return np.asarray(seen.any(axis=0))
 
 
-def _built(rng: np.random.Generator, regime: Regime, widths: Floats, uses: Ints) -> Floats:
+def _build(rng: np.random.Generator, regime: Regime, streets: Streets, uses: Ints) -> Streets:
     """Take away the segments that nobody lives on, and some others; lines without houses may stay as lanes."""
+    widths = streets.widths
     lived = ~np.isin(uses, (int(Use.WILD), int(Use.FIELD)))
     beside = np.stack([_either_side(lived), _either_side(lived.transpose(0, 2, 1))], axis=1)
     lane = rng.random((*widths.shape[:3], 1)) < 0.35
     through = widths > 1.15 * widths.min(axis=(1, 2, 3), keepdims=True)
-    kept = beside & ((rng.random(widths.shape) > regime.missing) | through)
-    return np.where(kept, widths, np.where(lane, np.float32(4.2), np.float32(0.0)))
+    missing = beside & (rng.random(widths.shape) < regime.missing) & ~through
+    close = missing & (rng.random(widths.shape) < regime.closes)
+    spans = np.diff(streets.lines, axis=2)[:, ::-1, None, :]
+    ends = np.where(close, spans * rng.uniform(0.4, 0.7, widths.shape), ENDLESS)
+    kept = (beside & ~missing) | close
+    built = np.where(kept, widths, np.where(lane, np.float32(4.2), np.float32(0.0)))
+    return replace(streets, widths=built, ends=ends.astype(np.float32))
 
 
 def _either_side(lived: Bools) -> Bools:
     """Whether a block beside each segment is lived in: (D, B, B) to (D, L, B)."""
     edge = np.zeros_like(lived[:, :1])
-    return np.logical_or(np.concatenate([edge, lived], axis=1), np.concatenate([lived, edge], axis=1))
+    return np.asarray(np.concatenate([edge, lived], axis=1) | np.concatenate([lived, edge], axis=1))

@@ -42,7 +42,9 @@ class Regime:
     street: Range
     """Width of an ordinary street."""
     missing: float
-    """Share of street segments that were never built."""
+    """Share of street segments that were never built through."""
+    closes: float
+    """Share of those that end in a turning circle half-way."""
     developed: float
     """How far development reaches: 0 is half of the area, 1 nearly all of it."""
     sparse: dict[Use, float]
@@ -91,7 +93,7 @@ _PALE_ROOFS: tuple[Colour, ...] = (
 
 REGIMES: dict[str, Regime] = {
     "city": Regime(
-        blocks=((85, 150), (56, 78)), steepness=(0.02, 0.14), street=(8, 10), missing=0.08, developed=1.6,
+        blocks=((85, 150), (56, 78)), steepness=(0.02, 0.14), street=(8, 10), missing=0.08, closes=0.0, developed=1.6,
         sparse={Use.HOUSES: 5, Use.ROWS: 2, Use.COMMERCE: 1.5, Use.PARK: 0.7, Use.SPORT: 0.3, Use.YARD: 0.3},
         dense={Use.ROWS: 4, Use.TOWERS: 4, Use.COMMERCE: 1.4, Use.PARK: 0.6, Use.YARD: 0.3},
         arterials=(1, 2), odds={"river": 0.3, "railway": 0.35, "highway": 0.15, "shore": 0.0, "lake": 0.08}, forest=0.2,
@@ -102,7 +104,8 @@ REGIMES: dict[str, Regime] = {
         cars=3.5,
     ),
     "suburb": Regime(
-        blocks=((130, 280), (72, 100)), steepness=(0.12, 0.42), street=(7, 8.5), missing=0.2, developed=1.05,
+        blocks=((130, 280), (72, 100)), steepness=(0.12, 0.42), street=(7, 8.5), missing=0.3, closes=0.8,
+        developed=1.05,
         sparse={Use.HOUSES: 8, Use.PARK: 0.4, Use.SPORT: 0.25, Use.WILD: 1.0, Use.YARD: 0.1},
         dense={Use.HOUSES: 8, Use.ROWS: 0.7, Use.COMMERCE: 0.9, Use.SPORT: 0.35, Use.PARK: 0.4},
         arterials=(1, 1), odds={"river": 0.25, "railway": 0.15, "highway": 0.15, "shore": 0.0, "lake": 0.28},
@@ -113,17 +116,18 @@ REGIMES: dict[str, Regime] = {
         cars=1.0,
     ),
     "rural": Regime(
-        blocks=((180, 340), (120, 210)), steepness=(0.08, 0.34), street=(4.5, 6.5), missing=0.4, developed=0.7,
-        sparse={Use.FIELD: 8, Use.WILD: 2, Use.HOUSES: 0.5},
-        dense={Use.FIELD: 4, Use.HOUSES: 2.5, Use.PARK: 0.4, Use.WILD: 0.7, Use.SPORT: 0.25, Use.COMMERCE: 0.3},
+        blocks=((180, 340), (120, 210)), steepness=(0.08, 0.34), street=(4.5, 6.5), missing=0.4, closes=0.0,
+        developed=0.7,
+        sparse={Use.FIELD: 8, Use.WILD: 2, Use.HOUSES: 0.9},
+        dense={Use.FIELD: 4, Use.HOUSES: 3.5, Use.PARK: 0.4, Use.WILD: 0.7, Use.SPORT: 0.25, Use.COMMERCE: 0.15},
         arterials=(0, 1), odds={"river": 0.45, "railway": 0.2, "highway": 0.1, "shore": 0.0, "lake": 0.3}, forest=0.45,
         trees={Use.HOUSES: 0.4, Use.FIELD: 0.003, Use.PARK: 0.4, Use.SPORT: 0.1, Use.COMMERCE: 0.08},
-        lot=(32, 60), house=((13, 22), (9, 13)), setback=(9, 22), roofs=_GREY_ROOFS + _WARM_ROOFS[:4],
+        lot=(28, 50), house=((13, 22), (9, 13)), setback=(9, 22), roofs=_GREY_ROOFS + _WARM_ROOFS[:4],
         grass=(100, 116, 64), dry=(152, 142, 98), soil=(146, 120, 92), road=(152, 146, 136), pavement=0.12, pools=0.05,
         cars=0.25,
     ),
     "coast": Regime(
-        blocks=((110, 220), (66, 92)), steepness=(0.06, 0.3), street=(6.5, 8), missing=0.2, developed=0.9,
+        blocks=((110, 220), (66, 92)), steepness=(0.06, 0.3), street=(6.5, 8), missing=0.2, closes=0.6, developed=0.9,
         sparse={Use.HOUSES: 6, Use.WILD: 2.5, Use.PARK: 0.7, Use.SPORT: 0.3},
         dense={Use.HOUSES: 6, Use.ROWS: 1.2, Use.COMMERCE: 1.3, Use.TOWERS: 0.5, Use.PARK: 0.5, Use.SPORT: 0.4},
         arterials=(1, 1), odds={"river": 0.2, "railway": 0.08, "highway": 0.05, "shore": 1.0, "lake": 0.1}, forest=0.35,
@@ -133,7 +137,8 @@ REGIMES: dict[str, Regime] = {
         cars=1.4,
     ),
     "desert": Regime(
-        blocks=((110, 210), (70, 100)), steepness=(0.02, 0.22), street=(7, 10), missing=0.16, developed=0.25,
+        blocks=((110, 210), (70, 100)), steepness=(0.02, 0.22), street=(7, 10), missing=0.16, closes=0.5,
+        developed=0.25,
         sparse={Use.HOUSES: 4, Use.WILD: 3, Use.YARD: 2.5, Use.SPORT: 0.2},
         dense={Use.HOUSES: 6, Use.ROWS: 1.5, Use.COMMERCE: 1.5, Use.YARD: 1, Use.TOWERS: 0.5, Use.PARK: 0.5},
         arterials=(1, 2), odds={"river": 0.05, "railway": 0.08, "highway": 0.3, "shore": 0.05, "lake": 0.04},

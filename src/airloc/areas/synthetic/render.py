@@ -56,9 +56,7 @@ def settle(plan: Plan) -> Boxes:
     houses, around = draw_houses(plan, side)
     large, beside = draw_parcels(plan)
     boxes = join([around, beside, draw_traffic(plan, side), houses, large])
-    reach = np.maximum(boxes.length, boxes.width)
-    seen = (np.abs(boxes.x) < plan.ground_m[1] / 2 + reach) & (np.abs(boxes.y) < plan.ground_m[0] / 2 + reach)
-    return boxes[seen]
+    return boxes[boxes.in_sight(plan.ground_m)]
 
 
 def _occupied(plan: Plan, boxes: Boxes) -> Bools:
@@ -80,12 +78,12 @@ def _mean(fine: Floats | Bools) -> Floats:
 
 def _paint_trees(image: Floats, canopy: Canopy, crowns: Crowns, roof: Floats, grain: Floats) -> None:
     """Paint crowns over the ground, but under the roofs; bare ones let the ground through."""
-    bare = crowns.bare.ravel()[canopy.crown]
-    cover = canopy.cover * (1 - roof) * np.where(bare, np.float32(0.6), np.float32(1))
+    bare = crowns.bare.take(canopy.crown)
+    cover = canopy.cover * (1 - roof) * np.where(bare, np.float32(0.55), np.float32(1))
     lit = np.where(bare, np.float32(0.14), np.float32(0.27)) * canopy.facing
-    tone = np.maximum(0.92 + lit + 0.13 * grain, 0.25)
+    tone = np.maximum(0.92 + lit + 0.15 * grain, 0.25)
     colour = crowns.colour.reshape(-1, 3)
-    blend(image, cover, np.stack([colour[:, band][canopy.crown] * tone for band in range(3)]))
+    blend(image, cover, np.stack([colour[:, band].take(canopy.crown) * tone for band in range(3)]))
 
 
 def _shade(image: Floats, canopy: Canopy, objects: Objects, look: Look, canvas: Canvas) -> None:

@@ -8,6 +8,7 @@ Legend: D districts, L lines a family, B = L - 1 blocks a side; family 0 holds t
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from airloc.areas.synthetic.regimes import Regime
 
 NO_STREET = -999.0
 """Metres within the nearest roadway where there is none."""
+TURNING = 8.5
+"""Radius of a turning circle."""
+ENDLESS = 1e5
+"""End of a street that runs on."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +60,18 @@ class Streets:
     """Block that a position lies in, by whole metres, (D, 2, positions)."""
     widths: Floats
     """Width of the street on a line between two lines of the other family, 0 for none, (D, 2, L, B)."""
+    ends: Floats
+    """Metres from the first of those lines after which the street ends in a turning circle, (D, 2, L, B)."""
 
     @property
     def blocks(self) -> int:
         """Blocks on a side of a district."""
         return int(self.lines.shape[2]) - 1
+
+    @cached_property
+    def has_closes(self) -> bool:
+        """Whether any street ends in a turning circle."""
+        return bool((self.ends < ENDLESS).any())
 
     def locate(self, x: Floats, y: Floats, district: Ints) -> Place:
         """Find points among the streets of their districts."""
@@ -68,12 +80,8 @@ class Streets:
         a, slope_a = self._bent(a0, b0, district, 0)
         b, slope_b = self._bent(b0, a0, district, 1)
         number_a, number_b = self._number(a, district, 0), self._number(b, district, 1)
-        off_a, width_a = self._nearest(a, slope_a, district, 0, number_a, number_b)
-        off_b, width_b = self._nearest(b, slope_b, district, 1, number_b, number_a)
-        inside_a, inside_b = (
-            np.where(width > 0, width / 2 - np.abs(off), np.float32(NO_STREET))
-            for off, width in ((off_a, width_a), (off_b, width_b))
-        )
+        off_a, inside_a = self._nearest(a, slope_a, b, district, 0, number_a, number_b)
+        off_b, inside_b = self._nearest(b, slope_b, a, district, 1, number_b, number_a)
         nearer_a = inside_a > inside_b
         return Place(
             a=a,
@@ -110,24 +118,31 @@ class Streets:
 
     def _bent(self, value: Floats, along: Floats, district: Ints, family: int) -> tuple[Floats, Floats]:
         entry = (district * 2 + family) * self.bends.shape[2] + self._entry(along)
-        return value + self.bends.ravel()[entry], self.slopes.ravel()[entry]
+        return value + self.bends.take(entry), self.slopes.take(entry)
 
     def _number(self, value: Floats, district: Ints, family: int) -> Ints:
         size = self.numbers.shape[2]
         entry = np.clip((value + size // 2).astype(np.intp), 0, size - 1)
-        number: Ints = self.numbers.ravel()[(district * 2 + family) * size + entry]
+        number: Ints = self.numbers.take((district * 2 + family) * size + entry)
         return number
 
     def _nearest(
-        self, value: Floats, slope: Floats, district: Ints, family: int, number: Ints, span: Ints
+        self, value: Floats, slope: Floats, along: Floats, district: Ints, family: int, number: Ints, span: Ints
     ) -> tuple[Floats, Floats]:
-        """Metres from the nearest line of a family, and the width of the street on it."""
+        """Metres from the nearest line of a family, and metres within the street on it."""
         line = (district * 2 + family) * (self.blocks + 1) + number
         lines = self.lines.ravel()
-        low, high = value - lines[line], value - lines[line + 1]
+        low, high = value - lines.take(line), value - lines.take(line + 1)
         upper = -high < low
         off = np.where(upper, high, low) / np.sqrt(1 + slope * slope)
-        return off, self.widths.ravel()[(line + upper) * self.blocks + span]
+        segment = (line + upper) * self.blocks + span
+        width = self.widths.take(segment)
+        inside = np.where(width > 0, width / 2 - np.abs(off), np.float32(NO_STREET))
+        if not self.has_closes:
+            return off, inside
+        beyond = along - lines[(district * 2 + 1 - family) * (self.blocks + 1) + span] - self.ends.take(segment)
+        circle = TURNING - np.sqrt(off * off + beyond * beyond)
+        return off, np.maximum(np.where(beyond > 0, np.float32(NO_STREET), inside), circle)
 
 
 def draw_streets(rng: np.random.Generator, regime: Regime, districts: int, reach: float) -> Streets:
@@ -159,6 +174,7 @@ def draw_streets(rng: np.random.Generator, regime: Regime, districts: int, reach
         lines=lines.astype(np.float32),
         numbers=np.clip(numbers, 0, count - 2),
         widths=widths.astype(np.float32),
+        ends=np.full(widths.shape, ENDLESS, dtype=np.float32),
     )
 
 

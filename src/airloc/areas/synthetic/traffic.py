@@ -26,12 +26,7 @@ def _parked(plan: Plan, rng: np.random.Generator, side: Side) -> Boxes:
     which = np.repeat(np.arange(len(count)), count)
     n = len(which)
     off = np.where(rng.random(n) < 0.8, side.street[which] / 2 - 1.1, side.street[which] / 5)
-    position = side.line[which] + side.inward[which] * off
-    along = side.start[which] + rng.random(n) * metres[which]
-    first = side.family[which] == 0
-    a, b = np.where(first, position, along), np.where(first, along, position)
-    x, y = plan.streets.world(a.astype(np.float32), b.astype(np.float32), side.district[which])
-    cos, sin = plan.streets.heading(x, y, side.district[which], side.family[which])
+    x, y, cos, sin = side.place(plan, which, off, side.start[which] + rng.random(n) * metres[which])
     cars = box(x, y, cos, sin, rng.choice((4.4, 4.8, 5.6), n), 1.9, 1.5, Kind.CAR, _paint(rng, n))
     survey = plan.survey(x, y)
     return cars[(survey.clear > 9) & (plan.district(survey.curves) == side.district[which])]
@@ -61,7 +56,7 @@ def _at_sea(plan: Plan, rng: np.random.Generator) -> Boxes:
         return no_boxes()
     shore, half = plan.curves["shore"], min(plan.ground_m) / 2
     n, piers = int(rng.poisson(half / 40)), int(rng.integers(0, 3))
-    x, y, _, _ = shore.point(*rng.uniform((-half, 30), (half, 1.2 * half), (n, 2)).astype(np.float32).T)
+    x, y, _, _ = shore.point(*rng.uniform((-half, 30), (half, max(1.2 * half, 60)), (n, 2)).astype(np.float32).T)
     turn = rng.uniform(0, 2 * np.pi) + rng.normal(0, 0.5, n)
     length = rng.uniform(5, 13, n)
     white = floats([226, 226, 222]) * rng.uniform(0.8, 1.0, (n, 1))

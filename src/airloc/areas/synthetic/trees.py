@@ -113,6 +113,7 @@ def draw_crowns(plan: Plan, look: Look, blocked: Bools, blocked_px: float) -> Cr
     leaves = floats(look.leaves)[rng.integers(0, len(look.leaves), x.shape)]
     colour = np.where(bare[..., None], floats(look.twigs), leaves) * lightness
     size = look.crown * np.clip(1 - 0.13 * stand, 0.7, 1.3)
+    size = np.where(bare, 0.86 * size, size)
     radius = np.where(grows, one.radius[cell] * size, 0).astype(np.float32)
     height = (2.0 + 1.9 * one.radius[cell] * size * rng.uniform(0.7, 1.2, x.shape)).astype(np.float32)
     return Crowns(x, y, radius, height, bare, colour.astype(np.float32), (-sides[0], -sides[1]))
@@ -121,7 +122,7 @@ def draw_crowns(plan: Plan, look: Look, blocked: Bools, blocked_px: float) -> Cr
 def _odds(plan: Plan, x: Floats, y: Floats, wild: Floats) -> Floats:
     """Chance of a tree at points, by the use of the block, streets, hedges and banks."""
     regime, survey = plan.regime, plan.survey(x, y)
-    use = plan.uses.ravel()[survey.place.block]
+    use = plan.uses.take(survey.place.block)
     by_use = floats([regime.trees.get(one, 0.0) for one in Use])
     odds = by_use[use] * np.clip(1.0 + 0.5 * wild, 0.3, 2.0)
     forest = np.clip(0.35 + 1.6 * (regime.forest + wild), 0.02, 0.97)
@@ -143,13 +144,13 @@ def see_canopy(crowns: Crowns, canvas: Canvas, sun: tuple[float, float]) -> Cano
     cols = crowns.x.shape[1]
     base = (ty // FINE - crowns.first[0])[:, None] * cols + (tx // FINE - crowns.first[1])[None]
     steps = np.array([(step // 3 - 1) * cols + step % 3 - 1 for step in range(9)])
-    crown = base + steps[top]
-    radius = crowns.radius.ravel()[crown]
-    dx, dy = canvas.x - crowns.x.ravel()[crown], canvas.y - crowns.y.ravel()[crown]
+    crown = base + steps.take(top)
+    radius = crowns.radius.take(crown)
+    dx, dy = canvas.x - crowns.x.take(crown), canvas.y - crowns.y.take(crown)
     away = np.sqrt(dx * dx + dy * dy)
     grown = np.maximum(radius, np.float32(1e-3))
     cover = np.where(radius > 0, canvas.cover(radius - away), np.float32(0))
     dome = np.sqrt(np.maximum(1 - (away / grown) ** 2, 0))
-    height = np.where(cover > 0.3, crowns.height.ravel()[crown] * (0.45 + 0.55 * dome), np.float32(0))
+    height = np.where(cover > 0.3, crowns.height.take(crown) * (0.45 + 0.55 * dome), np.float32(0))
     facing = np.clip((dx * np.float32(sun[0]) + dy * np.float32(sun[1])) / grown, -1, 1)
     return Canopy(cover, height, facing, crown)

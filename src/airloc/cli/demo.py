@@ -1,0 +1,65 @@
+"""`airloc demo`: all agents on procedural areas, a table and a page to look at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+
+from airloc.agents.registry import AGENTS, AgentOptions, make_agent
+from airloc.areas.synthetic import Synthetic
+from airloc.cli.progress import bar, reading
+from airloc.drawing.files import check_writable, write_atomically
+from airloc.errors import AirlocError
+from airloc.evaluation.evaluate import evaluate
+from airloc.evaluation.floor import blind_optimum, blind_optimum_is_exact
+from airloc.evaluation.records import Score
+from airloc.grid import Grid
+from airloc.reports.demo import demo_page
+from airloc.reports.tables import score_table
+from airloc.task.suites import per_distance
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Play all agents on procedural areas; print a table and write a page with pictures."""
+
+    out: Path = Path("out/demo.html")
+    """The page to write."""
+    areas: int = 100
+    """How many procedural areas."""
+    grid: str = "5x5"
+    """Rows and columns of cells."""
+    seed: int = 0
+    """Decides areas, episodes and every random choice."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run `airloc demo`."""
+    run(tyro.cli(Demo, args=arguments, prog="airloc demo"))
+
+
+def run(options: Demo) -> None:
+    """Draw areas and episodes, let every agent play them, and show how they did."""
+    check_writable(options.out)
+    if options.areas < 1:
+        raise AirlocError(f"There is nothing to play on {options.areas} areas", "Give --areas 1 or more")
+    grid = Grid.parse(options.grid)
+    areas = reading(Synthetic(count=options.areas, seed=options.seed).areas(grid))
+    suite = per_distance([area.name for area in areas], grid, seed=options.seed)
+    agents = [make_agent(name, AgentOptions(seed=options.seed)) for name in AGENTS]
+    with bar("playing", len(suite) * len(agents)) as advance:
+        scores = [evaluate(agent, areas, suite, seed=options.seed, on_batch=advance) for agent in agents]
+    scores.sort(key=_success)
+
+    floor = blind_optimum(suite)
+    made_by = f"airloc demo --areas {options.areas} --grid {options.grid} --seed {options.seed} --out {options.out}"
+    write_atomically(options.out, demo_page(scores, areas, floor, made_by))
+    console = Console()
+    console.print(score_table(scores, floor, exact=blind_optimum_is_exact(suite)))
+    console.print(f"A page with pictures: {options.out.resolve()}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _success(score: Score) -> float:
+    return score.value("success") or 0.0

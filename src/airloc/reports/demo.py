@@ -1,0 +1,113 @@
+"""The page that `airloc demo` writes: a table, a chart and trajectories to look at."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from airloc.areas.area import SearchArea
+from airloc.drawing.charts import Reference, Series, line_chart
+from airloc.drawing.page import Html, command, figure, image_tag, page, paragraph, row, section, table
+from airloc.drawing.trajectory import draw_trajectory
+from airloc.evaluation.records import Score
+from airloc.reports.tables import number, percent, percent_interval
+
+TRAJECTORIES = 8
+
+
+def demo_page(scores: Sequence[Score], areas: Sequence[SearchArea], blind_optimum: float, made_by: str) -> str:
+    """Make the page from scores on one suite over these areas.
+
+    Args:
+        scores: The agents' scores, best last; the last one's trajectories are drawn.
+        areas: The areas, numbered as in the suite.
+        blind_optimum: What blind flight reaches.
+        made_by: The command that makes the page again.
+    """
+    suite = scores[0].suite
+    body = [
+        paragraph(
+            "An agent stands over one cell of an area and sees that cell alone. It is given the picture of another "
+            f"cell and has {suite.budget} moves to stand over it. Success is the share of goals found."
+        ),
+        section("Scores", _table(scores, blind_optimum)),
+        section("Success by distance", figure(_chart(scores, blind_optimum), _CHART_CAPTION)),
+        section(f"Trajectories of {scores[-1].agent}", *_trajectories(scores[-1], areas)),
+        section("Make it again", command(made_by)),
+    ]
+    subtitle = f"{len(suite)} episodes on {len(areas)} procedural areas, {suite.grid} cells, {suite.budget} moves"
+    return page("Searching from above", "\n".join(body), subtitle=subtitle)
+
+
+_CHART_CAPTION = (
+    "Success by start-to-goal distance with 95 % intervals; the dashed line is the blind optimum, the best path that "
+    "looks at nothing."
+)
+
+
+def _table(scores: Sequence[Score], blind_optimum: float) -> Html:
+    header = ["Agent", "Success %", "95 %", "Steps", "Step ratio", "Res. distance", "ms an episode"]
+    rows: list[list[str | float | None]] = [
+        [
+            score.agent,
+            percent(score.value("success")),
+            percent_interval(score.interval("success")),
+            number(score.value("steps"), 2),
+            number(score.value("step_ratio"), 2),
+            number(score.value("residual_distance"), 2),
+            number(score.runtime_ms, 3),
+        ]
+        for score in scores
+    ]
+    rows.append(["blind optimum", percent(blind_optimum), *[None] * 5])
+    return table(header, rows)
+
+
+def _chart(scores: Sequence[Score], blind_optimum: float) -> str:
+    series = []
+    for style, score in enumerate(scores):
+        strata = score.by_distance()
+        low, high = zip(*(interval for _, interval in strata.values()), strict=True)
+        values = [value for value, _ in strata.values()]
+        series.append(Series(score.agent, list(strata), values, low, high, style=style))
+    return line_chart(
+        series,
+        title="Success by distance",
+        x_label="start-to-goal distance (moves)",
+        y_label="success",
+        y_percent=True,
+        y_range=(0, 1),
+        x_ticks=list(scores[0].by_distance()),
+        references=[Reference(blind_optimum, "blind optimum")],
+    )
+
+
+def _trajectories(score: Score, areas: Sequence[SearchArea]) -> list[Html]:
+    """Draw episodes from different areas, the distances in turn."""
+    suite, played = score.suite, score.played
+    figures = []
+    for chosen in _spread(score):
+        name, found, steps = suite.areas[suite.area[chosen]], played.found[chosen], int(played.steps[chosen])
+        path = [(int(r), int(c)) for r, c in played.path[chosen, : steps + 1]]
+        goal_row, goal_col = suite.goal[chosen].tolist()
+        picture = draw_trajectory(
+            areas[suite.area[chosen]].image, suite.grid, path, (goal_row, goal_col), scale=2, found=bool(found)
+        )
+        end = f"found after {steps} moves" if found else f"not found in {steps} moves"
+        caption = f"{name}: {suite.distance[chosen]} away, {end}"
+        figures.append(figure(image_tag(picture, f"Path over {caption}"), caption))
+    return [row(*figures)]
+
+
+def _spread(score: Score) -> list[int]:
+    """Numbers of episodes to show: different areas, all distances, and finds and failures both where there are."""
+    suite, found = score.suite, score.played.found
+    distances = np.unique(suite.distance)
+    chosen: list[int] = []
+    for turn in range(TRAJECTORIES):
+        wanted = distances[turn % len(distances)]
+        fresh = ~np.isin(suite.area, suite.area[chosen]) if chosen else np.ones(len(suite), dtype=bool)
+        there = np.flatnonzero((suite.distance == wanted) & fresh)
+        there = there if len(there) else np.flatnonzero(suite.distance == wanted)
+        preferred = there[found[there] == (turn < TRAJECTORIES * 3 // 4)]
+        chosen.append(int(preferred[0] if len(preferred) else there[0]))
+    return chosen
