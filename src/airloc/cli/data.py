@@ -20,7 +20,7 @@ from airloc.areas.inventory import PAPER, Found, take_stock
 from airloc.areas.places import data_root, dataset_root
 from airloc.areas.prepared import check_free, write_prepared
 from airloc.areas.registry import SOURCES, AreaSource
-from airloc.drawing.files import save_png
+from airloc.drawing.files import save_picture
 from airloc.drawing.sheet import contact_sheet, draw_grid
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -130,7 +130,7 @@ class Show:
     source: Source
     """Where the areas come from."""
     out: Path = Path("sheet.png")
-    """The PNG file to write."""
+    """The picture to write, PNG or JPEG by its name."""
     grid: str = "5x5"
     """Rows and columns of cells."""
     limit: int = 24
@@ -150,7 +150,7 @@ class Show:
             raise AirlocError("There is no area to show", "Ask for a --limit of 1 or more, or for another source")
         images = [area.image if self.plain else draw_grid(area.image, grid) for area in areas]
         sheet = contact_sheet(images, [area.name for area in areas], columns=self.columns, tile=self.tile)
-        save_png(sheet, self.out)
+        save_picture(sheet, self.out)
         Console().print(f"{self.out}: {len(areas)} areas on a grid of {grid}", highlight=False, markup=False)
 
 

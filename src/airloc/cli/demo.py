@@ -10,13 +10,14 @@ from rich.console import Console
 from airloc.agents.registry import AGENTS, AgentOptions, make_agent
 from airloc.areas.synthetic import Synthetic
 from airloc.cli.progress import bar, reading
-from airloc.drawing.files import check_writable, write_atomically
+from airloc.drawing.files import check_writable, save_picture, write_atomically
+from airloc.drawing.sheet import contact_sheet
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import evaluate
 from airloc.evaluation.floor import blind_optimum, blind_optimum_is_exact
 from airloc.evaluation.records import Score
 from airloc.grid import Grid
-from airloc.reports.demo import demo_page
+from airloc.reports.demo import demo_page, searches
 from airloc.reports.tables import score_table
 from airloc.task.suites import per_distance
 
@@ -27,6 +28,8 @@ class Demo:
 
     out: Path = Path("out/demo.html")
     """The page to write."""
+    picture: Path | None = None
+    """Also write the page's trajectories as one picture, PNG or JPEG by its name."""
     areas: int = 100
     """How many procedural areas."""
     grid: str = "5x5"
@@ -42,7 +45,8 @@ def main(arguments: Sequence[str]) -> None:
 
 def run(options: Demo) -> None:
     """Draw areas and episodes, let every agent play them, and show how they did."""
-    check_writable(options.out)
+    for path in filter(None, (options.out, options.picture)):
+        check_writable(path)
     if options.areas < 1:
         raise AirlocError(f"There is nothing to play on {options.areas} areas", "Give --areas 1 or more")
     grid = Grid.parse(options.grid)
@@ -56,6 +60,9 @@ def run(options: Demo) -> None:
     floor = blind_optimum(suite)
     made_by = f"airloc demo --areas {options.areas} --grid {options.grid} --seed {options.seed} --out {options.out}"
     write_atomically(options.out, demo_page(scores, areas, floor, made_by))
+    if options.picture is not None:
+        pictures, captions = zip(*searches(scores[-1], areas), strict=True)
+        save_picture(contact_sheet(pictures, captions, columns=4, tile=300), options.picture)
     console = Console()
     console.print(score_table(scores, floor, exact=blind_optimum_is_exact(suite)))
     console.print(f"A page with pictures: {options.out.resolve()}", soft_wrap=True, highlight=False, markup=False)

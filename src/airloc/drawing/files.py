@@ -86,6 +86,15 @@ def save_png(pixels: npt.NDArray[np.uint8], path: str | os.PathLike[str]) -> Pat
     return write_atomically(path, encode_png(pixels))
 
 
+def save_picture(pixels: npt.NDArray[np.uint8], path: str | os.PathLike[str]) -> Path:
+    """Write a picture as JPEG where the name ends in .jpg or .jpeg, and as PNG otherwise."""
+    if Path(path).suffix.lower() not in (".jpg", ".jpeg"):
+        return save_png(pixels, path)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).convert("RGB").save(buffer, "JPEG", quality=88, optimize=True)
+    return write_atomically(path, buffer.getvalue())
+
+
 def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
     """The bytes of a PNG file.
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from airloc.areas.area import SearchArea
+from airloc.areas.area import Pixels, SearchArea
 from airloc.drawing.charts import Reference, Series, line_chart
 from airloc.drawing.page import Html, command, figure, image_tag, page, paragraph, row, section, table
 from airloc.drawing.trajectory import draw_trajectory
@@ -31,7 +31,7 @@ def demo_page(scores: Sequence[Score], areas: Sequence[SearchArea], blind_optimu
         ),
         section("Scores", _table(scores, blind_optimum)),
         section("Success by distance", figure(_chart(scores, blind_optimum), _CHART_CAPTION)),
-        section(f"Trajectories of {scores[-1].agent}", *_trajectories(scores[-1], areas)),
+        section(f"Trajectories of {scores[-1].agent}", _trajectories(scores[-1], areas)),
         section("Make it again", command(made_by)),
     ]
     subtitle = f"{len(suite)} episodes on {len(areas)} procedural areas, {suite.grid} cells, {suite.budget} moves"
@@ -81,21 +81,24 @@ def _chart(scores: Sequence[Score], blind_optimum: float) -> str:
     )
 
 
-def _trajectories(score: Score, areas: Sequence[SearchArea]) -> list[Html]:
-    """Draw episodes from different areas, the distances in turn."""
+def searches(score: Score, areas: Sequence[SearchArea]) -> list[tuple[Pixels, str]]:
+    """Draw episodes from different areas, the distances in turn; give pictures and captions."""
     suite, played = score.suite, score.played
-    figures = []
+    drawn = []
     for chosen in _spread(score):
-        name, found, steps = suite.areas[suite.area[chosen]], played.found[chosen], int(played.steps[chosen])
+        found, steps = bool(played.found[chosen]), int(played.steps[chosen])
         path = [(int(r), int(c)) for r, c in played.path[chosen, : steps + 1]]
         goal_row, goal_col = suite.goal[chosen].tolist()
-        picture = draw_trajectory(
-            areas[suite.area[chosen]].image, suite.grid, path, (goal_row, goal_col), scale=2, found=bool(found)
-        )
+        image = areas[suite.area[chosen]].image
+        picture = draw_trajectory(image, suite.grid, path, (goal_row, goal_col), scale=2, found=found)
         end = f"found after {steps} moves" if found else f"not found in {steps} moves"
-        caption = f"{name}: {suite.distance[chosen]} away, {end}"
-        figures.append(figure(image_tag(picture, f"Path over {caption}"), caption))
-    return [row(*figures)]
+        drawn.append((picture, f"{suite.distance[chosen]} away, {end}"))
+    return drawn
+
+
+def _trajectories(score: Score, areas: Sequence[SearchArea]) -> Html:
+    figures = [figure(image_tag(picture, f"A path: {caption}"), caption) for picture, caption in searches(score, areas)]
+    return row(*figures)
 
 
 def _spread(score: Score) -> list[int]:

@@ -7,7 +7,9 @@ from PIL import Image
 
 from airloc.areas.area import SearchArea
 from airloc.areas.synthetic import DISASTERS, REGIMES, generate
+from airloc.areas.synthetic.lots import block_sides, draw_houses
 from airloc.areas.synthetic.plan import draw_plan
+from airloc.areas.synthetic.regimes import Use
 from airloc.areas.synthetic.render import settle
 
 Numbers = npt.NDArray[np.float64]
@@ -100,6 +102,24 @@ def test_no_building_stands_on_a_road_or_in_water(regime: str) -> None:
         survey = plan.survey(*boxes[boxes.buildings].points(4))
         assert (survey.road < 0).all()
         assert (survey.clear > 0).all()
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_houses_stand_on_blocks_for_houses_and_farms_on_fields(regime: str) -> None:
+    plan = draw_plan(202, regime, (512.0, 512.0))
+    houses, _ = draw_houses(plan, block_sides(plan))
+    assert len(houses) > 0
+    uses = plan.uses.take(plan.survey(houses.x, houses.y).place.block)
+    assert set(uses.tolist()) <= {int(Use.HOUSES), int(Use.ROWS), int(Use.FIELD)}
+
+
+@pytest.mark.parametrize("regime", ["suburb", "desert"])
+def test_no_two_houses_of_different_lots_share_their_middle(regime: str) -> None:
+    plan = draw_plan(2, regime, (512.0, 512.0))
+    houses, _ = draw_houses(plan, block_sides(plan))
+    main = houses[houses.length > houses.width]
+    gaps = np.hypot(main.x[:, None] - main.x, main.y[:, None] - main.y) + 99 * np.eye(len(main))
+    assert gaps.min() > 3.0
 
 
 @pytest.mark.parametrize("disaster", DISASTERS)

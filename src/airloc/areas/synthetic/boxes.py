@@ -15,22 +15,24 @@ from airloc.areas.synthetic.canvas import Bools, Canvas, Floats, Ints, floats
 class Kind(IntEnum):
     """What a box is, which is how it is painted."""
 
-    PAVED = 0
-    """Driveways, patios, piers."""
-    POOL = 1
-    PITCH = 2
-    COURT = 3
-    RUBBLE = 4
+    YARD = 0
+    """Trodden ground of a farm."""
+    PAVED = 1
+    """Driveways, patios, car parks, piers."""
+    POOL = 2
+    PITCH = 3
+    COURT = 4
+    RUBBLE = 5
     """What a disaster scattered."""
-    CAR = 5
-    BOAT = 6
-    FLAT = 7
+    CAR = 6
+    BOAT = 7
+    FLAT = 8
     """Buildings from here on: a flat roof with a parapet."""
-    GABLE = 8
-    HIP = 9
-    ASH = 10
+    GABLE = 9
+    HIP = 10
+    ASH = 11
     """What a fire leaves of a building."""
-    WRECK = 11
+    WRECK = 12
     """What a storm leaves of a building."""
 
 

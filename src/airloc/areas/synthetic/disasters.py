@@ -111,7 +111,7 @@ def flood(plan: Plan, canvas: Canvas, survey: Survey, image: Floats, height: Flo
     terrain = noise.sample("cloud", canvas, TERRAIN_M, plan.shifts["land"])
     shore, fresh = _to_water(plan, survey)
     depth = _level(plan) - _lie(terrain, np.minimum(shore, fresh))
-    metres = 6.0 * np.where(fresh < 0, 1, depth)
+    metres = 6.0 * np.where(np.minimum(shore, fresh) < 0, 1, depth)
     wet = np.clip(metres / 0.5, 0, 1) * np.clip((metres + 1.4 - height) / 0.6, 0, 1)
     wet *= np.clip(1.3 + shore / 90, 0.15, 1)  # The mud thins out at sea.
     murk = np.clip(0.5 + 0.5 * depth, 0, 1)

@@ -16,6 +16,9 @@ from airloc.areas.synthetic.regimes import Use
 PAVEMENT = 2.0
 """Metres between a roadway and the lots."""
 
+FARMS = 0.3
+"""Share of the sides of fields with a farm."""
+
 CONCRETE = floats([168, 164, 156])
 
 
@@ -79,39 +82,43 @@ def draw_houses(plan: Plan, side: Side) -> tuple[Boxes, Boxes]:
     rng, regime = plan.rng("houses"), plan.regime
     rows = side.use == Use.ROWS
     lived = (side.use == Use.HOUSES) | rows
+    farm = (side.use == Use.FIELD) & (side.end > side.start) & (rng.random(len(rows)) < FARMS)
     lot = np.where(rows, rng.uniform(22, 46, len(rows)), rng.uniform(*regime.lot, len(rows)))
     count = np.where(lived, np.maximum((side.end - side.start) / lot, 0), 0).astype(np.intp)
+    count = np.where(farm, 1, count)
     which = np.repeat(np.arange(len(count)), count)
     slot = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
     step = (side.end - side.start)[which] / count[which]
     main, setback, front = _main_houses(plan, rng, side, which, slot, step)
     wings = _wings(rng, main, front)
     n, parts = len(which), join([main, wings])
-    free = stands_free(plan, parts)
+    home = side.district[which]
+    free = stands_free(plan, parts, np.tile(home, 2))
     keep = (rng.random(n) < np.where(rows[which], 0.96, 0.93)) & free[:n]
-    extras = _around(plan, rng, main, setback, front)
+    extras = _farmyard(plan, rng, main, front, farm[which]) + _around(plan, rng, main, setback, front)
     winged = keep & (rng.random(n) < 0.5) & free[n:]
     standing = _apart(parts, np.concatenate([keep, winged]), np.tile(np.arange(n), 2))
     keep, houses = standing[:n], parts[standing]
     around = join([extra[keep & chosen] for extra, chosen in extras])
-    return houses, around[stands_free(plan, around, 0.2, points=2)]
+    homes = np.concatenate([home[keep & chosen] for _, chosen in extras])
+    return houses, around[stands_free(plan, around, homes, 0.2, points=2)]
 
 
-def stands_free(plan: Plan, boxes: Boxes, margin: float = 1.5, points: int = 4) -> Bools:
-    """Which boxes in sight stand `margin` metres clear of streets, well clear of water, rails and other districts.
+def stands_free(plan: Plan, boxes: Boxes, district: Ints, margin: float = 1.5, points: int = 4) -> Bools:
+    """Which boxes in sight stand `margin` metres clear of streets, well clear of water and rails, in their district.
 
     Args:
         plan: What is where.
         boxes: The boxes.
+        district: The district that each of them belongs to.
         margin: Metres between a box and a roadway.
         points: Points a side at which a box is tested; large ones need more, lest a road slip between them.
     """
     free = boxes.in_sight(plan.ground_m)
     x, y = boxes[free].points(points)
     survey = plan.survey(x, y)
-    home = np.broadcast_to(plan.district(survey.curves), x.shape)
-    same = (home == home[0]).all(axis=0)
-    free[free] = same & (survey.road.max(axis=0) < -margin) & (survey.clear.min(axis=0) > 8 + margin)
+    at_home = np.broadcast_to(plan.district(survey.curves) == district[free], x.shape).all(axis=0)
+    free[free] = at_home & (survey.road.max(axis=0) < -margin) & (survey.clear.min(axis=0) > 8 + margin)
     return free
 
 
@@ -210,3 +217,20 @@ def _around(
         (pools, detached & (draw[1] < plan.regime.pools)),
         (sheds, detached & (draw[2] < 0.22)),
     ]
+
+
+def _farmyard(
+    plan: Plan, rng: np.random.Generator, main: Boxes, front: Floats, farm: Bools
+) -> list[tuple[Boxes, Bools]]:
+    """A yard and two barns behind every house, and which of them exist: those of farms."""
+    n, earth = len(main), floats(plan.regime.soil)
+    behind = -front * (main.width / 2)
+    yard = box(*beside(main, floats(np.zeros(n)), behind - 12 * front), main.cos, main.sin, 46, 44, 0, Kind.YARD, earth)
+    barns = []
+    for side in (-1.0, 1.0):
+        along, across = floats(side * rng.uniform(11, 14, n)), behind - front * floats(rng.uniform(15, 22, n))
+        tone = floats([(168, 164, 158), (134, 96, 82), (112, 112, 114)])[rng.integers(0, 3, n)]
+        length, width = rng.uniform(17, 28, n), rng.uniform(9, 14, n)
+        place = beside(main, along, across)
+        barns.append((box(*place, -main.sin, main.cos, length, width, 6.0, Kind.GABLE, tone), farm))
+    return [(yard, farm), *barns]

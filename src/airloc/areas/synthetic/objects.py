@@ -98,6 +98,12 @@ def _paved(boxes: Boxes, on: Stamp, look: Look) -> Painted:
     return _plain(boxes, on, np.where(marked, 1.45, factor))
 
 
+def _yard(boxes: Boxes, on: Stamp, look: Look) -> Painted:
+    """Earth with ragged edges."""
+    colour, rise, shown = _plain(boxes, on, 1 + 0.09 * _speckle(on))
+    return colour, rise, shown & (_edge(boxes, on) > 1.5 + 1.5 * _speckle(on, 2.0))
+
+
 def _pool(boxes: Boxes, on: Stamp, look: Look) -> Painted:
     colour, rise, shown = _plain(boxes, on, 1 + 0.04 * _speckle(on))
     return np.where((_edge(boxes, on) > 0.9)[:, None], floats([92, 178, 196]), colour), rise, shown
@@ -207,6 +213,7 @@ def _wreck(boxes: Boxes, on: Stamp, look: Look) -> Painted:
 
 
 PAINTERS: dict[Kind, Callable[[Boxes, Stamp, Look], Painted]] = {
+    Kind.YARD: _yard,
     Kind.PAVED: _paved,
     Kind.POOL: _pool,
     Kind.PITCH: _pitch,

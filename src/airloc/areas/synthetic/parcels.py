@@ -73,7 +73,9 @@ def place(
     boxes = box(x, y, cos, sin, on.length, on.width, height, kind, colour)
     sizes = [replace(boxes, length=boxes.length * f, width=boxes.width * f) for f in floats([1, 0.85, 0.7, 0.5])]
     tries = join(sizes)
-    free = stands_free(plan, tries, margin, points=6) & (np.minimum(tries.length, tries.width) > 4)
+    free = stands_free(plan, tries, np.tile(on.district, len(sizes)), margin, points=6) & (
+        np.minimum(tries.length, tries.width) > 4
+    )
     free = free.reshape(len(sizes), len(boxes))
     chosen = np.argmax(free, axis=0) * len(boxes) + np.arange(len(boxes))
     return tries[chosen[free.any(axis=0)]]

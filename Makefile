@@ -1,0 +1,61 @@
+# Two commands do everything: make demo and make test. Each sets up what it needs, from nothing.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# Real imagery, where it lies beside the checkout; without it the tests that need it are skipped.
+export AIRLOC_DATA ?= $(wildcard $(abspath ../shared/data))
+
+.PHONY: help setup browser demo test test-slow lint bench docs clean
+
+help:
+	@echo "make demo       all agents on procedural areas: a table and a page to look at"
+	@echo "make test       lint, types, layers, tests and coverage"
+	@echo "make test-slow  the tests that take minutes"
+	@echo "make bench      what is timed, each against a floor or a peer"
+	@echo "make docs       the documentation as a static site in site/"
+	@echo "make lint       ruff, mypy, import-linter"
+	@echo "make setup      the virtual environment in $(VENV), with all extras"
+
+setup: $(READY)
+
+# torch goes first and by its exact version: a range would fetch gigabytes of CUDA.
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' constraints.txt)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[geo,web,export,cluster,dev]'
+	touch $(READY)
+
+# The tests open pages in a real browser.
+browser:
+	@command -v chromium >/dev/null || { \
+		echo "installing chromium"; \
+		sudo=; test "$$(id -u)" = 0 || sudo=sudo; \
+		$$sudo apt-get update -qq && \
+		$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+
+demo: setup
+	$(BIN)/airloc demo --out out/demo.html
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint browser
+	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-fail-under=90
+
+test-slow: setup browser
+	$(BIN)/python -m pytest -m slow --durations=10
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+docs: setup
+	$(BIN)/mkdocs build --strict --site-dir site
+
+clean:
+	rm -rf $(VENV) site out build dist .coverage .pytest_cache .mypy_cache .ruff_cache
