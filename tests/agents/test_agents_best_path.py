@@ -1,5 +1,6 @@
 """The blind optimum, checked against brute force and against the reference values of the task."""
 
+import time
 from itertools import pairwise, product
 
 import numpy as np
@@ -111,9 +112,37 @@ def test_mirrored_starts_have_mirrored_tables():
 
 def test_large_grids_get_a_lower_bound_that_can_be_flown():
     grid = Grid(12, 12)
-    prior = priors.per_distance(grid)[grid.index((6, 6))]
-    paths = best_paths(grid, 24, (6, 6), prior)
+    prior = priors.per_distance(grid)[grid.index((0, 6))]
+    paths = best_paths(grid, 24, (0, 6), prior)
     assert not paths.exact
     path = paths.draw(np.random.default_rng(0))
     assert prior[[grid.index(cell) for cell in set(path)]].sum() == pytest.approx(paths.value)
     assert paths.share.sum() >= 20
+
+
+def test_a_beam_that_collects_as_much_as_any_path_could_is_proven_optimal():
+    grid = Grid(12, 12)
+    assert best_paths(grid, 24, (6, 6), priors.per_distance(grid)[grid.index((6, 6))]).exact
+
+
+@pytest.mark.parametrize(("shape", "budget"), [("5x5", 40), ("5x5", 200), ("1x30", 2000), ("2x3", 2048)])
+def test_long_budgets_find_every_goal_by_paths_that_can_be_flown(shape: str, budget: int):
+    grid = Grid.parse(shape)
+    starts = [(0, 0), (grid.rows // 2, grid.cols // 2)]
+    tables = blind.success_table(grid, budget, starts)
+    assert blind.is_exact(grid, budget, starts)
+    for start in starts:
+        assert tables[start].min() == pytest.approx(1)
+        path = blind.blind().plan(grid, budget, start)
+        assert len(path) == budget + 1
+        assert set(path) == set(grid.cells())
+        assert all(distance(a, b) == 1 for a, b in pairwise(path))
+
+
+@pytest.mark.parametrize("shape", ["3x20", "20x20", "30x30"])
+def test_large_grids_do_not_keep_anybody_waiting(shape: str):
+    grid = Grid.parse(shape)
+    began = time.perf_counter()
+    tables = blind.success_table(grid, grid.default_budget, list(grid.cells()))
+    assert time.perf_counter() - began < 20
+    assert all(table.sum() > grid.default_budget / 2 for table in tables.values())

@@ -4,12 +4,14 @@ From a start, a path of `budget` king's moves collects the weight of every cell 
 move by move, all together; two that stand on the same cell and have visited the same set are one state with a count.
 A state is dropped when even the heaviest cells still in reach would not lift it to the best path known. When nothing
 else had to be dropped, the result is the exact optimum and holds every optimal path; otherwise the widest beam allowed
-gives a proven lower bound, since every path found can be flown.
+gives a proven lower bound, since every path found can be flown, and the optimum where no path at all could collect
+more. The work is bounded, so that no grid or budget keeps anybody waiting: about 20 seconds for all starts of a grid.
 
 Legend: K states, n cells (row-major numbers), W 64-bit words of a visited set.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +22,16 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-FIRST_WIDTH = 2048
-WORK = 4e8
-"""Bound on states x cells x moves for grids of up to 64 cells: enough to end exactly on 5 x 5 and 7 x 7."""
-WORK_LARGE = 2e7
-"""The same for larger grids, where an exact end is out of reach and a beam has to do."""
+WIDTHS = (2048, 16384)
+"""Widths of the first beams; what they find lets the last search drop all that cannot be better."""
+STATES = 16_000_000
+"""States that the last searches may keep, from all starts of a grid together: enough to hold all paths on 7 x 7."""
+CELLS_IN_KEY = 58
+"""Up to so many cells, a visited set and the number of a cell go into one word; for more, a beam has to do."""
+BEAM = 50_000_000
+"""Width of that beam, times cells, moves and starts: a few seconds for all starts together."""
+CELLS_GUIDED = 256
+"""Up to so many cells a beam is guided by what is still in reach; for more, that takes too long."""
 TIE = 1e-12
 """Weights closer than this are equal."""
 
@@ -54,6 +61,8 @@ class BestPaths:
     """The weight that each of them collects: its probability of success, if the weights sum to one."""
     exact: bool
     """Whether it is proven that no path collects more."""
+    complete: bool
+    """Whether these are all of the optimal paths."""
     share: Floats
     """For each cell the share of the paths that visit it, (n,)."""
     _layers: tuple[_Layer, ...]
@@ -74,38 +83,75 @@ class BestPaths:
 
 def best_paths(grid: Grid, budget: int, start: Cell, weights: Floats) -> BestPaths:
     """Search for the paths from `start` that collect most of `weights` (n,) in `budget` moves."""
-    work = WORK if grid.count <= 64 else WORK_LARGE
-    limit = max(FIRST_WIDTH, int(work / (grid.count * budget)))
-    width = FIRST_WIDTH
-    best = _sweep(grid, budget, grid.index(start), weights, width, known=0.0)
-    while not best.exact and width < limit:
-        width = min(8 * width, limit)
-        found = _sweep(grid, budget, grid.index(start), weights, width, best.value)
-        best = found if found.exact or found.value > best.value else best
+    search = _Search(grid, budget, grid.index(start), weights)
+    if grid.count > CELLS_IN_KEY:
+        return search.beams()
+    best = search.sweep(WIDTHS[0], known=0.0)
+    states = STATES // max(10, _starts(grid)) // max(1, budget // grid.default_budget)
+    for width, more in ((WIDTHS[1], 0), (WIDTHS[0], states)):
+        if best.complete:
+            break
+        found = search.sweep(width, best.value, more)
+        best = found if found.complete or found.value > best.value else best
     return best
 
 
-def _sweep(grid: Grid, budget: int, start: int, weights: Floats, width: int, known: float) -> BestPaths:
-    """Extend all paths together, at most `width` states at a time."""
-    words = -(-grid.count // 64)
-    visited = np.zeros((1, words), dtype=np.uint64)
-    visited[0, start // 64] = np.uint64(1) << np.uint64(start % 64)
-    layers = [_Layer(np.array([start]), visited, np.zeros(1), np.ones(1))]
-    exact = True
-    for left in range(budget - 1, -1, -1):
-        layer = _merge(_extend(layers[-1], grid, weights))
-        hope = _upper_bound(layer, grid, weights, left)
-        promising = hope >= known - TIE
-        layer, hope = layer.take(promising), hope[promising]
-        if len(hope) > width:
-            exact = False
-            layer = layer.take(np.argpartition(-(layer.value + hope), width)[:width])
-        layers.append(layer)
-    last = layers[-1]
-    value = float(last.value.max(initial=0.0))
-    final = last.take(last.value >= value - TIE)
-    shares = np.array([_has(final.visited, cell) @ final.paths for cell in range(grid.count)])
-    return BestPaths(value, exact, shares / max(final.paths.sum(), 1.0), tuple(layers), grid)
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The search for the best paths from one start."""
+
+    grid: Grid
+    budget: int
+    start: int
+    weights: Floats
+
+    def beams(self) -> BestPaths:
+        """Give the better of the greedy and the guided beam, as wide as the grid allows."""
+        width = max(16, BEAM // (self.grid.count * self.budget * _starts(self.grid)))
+        found = [self.sweep(width, known=None)]
+        if self.grid.count <= CELLS_GUIDED:
+            found.append(self.sweep(8 * width, found[0].value))
+        return max(found, key=lambda paths: paths.value)
+
+    def sweep(self, width: int, known: float | None, states: int = 0) -> BestPaths:
+        """Extend all paths together, keeping at most `width` states, or more while `states` are left to look at.
+
+        States that cannot reach the value `known` are dropped; None drops and ranks by what is collected alone.
+        """
+        layers = [self._first()]
+        complete = known is not None
+        for left in range(self.budget - 1, -1, -1):
+            layer = _merge(_extend(layers[-1], self.grid, self.weights), self.grid.count)
+            hope = layer.value if known is None else _upper_bound(layer, self.grid, self.weights, left)
+            if known is not None:
+                promising = hope >= known - TIE
+                layer, hope = layer.take(promising), hope[promising]
+            if not len(hope):
+                return self._result(layers[:1], complete=False)
+            states -= len(hope)
+            most = max(width, states)
+            if len(hope) > most:
+                complete = False
+                layer = layer.take(np.argpartition(-(layer.value + hope), most)[:most])
+            layers.append(layer)
+        return self._result(layers, complete)
+
+    def _first(self) -> _Layer:
+        """The one state before the first move."""
+        visited = np.zeros((1, -(-self.grid.count // 64)), dtype=np.uint64)
+        visited[0, self.start // 64] = np.uint64(1) << np.uint64(self.start % 64)
+        return _Layer(np.array([self.start]), visited, np.zeros(1), np.ones(1))
+
+    def _result(self, layers: list[_Layer], complete: bool) -> BestPaths:
+        """Collect the best of the last states."""
+        last = layers[-1]
+        value = float(last.value.max(initial=0.0))
+        final = last.take(last.value >= value - TIE)
+        shares = np.array([_has(final.visited, cell) @ final.paths for cell in range(self.grid.count)])
+        root = float(_upper_bound(layers[0], self.grid, self.weights, self.budget)[0])
+        exact = complete or value >= root - TIE
+        complete = complete or value >= float(self.weights.sum()) - TIE  # all of them visit every cell that counts
+        return BestPaths(value, exact, complete, shares / max(final.paths.sum(), TIE), tuple(layers), self.grid)
 
 
 def _extend(layer: _Layer, grid: Grid, weights: Floats) -> _Layer:
@@ -120,21 +166,29 @@ def _extend(layer: _Layer, grid: Grid, weights: Floats) -> _Layer:
     return _Layer(cell, visited, layer.value[state] + weights[cell] * fresh, layer.paths[state])
 
 
-def _merge(layer: _Layer) -> _Layer:
-    """Make one state of those that stand on the same cell and have visited the same set."""
-    order = np.lexsort((layer.cell, *layer.visited.T))
-    cell, visited = layer.cell[order], layer.visited[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (cell[1:] != cell[:-1]) | (visited[1:] != visited[:-1]).any(axis=1)
-    first = np.flatnonzero(new)
-    paths = np.add.reduceat(layer.paths[order], first)
-    return _Layer(cell[first], visited[first], layer.value[order][first], paths)
+def _merge(layer: _Layer, count: int) -> _Layer:
+    """Make one state of those that stand on the same cell and have visited the same set.
+
+    Only the proportions of the numbers of paths are kept, which grow beyond all bounds.
+    """
+    if count <= CELLS_IN_KEY:
+        key = layer.visited[:, 0] | layer.cell.astype(np.uint64) << np.uint64(CELLS_IN_KEY)
+        order = np.argsort(key)
+        key = key[order]
+        new = np.concatenate([[True], key[1:] != key[:-1]])
+    else:
+        order = np.lexsort((layer.cell, *layer.visited.T))
+        cell, visited = layer.cell[order], layer.visited[order]
+        new = np.concatenate([[True], (cell[1:] != cell[:-1]) | (visited[1:] != visited[:-1]).any(axis=1)])
+    merged = layer.take(order[new])
+    paths = np.add.reduceat(layer.paths[order], np.flatnonzero(new))
+    return _Layer(merged.cell, merged.visited, merged.value, paths / paths.max())
 
 
 def _upper_bound(layer: _Layer, grid: Grid, weights: Floats, left: int) -> Floats:
     """What a state could collect at most: the heaviest unvisited cells in reach, one a move."""
-    reach = grid.distances() <= left
-    hope, moves = layer.value.copy(), np.full(len(layer.cell), left, dtype=np.int8)
+    reach = _distances(grid) <= left
+    hope, moves = layer.value.copy(), np.full(len(layer.cell), min(left, grid.count), dtype=np.int16)
     for cell in np.argsort(-weights, kind="stable").tolist():
         if weights[cell] <= 0 or not moves.any():
             break
@@ -154,6 +208,18 @@ def _leads_to(layer: _Layer, state: _Layer, grid: Grid) -> npt.NDArray[np.bool_]
     return np.asarray((same | fewer) & (_neighbours(grid)[cell] == layer.cell[:, None]).any(axis=1))
 
 
+def _starts(grid: Grid) -> int:
+    """From how many cells searches differ; the others are their mirror images."""
+    rows, cols = -(-grid.rows // 2), -(-grid.cols // 2)
+    return rows * (rows + 1) // 2 if grid.rows == grid.cols else rows * cols
+
+
+@lru_cache(maxsize=4)
+def _distances(grid: Grid) -> Ints:
+    return grid.distances()
+
+
+@lru_cache(maxsize=4)
 def _neighbours(grid: Grid) -> Ints:
     """Numbers of the neighbours of each cell, (n, 8), -1 where there are fewer."""
     table = np.full((grid.count, 8), -1)

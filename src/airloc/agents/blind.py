@@ -7,6 +7,7 @@ often, which is the `blind_optimum` beside every score.
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import cycle, islice
 
 import numpy as np
 
@@ -23,6 +24,8 @@ def blind(seed: int = 0) -> PlannedAgent:
     def plan(grid: Grid, budget: int, start: Cell) -> list[Cell]:
         canonical, undo = _canonical(start, grid)
         path = _paths(grid, budget, canonical).draw(stream(seed, "blind", str(grid), budget, *start))
+        # Moves beyond those that reach every cell go to and fro between the last two.
+        path += islice(cycle(path[-2:]), budget + 1 - len(path))
         return [undo(cell) for cell in path]
 
     return PlannedAgent("blind", plan)
@@ -48,7 +51,13 @@ def is_exact(grid: Grid, budget: int, starts: list[Cell]) -> bool:
 
 @lru_cache(maxsize=512)
 def _paths(grid: Grid, budget: int, start: Cell) -> BestPaths:
-    return best_paths(grid, budget, start, priors.per_distance(grid)[grid.index(start)])
+    enough = 2 * grid.count
+    return best_paths(grid, min(budget, enough), start, _prior(grid)[grid.index(start)])
+
+
+@lru_cache(maxsize=2)
+def _prior(grid: Grid) -> priors.Prior:
+    return priors.per_distance(grid)
 
 
 def _canonical(start: Cell, grid: Grid) -> tuple[Cell, Callable[[Cell], Cell]]:

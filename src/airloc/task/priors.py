@@ -6,6 +6,7 @@ tables, and the best path that looks at nothing is computed from them.
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -20,8 +21,8 @@ Cells: TypeAlias = npt.NDArray[np.int64]
 
 def per_distance(grid: Grid) -> Prior:
     """Each distance equally often; the start uniform over cells that have a cell at that distance, then the goal."""
-    strata = [at_distance(grid, distance) for distance in range(1, grid.max_distance + 1)]
-    return np.asarray(np.mean(strata, axis=0))
+    strata = (at_distance(grid, distance) for distance in range(1, grid.max_distance + 1))
+    return np.asarray(reduce(np.add, strata) / grid.max_distance)
 
 
 def pairs_per_distance(grid: Grid) -> Prior:

@@ -1,0 +1,250 @@
+"""Checkpoints: a folder with `weights.safetensors`, `config.json` and `card.md`, replaced as a whole.
+
+A new checkpoint is written to a hidden folder beside the old one. Then the old one steps aside to another hidden
+folder and the new one takes its place, by renaming; should the process be killed between the two, readers find the old
+one where it stepped to. So `load_checkpoint` gives the old or the new one, never a mixture, whenever it is called. One
+process at a time may write to a checkpoint.
+
+Loading runs no code from the files: tensors and JSON alone are read.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as parse_tensors
+from safetensors.torch import save as format_tensors
+from torch import Tensor
+
+from airloc import __version__
+from airloc.drawing.files import write_atomically
+from airloc.errors import AirlocError
+
+WEIGHTS, CONFIG, CARD = FILES = ("weights.safetensors", "config.json", "card.md")
+FORMAT = 1
+READS = 100  # that a checkpoint replaced again and again may spoil before it is given up
+FETCH_AGAIN = "Copy the whole checkpoint again from where it came, or train it anew"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checkpoint:
+    """What a checkpoint folder holds."""
+
+    folder: Path
+    config: dict[str, Any]
+    """What was saved, with `format`, `airloc` (the version that saved it) and `weights_sha256`."""
+    tensors: dict[str, Tensor]
+    """All on the CPU."""
+    card: str
+    """Data, terms, command and figures, in Markdown."""
+
+
+def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], config: Mapping[str, Any], card: str) -> None:
+    """Write a checkpoint, or leave the one that is there as it is.
+
+    Args:
+        folder: Where; a checkpoint that is there is replaced.
+        tensors: The weights by name, finite, on any device.
+        config: What is needed to make the network; plain JSON values. `format`, `airloc` and `weights_sha256` are set
+            here.
+        card: Data, terms, command and figures, in Markdown.
+
+    Raises:
+        AirlocError: When the folder holds other files, a value is not finite, or the files cannot be written.
+    """
+    real = folder.resolve()
+    _refuse_other_files(real)
+    for name, tensor in tensors.items():
+        _refuse_broken_values(real / WEIGHTS, name, tensor, "Go back to the last good checkpoint")
+    weights = format_tensors({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
+    stamp = {"format": FORMAT, "airloc": __version__, "weights_sha256": hashlib.sha256(weights).hexdigest()}
+    text = json.dumps({**config, **stamp}, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    contents: tuple[bytes | str, ...] = (weights, text, card)
+    new = _beside(real, "new")
+    with _kept_as_it_was(real):
+        try:
+            _remove(new)
+            for name, content in zip(FILES, contents, strict=True):
+                write_atomically(new / name, content)
+            _flush_folder(new)
+            _put_in_place(new, real)
+        finally:
+            with contextlib.suppress(OSError):
+                _remove(new)
+
+
+def load_checkpoint(folder: Path) -> Checkpoint:
+    """Read a checkpoint whole, whatever is being written meanwhile.
+
+    Raises:
+        AirlocError: When a file is missing, damaged or of a version that this one does not know.
+    """
+    weights, config_text, card = _read(folder)
+    config = _parse_config(folder / CONFIG, config_text)
+    if hashlib.sha256(weights).hexdigest() != config.get("weights_sha256"):
+        problem = f"{str(folder / WEIGHTS)!r} is truncated, damaged or not the file that {CONFIG} was saved with"
+        raise AirlocError(problem, FETCH_AGAIN)
+    try:
+        return Checkpoint(folder, config, parse_tensors(weights), card.decode())
+    except SafetensorError as error:
+        raise AirlocError(f"{str(folder / WEIGHTS)!r} holds no tensors: {error}", FETCH_AGAIN) from error
+    except UnicodeDecodeError as error:
+        raise AirlocError(f"{str(folder / CARD)!r} is no text in UTF-8", FETCH_AGAIN) from error
+
+
+def load_into(module: torch.nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:
+    """Give a network the weights of a checkpoint: all of them, nothing else; or leave it as it is.
+
+    Args:
+        module: The network, of the variant that the checkpoint's config names.
+        tensors: Its weights by name.
+        where: The checkpoint's folder, for the error.
+
+    Raises:
+        AirlocError: When a tensor is missing, foreign, of another shape or kind, or not finite.
+    """
+    path, cure = where / WEIGHTS, f"Load it as the agent and version that {str(where / CONFIG)!r} names, or train anew"
+    expected: dict[str, Tensor] = module.state_dict()
+    if missing := sorted(expected.keys() - tensors.keys()):
+        raise AirlocError(f"{str(path)!r} lacks the tensor {_first_of(missing)} of this network", cure)
+    if foreign := sorted(tensors.keys() - expected.keys()):
+        raise AirlocError(f"{str(path)!r} has the tensor {_first_of(foreign)}, which this network lacks", cure)
+    for name, tensor in tensors.items():
+        here = expected[name]
+        if tensor.shape != here.shape or tensor.is_floating_point() != here.is_floating_point():
+            problem = f"{str(path)!r} has the tensor {name!r} as {_kind(tensor)}, where this network has {_kind(here)}"
+            raise AirlocError(problem, cure)
+        _refuse_broken_values(path, name, tensor.to(here.dtype), FETCH_AGAIN)
+    module.load_state_dict(dict(tensors))
+
+
+def _read(folder: Path) -> tuple[bytes, bytes, bytes]:
+    """The three files of one and the same checkpoint, also while another takes its place."""
+    real = folder.resolve()
+    for _ in range(READS):
+        for place in (real, _beside(real, "previous")):
+            before = _identity(place)
+            contents = [_read_file(place / name) for name in FILES]
+            if before is None or _identity(place) != before:
+                continue
+            missing = [name for name, content in zip(FILES, contents, strict=True) if content is None]
+            if not missing:
+                weights, config, card = (content or b"" for content in contents)
+                return weights, config, card
+            if place == real:  # the previous one may lack files because it is being removed
+                raise AirlocError(f"The checkpoint {str(folder)!r} has no file {missing[0]!r}", FETCH_AGAIN)
+    raise AirlocError(f"There is no checkpoint folder {str(folder)!r}", f"Give the folder that holds {WEIGHTS!r}")
+
+
+def _read_file(path: Path) -> bytes | None:
+    """What a file holds; nothing where there is none."""
+    try:
+        return path.read_bytes() if path.is_file() else None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise AirlocError(f"Cannot read {str(path)!r}: {error.strerror}", "Make it readable") from error
+
+
+def _identity(folder: Path) -> tuple[int, ...] | None:
+    """What changes when another folder takes this one's name, or its list of files changes."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns) if folder.is_dir() else None
+
+
+def _parse_config(path: Path, text: bytes) -> dict[str, Any]:
+    """Read a config and find out whether this version of airloc knows its format."""
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise AirlocError(f"{str(path)!r} is no JSON: {error}", FETCH_AGAIN) from error
+    if not isinstance(config, dict) or "format" not in config:
+        raise AirlocError(f"{str(path)!r} is not the config of a checkpoint: it has no 'format'", FETCH_AGAIN)
+    if config["format"] != FORMAT:
+        problem = f"{str(path)!r} has the format {config['format']!r}, and airloc {__version__} knows format {FORMAT}"
+        raise AirlocError(problem, f"Install the airloc that saved it ({config.get('airloc', 'a newer one')})")
+    return config
+
+
+def _put_in_place(new: Path, folder: Path) -> None:
+    """Let the old checkpoint step aside and the new one take its name."""
+    previous = _beside(folder, "previous")
+    try:
+        if folder.exists():
+            _remove(previous)
+            folder.rename(previous)
+        new.rename(folder)
+    except BaseException:
+        if not folder.exists() and previous.exists():
+            previous.rename(folder)
+        raise
+    with contextlib.suppress(OSError):  # the new one is in place, whatever happens to the remains of the old one
+        try:
+            _flush_folder(folder.parent)
+        finally:
+            _remove(previous)
+
+
+@contextlib.contextmanager
+def _kept_as_it_was(folder: Path) -> Iterator[None]:
+    """Say of a failure that the previous checkpoint survived it."""
+    kept = f"the checkpoint {str(folder)!r} is as it was before"
+    try:
+        yield
+    except AirlocError as error:
+        raise AirlocError(f"{error.problem}; {kept}", error.cure) from error
+    except OSError as error:
+        problem = f"Cannot save to {str(folder)!r}: {error.strerror}; {kept}"
+        raise AirlocError(problem, "Choose a folder that you may write to") from error
+
+
+def _refuse_other_files(folder: Path) -> None:
+    """A checkpoint replaces its folder whole, so that a folder of other things must not become one."""
+    if folder.exists() and not folder.is_dir():
+        raise AirlocError(f"{str(folder)!r} is a file, not a checkpoint folder", "Choose another folder")
+    others = sorted({path.name for path in folder.iterdir()} - set(FILES)) if folder.exists() else []
+    if others:
+        problem = f"The folder {str(folder)!r} holds {_first_of(others)}, which is no part of a checkpoint"
+        raise AirlocError(problem, "Move that away, or choose another folder")
+
+
+def _refuse_broken_values(path: Path, name: str, tensor: Tensor, cure: str) -> None:
+    if not bool(torch.isfinite(tensor).all()):
+        raise AirlocError(f"{str(path)!r}: the tensor {name!r} holds NaN or infinite values", cure)
+
+
+def _beside(folder: Path, role: str) -> Path:
+    return folder.parent / f".airloc-{folder.name}.{role}"
+
+
+def _remove(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Have the names in a folder written to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _first_of(names: list[str]) -> str:
+    return repr(names[0]) + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
+
+
+def _kind(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"

@@ -1,0 +1,1 @@
+"""Networks that look: the segmentation unit, the patch embedder, positional encoding."""

@@ -1,0 +1,468 @@
+import errno
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airloc.agents.checkpoint import load_checkpoint, save_checkpoint
+from airloc.errors import AirlocError
+from airloc.training.runs import Run, check_finite
+from airloc.training.state import read_state, restore_rng, rng_state, write_state
+
+TRAIN = """
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+import numpy as np
+import torch
+from airloc.agents.checkpoint import save_checkpoint
+from airloc.training.runs import Run, check_finite
+from airloc.training.state import restore_rng, rng_state
+
+@dataclass(frozen=True)
+class Toy:
+    steps: int = 250
+    rate: float = 1e-2
+
+config = Toy()
+torch.set_num_threads(1)
+torch.manual_seed(0)
+draws = np.random.default_rng(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.Dropout(0.1), torch.nn.Linear(64, 1))
+optimizer = torch.optim.Adam(model.parameters(), config.rate)
+with Run.open(Path(sys.argv[1]), config) as run:
+    if run.state:
+        model.load_state_dict(run.state["model"])
+        optimizer.load_state_dict(run.state["optimizer"])
+        restore_rng(run.state["rng"], draws=draws)
+    print(run.step, flush=True)
+    for step in range(run.step + 1, config.steps):
+        x = torch.randn(32, 8) + torch.from_numpy(draws.normal(size=(32, 8))).float()
+        loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        check_finite(loss.item(), step, run)
+        run.log(step, loss=loss.item())
+        print(step, flush=True)
+        if step % 3 == 0 or step == config.steps - 1:
+            save_checkpoint(run.checkpoints / "last", model.state_dict(), {"step": step}, "")
+            state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            run.save_state(step, {**state, "rng": rng_state("cpu", draws=draws)})
+"""
+
+HOLD = """
+import sys
+from pathlib import Path
+from dataclasses import dataclass
+from airloc.training.runs import Run
+
+@dataclass(frozen=True)
+class Settings:
+    rate: float = 0.1
+
+run = Run.open(Path(sys.argv[1]), Settings())
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+class Mode(Enum):
+    FAST = 1
+
+
+@dataclass(frozen=True)
+class Inner:
+    momentum: float = 0.9
+
+
+@dataclass(frozen=True)
+class Settings:
+    rate: float = 0.1
+
+
+@dataclass(frozen=True)
+class Nested:
+    inner: Inner = field(default_factory=Inner)
+    data: Path = Path("areas")
+    mode: Mode = Mode.FAST
+    sides: tuple[int, ...] = (5, 7)
+    limit: float = float("inf")
+
+
+def lines(folder: Path) -> list[dict[str, float | None]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def train(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", TRAIN, str(folder)], stdout=subprocess.PIPE, text=True)
+
+
+def test_killed_again_and_again_a_run_ends_with_the_very_same_weights_and_figures(tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    with train(whole) as process:
+        process.communicate()
+        assert process.returncode == 0
+    chance, resumed = np.random.default_rng(), []
+    for _ in range(3):
+        with train(broken) as process:
+            resumed.append(int(process.stdout.readline()))
+            for _ in range(chance.integers(10, 50)):
+                process.stdout.readline()
+            time.sleep(chance.uniform(0, 0.02))
+            process.send_signal(signal.SIGKILL)
+    with train(broken) as process:
+        process.communicate()
+        assert process.returncode == 0
+    assert resumed == sorted(resumed)
+    assert resumed[-1] > 0
+    for name in ("weights.safetensors", "config.json", "card.md"):
+        at = Path("checkpoints") / "last" / name
+        assert (broken / at).read_bytes() == (whole / at).read_bytes()
+    assert (broken / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
+    assert [line["step"] for line in lines(broken)] == list(range(250))
+    assert load_checkpoint(broken / "checkpoints" / "last").config["step"] == 249
+    assert not list(broken.glob(".airloc-*"))
+
+
+def test_a_second_process_is_kept_out_until_the_first_ends_even_by_kill(tmp_path):
+    folder = tmp_path / "run"
+    command = [sys.executable, "-c", HOLD, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(AirlocError, match=rf"\({holder.pid}\) trains in '{folder}'.*another folder"):
+            Run.open(folder, Settings())
+        holder.send_signal(signal.SIGKILL)
+    Run.open(folder, Settings()).close()
+
+
+def test_a_folder_is_free_again_after_closing_and_after_a_failure_to_open(tmp_path):
+    with Run.open(tmp_path, Settings()) as run:
+        with pytest.raises(AirlocError, match="Another process"):
+            Run.open(tmp_path, Settings())
+        run.close()
+    with pytest.raises(AirlocError, match="rate"):
+        Run.open(tmp_path, Settings(0.2))
+    Run.open(tmp_path, Settings()).close()
+
+
+def test_a_new_run_has_no_state_and_a_resumed_one_has_what_was_saved_last(tmp_path):
+    with Run.open(tmp_path / "deep" / "run", Settings()) as run:
+        assert (run.state, run.step) == (None, -1)
+        run.save_state(3, {"a": 1})
+        run.save_state(5, {"a": 2})
+        assert (run.state, run.step) == ({"a": 2}, 5)
+    with Run.open(tmp_path / "deep" / "run", Settings()) as run:
+        assert (run.state, run.step) == ({"a": 2}, 5)
+        assert run.checkpoints == tmp_path / "deep" / "run" / "checkpoints"
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (Nested(inner=Inner(0.5)), r"inner\.momentum = 0\.9, and not with 0\.5"),
+        (Nested(data=Path("other")), 'data = "areas", and not with "other"'),
+        (Nested(sides=(5,)), r"sides = \[5, 7\], and not with \[5\]"),
+        (Nested(limit=2.0), "limit = Infinity, and not with 2.0"),
+        (Settings(), 'kind = "Nested", and not with "Settings"'),
+    ],
+)
+def test_other_settings_are_refused_by_the_first_field_that_differs(tmp_path, config, message):
+    Run.open(tmp_path, Nested()).close()
+    Run.open(tmp_path, Nested()).close()
+    with pytest.raises(AirlocError, match=message) as caught:
+        Run.open(tmp_path, config)
+    assert str(tmp_path) in caught.value.problem
+    assert "another folder" in caught.value.cure
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"kind": 1, "settings": 2}', "\udcff"])
+def test_a_damaged_config_is_named(tmp_path, text):
+    (tmp_path / "config.json").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(AirlocError, match=r"config\.json.*damaged"):
+        Run.open(tmp_path, Settings())
+
+
+def test_a_folder_with_figures_of_something_else_is_not_taken_over(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text("mine")
+    with pytest.raises(AirlocError, match=r"holds 'metrics\.jsonl' but no 'config\.json'"):
+        Run.open(tmp_path, Settings())
+    assert (tmp_path / "metrics.jsonl").read_text() == "mine"
+
+
+def test_a_folder_that_cannot_be_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(AirlocError, match="choose another folder"):
+        Run.open(tmp_path / "file" / "run", Settings())
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(AirlocError, match="Cannot lock"):
+        Run.open(tmp_path, Settings())
+
+
+def test_figures_are_lines_of_json_in_which_nan_is_null(tmp_path):
+    with Run.open(tmp_path, Settings()) as run:
+        run.log(0, loss=0.5, episodes=3)
+        run.log(7, loss=float("nan"), success=np.float32(0.25), gap=float("-inf"))
+    assert (tmp_path / "metrics.jsonl").read_text() == (
+        '{"step": 0, "loss": 0.5, "episodes": 3}\n{"step": 7, "loss": null, "success": 0.25, "gap": null}\n'
+    )
+
+
+def test_a_step_cannot_be_logged_twice_or_backwards(tmp_path):
+    with Run.open(tmp_path, Settings()) as run:
+        run.log(4, loss=1.0)
+        for step in (4, 3, -1):
+            with pytest.raises(ValueError, match="once, in order"):
+                run.log(step, loss=1.0)
+
+
+def test_resuming_drops_the_figures_after_the_last_save_and_half_a_line(tmp_path):
+    with Run.open(tmp_path, Settings()) as run:
+        for step in range(6):
+            run.log(step, loss=float(step))
+            if step == 3:
+                run.save_state(step, {})
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 2, "lo')
+    with Run.open(tmp_path, Settings()) as run:
+        assert [line["step"] for line in lines(tmp_path)] == [0, 1, 2, 3]
+        run.log(4, loss=40.0)
+    assert lines(tmp_path)[-1] == {"step": 4, "loss": 40.0}
+
+
+def test_a_run_killed_before_its_first_save_starts_its_figures_over(tmp_path):
+    with Run.open(tmp_path, Settings()) as run:
+        run.log(0, loss=1.0)
+    with Run.open(tmp_path, Settings()) as run:
+        run.log(0, loss=2.0)
+    assert lines(tmp_path) == [{"step": 0, "loss": 2.0}]
+
+
+def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path):
+    event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    with Run.open(tmp_path, Settings()) as run:
+        for step in range(6):
+            run.log(step, loss=float(step))
+            if step == 3:
+                run.save_state(step, {})
+    time.sleep(1.1)  # TensorBoard reads its files by the second of their beginning
+    with Run.open(tmp_path, Settings()) as run:
+        run.log(4, loss=40.0)
+        run.log(5, loss=50.0)
+    events = event_accumulator.EventAccumulator(str(tmp_path)).Reload()
+    assert [(event.step, event.value) for event in events.Scalars("loss")] == [
+        (0, 0.0), (1, 1.0), (2, 2.0), (3, 3.0), (4, 40.0), (5, 50.0),
+    ]  # fmt: skip
+
+
+def test_without_tensorboard_the_lines_are_written_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with Run.open(tmp_path, Settings()) as run:
+        run.log(0, loss=1.0)
+        run.save_state(0, {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "lock", "metrics.jsonl", "state.pt"]
+
+
+def test_a_full_disk_keeps_the_previous_state_and_leaves_nothing_behind(tmp_path, monkeypatch):
+    with Run.open(tmp_path, Settings()) as run:
+        run.save_state(3, {"a": 1})
+        before = sorted(tmp_path.iterdir())
+        real = os.replace
+
+        def full(*args: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "replace", full)
+        with pytest.raises(AirlocError, match=r"state\.pt.*no space left.*resumed from step 3.*Free some space"):
+            run.save_state(4, {"a": 2})
+        monkeypatch.setattr(os, "replace", real)
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(AirlocError, match=r"metrics\.jsonl.*[Nn]o space left.*Free some space"):
+            run.save_state(4, {"a": 2})
+        assert sorted(tmp_path.iterdir()) == before
+        assert (run.step, run.state) == (3, {"a": 1})
+    with Run.open(tmp_path, Settings()) as run:
+        assert (run.step, run.state) == (3, {"a": 1})
+
+
+def log_much(run: Run) -> None:
+    for step in range(1, 10_000):
+        run.log(step, loss=1.0, padding=1e-300)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # TensorBoard's own thread
+def test_on_a_disk_that_is_really_full_logging_and_saving_fail_and_the_run_resumes(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(disk)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("mounting needs rights")
+    try:
+        with Run.open(disk / "run", Settings()) as run:
+            run.log(0, loss=1.0)
+            run.save_state(0, {"a": torch.zeros(100)})
+            with pytest.raises(AirlocError, match=r"state\.pt.*resumed from step 0"):
+                run.save_state(1, {"a": torch.zeros(100_000)})
+            with pytest.raises(AirlocError, match=r"[Nn]o space left.*resumed from step 0"):
+                log_much(run)
+        subprocess.run(["mount", "-o", "remount,size=256k", str(disk)], check=True)
+        with Run.open(disk / "run", Settings()) as run:
+            assert (run.step, len(lines(disk / "run"))) == (0, 1)
+            run.log(1, loss=1.0)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec="utf-8"))
+tensors = st.lists(st.floats(width=32), max_size=4).map(torch.tensor)
+states = st.recursive(
+    scalars | tensors,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=3) | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def assert_same(a: object, b: object) -> None:
+    assert type(a) is type(b)
+    if isinstance(a, torch.Tensor):
+        assert a.dtype == b.dtype
+        assert a.numpy().tobytes() == b.numpy().tobytes()
+    elif isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            assert_same(a[key], b[key])
+    elif isinstance(a, list | tuple):
+        for left, right in zip(a, b, strict=True):
+            assert_same(left, right)
+    else:
+        assert repr(a) == repr(b)
+
+
+@settings(max_examples=60, deadline=None)
+@given(state=st.dictionaries(st.text(max_size=3), states, max_size=4))
+def test_every_plain_state_comes_back_as_it_was(tmp_path_factory, state):
+    path = tmp_path_factory.getbasetemp() / "state.pt"
+    write_state(path, 7, state)
+    step, loaded = read_state(path)
+    assert step == 7
+    assert_same(loaded, state)
+
+
+def test_a_state_shares_nothing_with_the_network_it_came_from(tmp_path):
+    large = torch.zeros(1_000_000)
+    with Run.open(tmp_path, Settings()) as run:
+        run.save_state(0, OrderedDict(view=large[:2], number=np.float64(0.5)))
+        large[0] = 1.0
+        assert torch.equal(run.state["view"], torch.zeros(2))
+        assert type(run.state["number"]) is float
+    assert (tmp_path / "state.pt").stat().st_size < 10_000
+
+
+@pytest.mark.parametrize("value", [np.int64(1), np.zeros(2), {1, 2}, object(), b"bytes"])
+def test_a_value_that_could_not_be_read_back_is_refused_where_it_is(tmp_path, value):
+    with Run.open(tmp_path, Settings()) as run:
+        with pytest.raises(TypeError, match=r"cannot hold deep\.here\[1\]"):
+            run.save_state(0, {"deep": {"here": [0, value]}})
+        assert not (tmp_path / "state.pt").exists()
+
+
+class Exploit:
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.mark,)
+
+
+def flip_a_weight(data: bytes) -> bytes:
+    at = data.index(np.full(50, 2.5, dtype=np.float32).tobytes())
+    return data[: at + 9] + bytes([data[at + 9] ^ 1]) + data[at + 10 :]
+
+
+@pytest.mark.parametrize(
+    "change", [lambda data: b"", lambda data: data[:-1], lambda data: data[: len(data) // 2], flip_a_weight]
+)
+def test_a_damaged_state_is_named_with_two_cures(tmp_path, change):
+    with Run.open(tmp_path, Settings()) as run:
+        run.save_state(0, {"a": torch.full((100,), 2.5)})
+    (tmp_path / "state.pt").write_bytes(change((tmp_path / "state.pt").read_bytes()))
+    with pytest.raises(AirlocError, match=r"state\.pt.*damaged.*Restore it.*delete it to start the run over"):
+        Run.open(tmp_path, Settings())
+    (tmp_path / "state.pt").unlink()
+    with Run.open(tmp_path, Settings()) as run:
+        assert run.state is None
+
+
+def test_a_state_with_code_or_of_another_format_is_refused_and_runs_nothing(tmp_path):
+    mark = tmp_path / "ran"
+    torch.save({"format": 1, "step": 0, "state": Exploit(mark)}, tmp_path / "a.pt")
+    torch.save({"format": 2, "step": 0, "state": {}}, tmp_path / "b.pt")
+    (tmp_path / "c.pt").write_bytes(pickle.dumps(Exploit(mark)))
+    for name in ("a.pt", "b.pt", "c.pt"):
+        with pytest.raises(AirlocError, match=name):
+            read_state(tmp_path / name)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.Philox, np.random.MT19937, np.random.SFC64])
+def test_chance_goes_on_exactly_from_a_saved_state(tmp_path, bits):
+    torch.manual_seed(3)
+    draws = np.random.Generator(bits(1))
+    draws.random(3), draws.integers(5, dtype=np.int32), torch.randn(3)
+    write_state(tmp_path / "state.pt", 0, {"rng": rng_state("cpu", draws=draws)})
+    expected = draws.random(9), draws.integers(100, size=9, dtype=np.int32), torch.randn(9)
+    torch.manual_seed(4)
+    other = np.random.Generator(bits(2))
+    restore_rng(read_state(tmp_path / "state.pt")[1]["rng"], draws=other)
+    assert np.array_equal(expected[0], other.random(9))
+    assert np.array_equal(expected[1], other.integers(100, size=9, dtype=np.int32))
+    assert torch.equal(expected[2], torch.randn(9))
+
+
+def test_chance_is_restored_by_the_same_names_and_on_the_same_kind_of_device(monkeypatch):
+    state = rng_state(torch.device("cpu"), draws=np.random.default_rng(0))
+    with pytest.raises(ValueError, match="draws"):
+        restore_rng(state, other=np.random.default_rng(0))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(AirlocError, match="'cuda:0', which is not there"):
+        restore_rng({"torch": torch.get_rng_state(), "streams": {}, "device": "cuda:0", "cuda": torch.zeros(16)})
+
+
+@pytest.mark.gpu
+def test_chance_on_a_gpu_goes_on_exactly_from_a_saved_state(tmp_path):
+    write_state(tmp_path / "state.pt", 0, {"rng": rng_state("cuda")})
+    expected = torch.randn(9, device="cuda")
+    restore_rng(read_state(tmp_path / "state.pt")[1]["rng"])
+    assert torch.equal(expected, torch.randn(9, device="cuda"))
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_names_the_last_good_checkpoint(tmp_path):
+    with Run.open(tmp_path, Settings()) as run:
+        check_finite(0.5, 1, run)
+        with pytest.raises(AirlocError, match=r"became NaN at step 2 .*no checkpoint had been saved yet"):
+            check_finite(float("nan"), 2, run)
+        for name in ("first", "second"):
+            save_checkpoint(run.checkpoints / name, {"a": torch.zeros(2)}, {}, "")
+            time.sleep(0.02)
+        with pytest.raises(AirlocError, match=r"became infinite at step 3 .*checkpoints/second'\. Lower the learning"):
+            check_finite(float("inf"), 3, run)
+        assert load_checkpoint(run.checkpoints / "second").tensors.keys() == {"a"}
