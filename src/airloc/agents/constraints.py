@@ -5,8 +5,8 @@ Legend: B episodes; visited is bool (B, rows, cols).
 
 import torch
 
-from airloc.grid import MOVES, Grid
-from airloc.task.rules import inside
+from airloc.grid import Grid
+from airloc.task.rules import inside, moves_on
 
 
 def unvisited(count: int, grid: Grid, device: torch.device) -> torch.Tensor:
@@ -16,11 +16,11 @@ def unvisited(count: int, grid: Grid, device: torch.device) -> torch.Tensor:
 
 def visit(visited: torch.Tensor, position: torch.Tensor, grid: Grid) -> torch.Tensor:
     """Give the record with the current cells added; positions outside leave no trace."""
-    seen = inside(position, grid)
-    episode = torch.arange(len(position), device=position.device)[seen]
-    after = visited.clone()
-    after[episode, position[seen, 0], position[seen, 1]] = True
-    return after
+    cells = visited.flatten(1)
+    row, col = position[:, 0].clamp(0, grid.rows - 1), position[:, 1].clamp(0, grid.cols - 1)
+    here = (row * grid.cols + col)[:, None]
+    now = cells.gather(1, here) | inside(position, grid)[:, None]
+    return cells.scatter(1, here, now).view_as(visited)
 
 
 def privileged_moves(position: torch.Tensor, visited: torch.Tensor, grid: Grid) -> torch.Tensor:
@@ -29,7 +29,7 @@ def privileged_moves(position: torch.Tensor, visited: torch.Tensor, grid: Grid) 
     Moves that end inside on an unvisited cell; where there is none (a dead end), every move that ends inside; far
     outside, where no move leads back at once, every move.
     """
-    target = position[:, None] + torch.from_numpy(MOVES).to(position.device)  # (B, 8, 2)
+    target = position[:, None] + moves_on(position.device)  # (B, 8, 2)
     within = inside(target, grid)
     row, col = target[..., 0].clamp(0, grid.rows - 1), target[..., 1].clamp(0, grid.cols - 1)
     episode = torch.arange(len(position), device=position.device)[:, None]

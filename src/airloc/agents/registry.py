@@ -1,27 +1,18 @@
 """All agents by name, one line each. Tests, tables and the command line follow this dict."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
 
-from airloc.agents.agent import Agent
+from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.blind import blind
+from airloc.agents.learned import SHIPPED, is_shipped, load_agent, shipped_agent
 from airloc.agents.planned import PlannedAgent, lawnmower, spiral
 from airloc.agents.random import RandomAgent
 from airloc.errors import AirlocError
 
-
-@dataclass(frozen=True)
-class AgentOptions:
-    """What an agent may be made with."""
-
-    seed: int = 0
-    """Decides choices that are made once per agent."""
-    device: str = "cpu"
-    """Where a learned agent computes."""
-    sample: bool = False
-    """Draw moves by their probability instead of taking the most probable one."""
-
+__all__ = ["AGENTS", "AgentOptions", "available_agents", "make_agent"]
 
 AGENTS: dict[str, Callable[[AgentOptions], Agent]] = {
     "random": lambda options: RandomAgent("random"),
@@ -29,13 +20,22 @@ AGENTS: dict[str, Callable[[AgentOptions], Agent]] = {
     "lawnmower": lambda options: PlannedAgent("lawnmower", lawnmower),
     "spiral": lambda options: PlannedAgent("spiral", spiral),
     "blind": lambda options: blind(options.seed),
+    **{name: partial(shipped_agent, name) for name in SHIPPED},
 }
 
 
+def available_agents() -> list[str]:
+    """Names of the agents that need no weights, or whose weights are there."""
+    return [name for name in AGENTS if name not in SHIPPED or is_shipped(name)]
+
+
 def make_agent(name: str, options: AgentOptions | None = None) -> Agent:
-    """Make a registered agent."""
-    if name not in AGENTS:
-        near = get_close_matches(name, AGENTS, n=1)
-        hint = f"Did you mean {near[0]!r}? Agents" if near else "Agents"
-        raise AirlocError(f"There is no agent {name!r}", f"{hint} are: {', '.join(AGENTS)}")
-    return AGENTS[name](options or AgentOptions())
+    """Make a registered agent by its name, or a trained one from its checkpoint folder."""
+    options = options or AgentOptions()
+    if name in AGENTS:
+        return AGENTS[name](options)
+    if "/" in name or Path(name).is_dir():
+        return load_agent(Path(name), options, name)
+    near = get_close_matches(name, AGENTS, n=1)
+    hint = f"Did you mean {near[0]!r}? Agents" if near else "Agents"
+    raise AirlocError(f"There is no agent {name!r}", f"{hint} are: {', '.join(AGENTS)}, or a checkpoint folder")

@@ -35,7 +35,10 @@ def choose_source(
         count: How many procedural areas.
         seed: Decides the procedural areas.
     """
+    _check_cell_metres(cell_metres)
     if where is None:
+        if split or cell_metres is not None:
+            raise AirlocError("Procedural areas have neither splits nor another ground size", "Give --areas too")
         return Synthetic(count=count, seed=seed)
     if is_prepared(where):
         if cell_metres is not None:
@@ -45,17 +48,37 @@ def choose_source(
 
 
 def load_pairs(
-    areas: Path, goals: Path, grid: Grid, *, cell_metres: float | None = None, only: Sequence[str] | None = None
+    areas: Path,
+    goals: Path,
+    grid: Grid,
+    *,
+    split: str = "",
+    cell_metres: float | None = None,
+    only: Sequence[str] | None = None,
 ) -> tuple[list[SearchArea], list[SearchArea]]:
     """Read areas and, for each, the picture of the same ground that its goals are taken from."""
+    _check_cell_metres(cell_metres)
+    for folder in (areas, goals):
+        if is_prepared(folder):
+            raise AirlocError(
+                f"{folder} is a prepared cache, and goals are matched by file names", "Give folders of pictures"
+            )
     pictures = goal_pictures(areas, goals, only)
     windows = read_windows(areas)
+    chosen = [name for name in pictures if split in ("", windows.get(name, Window()).split)]
+    if not chosen:
+        raise AirlocError(f"No picture of {areas} is in the split {split!r}", "Ask for another split")
     flown, shown = [], []
-    for name, goal in pictures.items():
-        window = windows.get(name, Window())
+    for name in chosen:
+        window, goal = windows.get(name, Window()), pictures[name]
         flown.append(_fitted(areas / name, window, grid, cell_metres))
         shown.append(_fitted(goal, replace(window, mask=None), grid, cell_metres))
     return flown, shown
+
+
+def _check_cell_metres(cell_metres: float | None) -> None:
+    if cell_metres is not None and not 0 < cell_metres < float("inf"):
+        raise AirlocError(f"Cells of {cell_metres} m do not exist", "Give --cell-metres above 0, such as 100")
 
 
 def _fitted(path: Path, window: Window, grid: Grid, cell_metres: float | None) -> SearchArea:

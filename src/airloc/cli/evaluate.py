@@ -12,14 +12,17 @@ from tyro.conf import Positional, arg
 from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.choose import choose_source, load_pairs
+from airloc.cli.outputs import promised
 from airloc.cli.progress import bar, reading
-from airloc.drawing.files import check_writable, write_atomically
+from airloc.drawing.files import write_atomically
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import check_device, evaluate
 from airloc.evaluation.records import Score, compare, to_json, trajectory_lines
 from airloc.grid import Grid
 from airloc.reports.tables import comparison_line, score_table
 from airloc.task.episode_files import read_suite
+from airloc.task.priors import check_size
+from airloc.task.rules import check_budget
 from airloc.task.suites import Suite, all_pairs, per_distance, uniform
 
 GENERATED = ("per-distance", "all-pairs", "uniform")
@@ -76,18 +79,23 @@ def main(arguments: Sequence[str]) -> None:
 
 def run(options: Evaluate) -> None:
     """Evaluate as the options say: check everything cheap first, then read, play, write and show."""
-    outputs = [path for path in (options.json, options.trajectories, options.save_episodes) if path]
-    for path in outputs:
-        check_writable(path)
-    if options.batch < 1:
-        raise AirlocError(f"A batch of {options.batch} plays nothing", "Give a batch of 1 or more")
+    with promised([path for path in (options.json, options.trajectories, options.save_episodes) if path]):
+        scores = _score(options)
+        record = _record(scores, options)
+        _write(options, scores[0], record)
+    _show(scores, record)
+
+
+def _score(options: Evaluate) -> list[Score]:
+    """Let the agents play the same episodes."""
+    _check(options)
     check_device(options.device)
     makers = AgentOptions(seed=options.seed, device=options.device, sample=options.sample)
     agents = [make_agent(name, makers) for name in (options.agent, options.against) if name]
 
     suite, areas, goal_areas = _load(options)
     with bar("playing", len(suite) * len(agents)) as advance:
-        scores = [
+        return [
             evaluate(
                 agent,
                 areas,
@@ -101,9 +109,21 @@ def run(options: Evaluate) -> None:
             )
             for agent in agents
         ]
-    record = _record(scores, options)
-    _write(options, scores[0], record)
-    _show(scores, record)
+
+
+def _check(options: Evaluate) -> None:
+    """Refuse what makes no sense before anything is read."""
+    if options.batch < 1:
+        raise AirlocError(f"A batch of {options.batch} plays nothing", "Give a batch of 1 or more")
+    if options.equal_distances and options.episodes != "all-pairs":
+        raise AirlocError("Only all pairs can be weighed to equal distances", "Add --episodes all-pairs")
+    if options.episodes not in GENERATED and not Path(options.episodes).exists():
+        raise AirlocError(
+            f"There is no episode file {options.episodes}", f"Check the path, or use one of {', '.join(GENERATED)}"
+        )
+    if options.budget is not None:
+        check_budget(options.budget)
+    check_size(Grid.parse(options.grid))
 
 
 def _load(options: Evaluate) -> tuple[Suite, list[SearchArea], list[SearchArea] | None]:
@@ -133,7 +153,9 @@ def _read_areas(
     if options.goals is not None:
         if options.areas is None:
             raise AirlocError("Goals from a folder need areas from a folder", "Give --areas too")
-        return load_pairs(options.areas, options.goals, grid, cell_metres=options.cell_metres, only=only)
+        return load_pairs(
+            options.areas, options.goals, grid, split=options.split, cell_metres=options.cell_metres, only=only
+        )
     source = choose_source(
         options.areas, split=options.split, cell_metres=options.cell_metres, only=only, seed=options.seed
     )
@@ -141,8 +163,6 @@ def _read_areas(
 
 
 def _generate(options: Evaluate, grid: Grid, names: list[str]) -> Suite:
-    if options.equal_distances and options.episodes != "all-pairs":
-        raise AirlocError("Only all pairs can be weighed to equal distances", "Add --episodes all-pairs")
     if options.episodes == "all-pairs":
         return all_pairs(names, grid, budget=options.budget, equal_distances=options.equal_distances)
     draw = per_distance if options.episodes == "per-distance" else uniform
@@ -159,7 +179,7 @@ def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
 
 def _write(options: Evaluate, score: Score, record: dict[str, Any]) -> None:
     if options.save_episodes is not None:
-        write_atomically(options.save_episodes, score.suite.csv())
+        write_atomically(options.save_episodes, score.suite.file())
     if options.trajectories is not None:
         write_atomically(options.trajectories, trajectory_lines(score))
     if options.json is not None:

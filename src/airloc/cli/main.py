@@ -4,10 +4,15 @@ Verbs are imported only when called, so that `airloc --help` answers at once.
 """
 
 import importlib
+import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
+from types import FrameType
+from typing import NoReturn
 
 from airloc import __version__
 from airloc.errors import AirlocError
@@ -21,33 +26,58 @@ VERBS: dict[str, str] = {
 
 FAILED = 2
 
+STOPPED = "Stopped before the end; nothing half-written was left. Run the same command again to start over."
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and leave with its exit code.
+
+    Args:
+        arguments: What follows the command's name; None for those of this process, whose interrupts are then handled.
+    """
+    owns_process = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        _run(arguments)
+        if owns_process:
+            _prepare_process()
+        verb = _find(arguments)
+        if owns_process:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if verb is not None:
+            verb(arguments[1:])
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except AirlocError as error:
         _fail(str(error))
     except KeyboardInterrupt:
-        _fail("Stopped before the end; nothing half-written was left. Run the same command again to start over.")
+        if owns_process:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _fail(STOPPED)
+    except MemoryError:
+        _fail("There is not enough memory. Ask for fewer areas, a smaller --grid or a smaller --batch.")
     except BrokenPipeError:
         # Whoever read our output has gone; leave quietly, and keep Python from writing to the closed pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
+    finally:
+        if owns_process:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left to do is to leave
 
 
-def _run(arguments: list[str]) -> None:
+def _find(arguments: list[str]) -> Callable[[Sequence[str]], None] | None:
+    """Import the verb that is asked for; None where the answer is given already."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(_usage())
     elif arguments[0] in ("-V", "--version"):
         print(f"airloc {__version__}")
     elif arguments[0] in VERBS:
-        importlib.import_module(f"airloc.cli.{arguments[0]}").main(arguments[1:])
+        verb: Callable[[Sequence[str]], None] = importlib.import_module(f"airloc.cli.{arguments[0]}").main
+        return verb
     else:
         near = get_close_matches(arguments[0], VERBS, n=1)
         hint = f"Did you mean {near[0]!r}? Verbs" if near else "Verbs"
         raise AirlocError(f"There is no verb {arguments[0]!r}", f"{hint} are: {', '.join(VERBS)}")
+    return None
 
 
 def _usage() -> str:
@@ -60,7 +90,23 @@ def _usage() -> str:
     )
 
 
-def _fail(sentence: str) -> None:
+def _prepare_process() -> None:
+    """Stop at once on an interrupt for now, and print names that the terminal's encoding cannot hold as escapes."""
+    signal.signal(signal.SIGINT, _stop_at_once)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _stop_at_once(number: int, frame: FrameType | None) -> NoReturn:
+    """Leave while modules are being imported, where an exception could come out as any other; nothing is begun yet."""
+    del number, frame
+    with suppress(OSError):
+        os.write(2, f"airloc: {STOPPED}\n".encode())
+    os._exit(FAILED)
+
+
+def _fail(sentence: str) -> NoReturn:
     print(f"airloc: {sentence}", file=sys.stderr)
     sys.exit(FAILED)
 

@@ -51,8 +51,8 @@ def evaluate(
 def check_device(name: str) -> str:
     """Give the device's name back if this machine has it."""
     try:
-        torch.zeros(1, device=name)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise AirlocError(f"Cannot use the device {name!r}: {reason}", "Use --device cpu") from None
     return name

@@ -8,8 +8,9 @@ from airloc.areas.area import Pixels, SearchArea
 from airloc.drawing.charts import Reference, Series, line_chart
 from airloc.drawing.page import Html, command, figure, image_tag, page, paragraph, row, section, table
 from airloc.drawing.trajectory import draw_trajectory
+from airloc.evaluation.floor import blind_optimum_is_exact
 from airloc.evaluation.records import Score
-from airloc.reports.tables import number, percent, percent_interval
+from airloc.reports.tables import floor_name, number, percent, percent_interval
 
 TRAJECTORIES = 8
 
@@ -39,8 +40,8 @@ def demo_page(scores: Sequence[Score], areas: Sequence[SearchArea], blind_optimu
 
 
 _CHART_CAPTION = (
-    "Success by start-to-goal distance with 95 % intervals; the dashed line is the blind optimum, the best path that "
-    "looks at nothing."
+    "Success by start-to-goal distance with 95 % intervals; the dashed line is blind flight, the best path that looks "
+    "at nothing."
 )
 
 
@@ -58,7 +59,7 @@ def _table(scores: Sequence[Score], blind_optimum: float) -> Html:
         ]
         for score in scores
     ]
-    rows.append(["blind optimum", percent(blind_optimum), *[None] * 5])
+    rows.append([_floor_name(scores), percent(blind_optimum), *[None] * 5])
     return table(header, rows)
 
 
@@ -77,8 +78,12 @@ def _chart(scores: Sequence[Score], blind_optimum: float) -> str:
         y_percent=True,
         y_range=(0, 1),
         x_ticks=list(scores[0].by_distance()),
-        references=[Reference(blind_optimum, "blind optimum")],
+        references=[Reference(blind_optimum, _floor_name(scores))],
     )
+
+
+def _floor_name(scores: Sequence[Score]) -> str:
+    return floor_name(blind_optimum_is_exact(scores[0].suite))
 
 
 def searches(score: Score, areas: Sequence[SearchArea]) -> list[tuple[Pixels, str]]:

@@ -1,6 +1,6 @@
 """Scores as a table for the terminal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -13,30 +13,44 @@ from airloc.evaluation.records import Score
 
 DASH = "–"  # noqa: RUF001 (an en dash is meant)
 
+DISTANCES = 6
+"""Columns of a table of success by distance."""
+
 
 def score_table(scores: Sequence[Score], blind_optimum: float, *, exact: bool) -> Group:
     """Lay scores on one suite out as two tables, the metrics and the success by distance."""
     suite = scores[0].suite
     areas = len(set(suite.area.tolist()))
     head = f"{len(suite)} episodes ({suite.name}) on {areas} areas, {suite.grid} cells, {suite.budget} moves"
-    floor = "blind optimum" if exact else "blind, at least"
     metrics = _table("Success", "95 %", "Steps", "Ratio", "Resid.", "ms")
     for score in scores:
         metrics.add_row(*_row(score))
-    metrics.add_row(floor, percent(blind_optimum), style="italic")
-    distances = _table(*(f"d = {distance}" for distance in scores[0].by_distance()))
-    for score in scores:
-        distances.add_row(score.agent, *(percent(value) for value, _ in score.by_distance().values()))
+    metrics.add_row(floor_name(exact), percent(blind_optimum), style="italic")
     return Group(
-        Text(head, style="bold"), metrics, Text(_LEGEND, style="dim"), Text("\nSuccess % by distance"), distances
+        Text(head, style="bold"),
+        metrics,
+        Text(_LEGEND, style="dim"),
+        Text("\nSuccess % by distance"),
+        *_distance_tables(scores),
     )
 
 
 _LEGEND = (
-    "Success in %, with its 95 % interval by bootstrap over areas (tiles, where areas share\n"
-    "them). Ratio of steps to the minimum: as the paper's text defines it / as its tables\n"
-    "print it. Residual distance over failures. Milliseconds of acting per episode."
+    "Success in %, with its 95 % interval by bootstrap over areas (tiles, where areas share them). "
+    "Ratio of steps to the minimum: as the paper's text defines it / as its tables print it. "
+    "Residual distance over failures. Milliseconds of acting per episode."
 )
+
+
+def _distance_tables(scores: Sequence[Score]) -> Iterator[Table]:
+    """Success by distance, as many distances to a table as fit on a narrow terminal."""
+    strata = [score.by_distance() for score in scores]
+    for first in range(0, len(strata[0]), DISTANCES):
+        distances = list(strata[0])[first : first + DISTANCES]
+        table = _table(*(f"d = {distance}" for distance in distances))
+        for score, found in zip(scores, strata, strict=True):
+            table.add_row(score.agent, *(percent(found[distance][0]) for distance in distances))
+        yield table
 
 
 def _table(*columns: str) -> Table:
@@ -70,6 +84,11 @@ def comparison_line(agent: str, against: Mapping[str, Any]) -> str:
         f"found by the first alone {against['found_by_first_only']}, "
         f"by the second alone {against['found_by_second_only']}"
     )
+
+
+def floor_name(exact: bool) -> str:
+    """What the floor is called: an optimum only where it is proven."""
+    return "blind optimum" if exact else "blind, at least"
 
 
 def percent(value: float | None) -> str:

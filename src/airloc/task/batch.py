@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import torch
 
-from airloc.grid import MOVES
 from airloc.task import rules
 from airloc.task.cells import CellTable
 
@@ -48,7 +47,7 @@ class BatchEnv:
         self.cells = cells
         self.goal_cells = goal_cells or cells
         self.budget = rules.check_budget(budget)
-        self._moves = torch.from_numpy(MOVES).to(cells.device)
+        self._moves = rules.moves_on(cells.device)
 
     def reset(self, area: torch.Tensor, start: torch.Tensor, goal: torch.Tensor) -> Observation:
         """Begin episodes: areas (B,), start cells (B, 2), goal cells (B, 2)."""

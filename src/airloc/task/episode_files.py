@@ -36,12 +36,12 @@ def read_suite(path: Path, grid: Grid, *, budget: int | None = None) -> Suite:
 def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
     """Give the rows below the header with their line numbers; empty lines are passed over."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
             reader = csv.reader(file, strict=True)
             rows = [(reader.line_num, row) for row in reader if row]
     except FileNotFoundError:
         raise AirlocError(f"There is no episode file {path}", "Check the path") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise AirlocError(f"Cannot read the episode file {path}: {error}", "Give a CSV file in UTF-8") from error
     if not rows or tuple(name.strip() for name in rows[0][1]) != HEADER:
         raise AirlocError(
@@ -57,7 +57,7 @@ def _read_row(row: list[str], line: int, path: Path, grid: Grid) -> Row:
         name, (start_row, start_col, goal_row, goal_col) = row[0], (int(text) for text in row[1:])
     except ValueError:
         raise AirlocError(
-            f"Cannot read {where}: {','.join(row)!r} is not an area and four whole numbers",
+            f"Cannot read {where}: {','.join(row)[:80]!r} is not an area and four whole numbers",
             f"Write it as {','.join(HEADER)}",
         ) from None
     start, goal = (start_row, start_col), (goal_row, goal_col)

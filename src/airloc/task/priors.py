@@ -18,6 +18,17 @@ from airloc.grid import Grid
 Prior: TypeAlias = npt.NDArray[np.float64]
 Cells: TypeAlias = npt.NDArray[np.int64]
 
+MAX_CELLS = 1024
+"""Tables over pairs of cells grow with the square of their number."""
+
+
+def check_size(grid: Grid) -> None:
+    """Refuse grids whose pairs of cells would not fit into memory."""
+    if grid.count > MAX_CELLS:
+        raise AirlocError(
+            f"A grid of {grid} has more than {MAX_CELLS} cells", "Ask for a smaller grid, such as 32x32 at most"
+        )
+
 
 def per_distance(grid: Grid) -> Prior:
     """Each distance equally often; the start uniform over cells that have a cell at that distance, then the goal."""
@@ -27,6 +38,7 @@ def per_distance(grid: Grid) -> Prior:
 
 def pairs_per_distance(grid: Grid) -> Prior:
     """Each distance equally often; the pair uniform among all pairs at that distance."""
+    check_size(grid)
     distances = grid.distances()
     pairs = [distances == distance for distance in range(1, grid.max_distance + 1)]
     return np.asarray(np.mean([at / at.sum() for at in pairs], axis=0))
@@ -34,6 +46,7 @@ def pairs_per_distance(grid: Grid) -> Prior:
 
 def uniform(grid: Grid) -> Prior:
     """Start and goal uniform over all cells, and different."""
+    check_size(grid)
     different = 1.0 - np.eye(grid.count)
     return np.asarray(different / different.sum())
 
@@ -45,6 +58,7 @@ def at_distance(grid: Grid, distance: int) -> Prior:
             f"No two cells of a grid of {grid} are {distance} moves apart",
             f"Ask for a distance from 1 to {grid.max_distance}",
         )
+    check_size(grid)
     at = grid.distances() == distance
     ring = at.sum(axis=1, keepdims=True)
     return np.asarray(at / np.maximum(ring, 1) / (ring > 0).sum())

@@ -7,18 +7,22 @@ shows black. The episode ends when the position is the goal's (found) or when th
 The functions take NumPy arrays and torch tensors alike. Legend: `...` any batch shape, cells have a last axis of 2.
 """
 
+from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy.typing as npt
 import torch
 
 from airloc.errors import AirlocError
-from airloc.grid import Grid
+from airloc.grid import MOVES, Grid
 
 ArrayT = TypeVar("ArrayT", npt.NDArray[Any], torch.Tensor)
 
 FOUND_REWARD = 3
 STEP_REWARD = -1
+
+MAX_BUDGET = 2048
+"""Twice what it takes to fly over every cell of the largest grid."""
 
 
 class Outcome(NamedTuple, Generic[ArrayT]):
@@ -50,7 +54,6 @@ def move(
         budget: Moves allowed in an episode.
 
     >>> import numpy as np
-    >>> from airloc.grid import MOVES
     >>> out = move(np.array([0, 0]), np.array(9), np.array([1, 1]), np.array(3), moves=MOVES, budget=10)
     >>> out.position.tolist(), int(out.reward), bool(out.found), bool(out.truncated)
     ([1, 1], 2, True, False)
@@ -73,8 +76,16 @@ def moves_inside(position: ArrayT, grid: Grid, moves: ArrayT) -> ArrayT:
     return inside(position[..., None, :] + moves, grid)
 
 
+@lru_cache
+def moves_on(device: torch.device) -> torch.Tensor:
+    """The move table on a device, (8, 2), copied there once."""
+    return torch.from_numpy(MOVES).to(device)
+
+
 def check_budget(budget: int) -> int:
-    """Give the budget back if it allows a move at all."""
+    """Give the budget back if it allows a move at all, and not more than can be kept in memory."""
     if budget < 1:
         raise AirlocError(f"A budget of {budget} allows no move", "Give a budget of 1 or more")
+    if budget > MAX_BUDGET:
+        raise AirlocError(f"A budget of {budget} moves is more than can be played", f"Give at most {MAX_BUDGET}")
     return budget

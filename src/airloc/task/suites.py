@@ -66,7 +66,11 @@ class Suite:
         """SHA-256 of everything that makes the suite what it is."""
         head = f"airloc suite {VERSION}\n{self.grid}\n{self.grid.cell} {self.grid.gap}\n{self.budget}\n"
         weights = np.asarray(self.weight / self.weight.sum(), dtype="<f8").tobytes()
-        return hashlib.sha256(head.encode() + self.csv().encode() + weights).hexdigest()
+        return hashlib.sha256(head.encode() + self.file() + weights).hexdigest()
+
+    def file(self) -> bytes:
+        """The suite as an episode file; names of files that are not UTF-8 keep their bytes."""
+        return self.csv().encode("utf-8", "surrogateescape")
 
     def csv(self) -> str:
         """The suite as the text of an episode file."""

@@ -7,14 +7,14 @@ is one gather.
 Legend: N pictures (a picture at each of its scales counts), B cuts, S side of a patch.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from PIL import Image
 
-from airloc.areas.area import Mask, Pixels, SearchArea
+from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
 
 
@@ -28,8 +28,8 @@ class Atlas:
     """Where each picture begins in the row, (N,)."""
     height: torch.Tensor
     width: torch.Tensor
-    weight: torch.Tensor
-    """How often each picture is drawn, (N,)."""
+    share: torch.Tensor
+    """How often each picture or one before it is drawn, (N,), rising to one."""
 
     @classmethod
     def of(
@@ -53,15 +53,16 @@ class Atlas:
             (lengths.cumsum(0) - lengths).to(device),
             sizes[:, 0].to(device),
             sizes[:, 1].to(device),
-            torch.tensor(weights, dtype=torch.float32).to(device),
+            (torch.tensor(weights, dtype=torch.float64).cumsum(0) / sum(weights)).float().to(device),
         )
 
-    def draw(self, count: int, span: torch.Tensor | int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Draw pictures (B,) by weight and in each the corner, top (B,) and left (B,), of a span that fits."""
-        which = torch.multinomial(self.weight, count, replacement=True)
+    def draw(self, count: int, span: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Draw pictures (B,) by weight and in each the corner, top (B,) and left (B,), of a square that fits."""
+        level = torch.rand(3, count, device=self.first.device)
+        which = torch.searchsorted(self.share, level[0]).clamp(max=len(self.share) - 1)
         top, left = (
-            (torch.rand(count, device=which.device) * (side[which] - span + 1)).long().clamp(min=0)
-            for side in (self.height, self.width)
+            (part * (side[which] - span + 1)).long().clamp(min=0)
+            for part, side in ((level[1], self.height), (level[2], self.width))
         )
         return which, top, left
 
@@ -71,30 +72,6 @@ class Atlas:
         row = (top[:, None] + step)[:, :, None] * self.width[which][:, None, None]
         index = self.first[which][:, None, None] + row + (left[:, None] + step)[:, None, :]
         return self.pixels[index]
-
-
-def ladder(
-    areas: Iterable[SearchArea], metres_per_px: Sequence[float], smallest: int, weight: float = 1.0
-) -> tuple[list[Pixels], list[float], list[Mask | None]]:
-    """Resample areas of known ground size to scales; those that become smaller than `smallest` px are left out.
-
-    Gives pictures, their weights (the area's share of `weight`, in proportion to the places a patch can be cut) and
-    masks.
-    """
-    pictures, weights, masks = [], [], []
-    for area in areas:
-        if area.ground_m is None:
-            raise AirlocError(f"The ground size of {area.name!r} is not known", "Give it in windows.csv")
-        for scale in metres_per_px:
-            size = (round(area.ground_m[0] / scale), round(area.ground_m[1] / scale))
-            if min(size) < smallest:
-                continue
-            pictures.append(resample(area.image, size))
-            weights.append(float((size[0] - smallest + 1) * (size[1] - smallest + 1)))
-            mask = area.mask
-            masks.append(None if mask is None else resample(mask.astype(np.uint8) * 255, size) >= 128)
-    total = sum(weights) or 1.0
-    return pictures, [weight * value / total for value in weights], masks
 
 
 def resample(pixels: Pixels, size: tuple[int, int]) -> Pixels:

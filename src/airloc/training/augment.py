@@ -6,6 +6,8 @@ the direction that the flip or turn gives.
 Legend: B patches or pairs, S side of a patch, C channels; directions are numbers of `airloc.grid.MOVES`.
 """
 
+from functools import lru_cache
+
 import numpy as np
 import torch
 
@@ -14,7 +16,8 @@ from airloc.grid import MOVES
 SYMMETRIES = 8
 
 
-def _direction_table() -> torch.Tensor:
+@lru_cache
+def directions_after(device: torch.device) -> torch.Tensor:
     """For each symmetry where each direction goes, (8, 8): bit 0 flips left-right, bit 1 up-down, bit 2 transposes."""
     table = np.empty((SYMMETRIES, len(MOVES)), dtype=np.int64)
     for symmetry in range(SYMMETRIES):
@@ -23,10 +26,7 @@ def _direction_table() -> torch.Tensor:
             row = -row if symmetry & 2 else row
             turned = (col, row) if symmetry & 4 else (row, col)
             table[symmetry, number] = int((np.array(turned) == MOVES).all(axis=1).argmax())
-    return torch.from_numpy(table)
-
-
-DIRECTIONS_AFTER = _direction_table()
+    return torch.from_numpy(table).to(device)
 
 
 def turn_patches(patches: torch.Tensor, symmetry: torch.Tensor) -> torch.Tensor:
@@ -39,7 +39,7 @@ def turn_patches(patches: torch.Tensor, symmetry: torch.Tensor) -> torch.Tensor:
 
 def turn_directions(direction: torch.Tensor, symmetry: torch.Tensor) -> torch.Tensor:
     """Turn directions (B,), each by its own symmetry (B,)."""
-    return DIRECTIONS_AFTER.to(direction.device)[symmetry, direction]
+    return directions_after(direction.device)[symmetry, direction]
 
 
 def recolour(pairs: torch.Tensor, strength: float) -> torch.Tensor:

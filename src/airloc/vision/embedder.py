@@ -1,13 +1,16 @@
 """The patch embedder: how two patches lie to each other, after Doersch et al. and the paper.
 
 Two branches of four convolutions with ReLU and max pooling between them, one for the current patch and one for the
-goal's, not sharing weights. After the second convolution each branch also sees the other's maps. Two embeddings of 128
-numbers come out, are joined and pass a dense layer to c (256), and from there another to u: eight logits, the
-exploitation prior, which say where the goal lies if it is adjacent.
+goal's, not sharing weights. After the second convolution the branches' maps are concatenated and go through the rest
+of each branch. Two embeddings of 128 numbers come out, are joined and pass a dense layer to c (256), and from there
+another to u: eight logits, the exploitation prior, which say where the goal lies if it is adjacent. Batch
+normalisation after each convolution is added to the paper's description: without it training did not leave chance
+level.
 
-The first half of a branch sees one patch alone, so it is computed once per patch and shared by all pairs.
+A convolution of concatenated maps is the sum of two convolutions, one of each patch's maps. Everything up to that sum
+sees one patch alone: it is computed once per patch and shared by all its pairs, and a pair costs little.
 
-Legend: B pairs, C input channels (RGB, or RGB and the building mask), S side of a patch, h = S / 4.
+Legend: B patches or pairs, C input channels (RGB, or RGB and the building mask), S = 48 side of a patch.
 """
 
 import torch
@@ -16,6 +19,8 @@ from torch import nn
 EMBEDDING = 256
 HALF = 128
 DIRECTIONS = 8
+WIDTHS = (24, 40, 48, 16)
+"""Feature maps of a branch's four convolutions, of 48, 24, 12 and 6 pixels a side."""
 
 
 class PatchEmbedder(nn.Module):
@@ -23,15 +28,17 @@ class PatchEmbedder(nn.Module):
 
     Args:
         channels: 3 for RGB, 4 for RGB and the building mask.
-        widths: Feature maps of the four convolutions.
     """
 
-    def __init__(self, channels: int = 4, widths: tuple[int, int, int, int] = (24, 40, 64, 32)) -> None:
+    def __init__(self, channels: int = 4) -> None:
         super().__init__()
-        self.current_first = _first_half(channels, widths)
-        self.goal_first = _first_half(channels, widths)
-        self.current_second = _second_half(widths)
-        self.goal_second = _second_half(widths)
+        self.current_first = _first_half(channels)
+        self.goal_first = _first_half(channels)
+        self.meet = nn.Sequential(nn.BatchNorm2d(2 * WIDTHS[2]), nn.ReLU(inplace=True), nn.MaxPool2d(2))
+        # Both branches' fourth convolutions side by side, each on its own maps.
+        self.fourth = nn.Sequential(*_convolution(2 * WIDTHS[2], 2 * WIDTHS[3], 3, groups=2))
+        self.current_last = nn.Linear(WIDTHS[3] * 36, HALF)
+        self.goal_last = nn.Linear(WIDTHS[3] * 36, HALF)
         self.join = nn.Linear(2 * HALF, EMBEDDING)
         self.prior = nn.Linear(EMBEDDING, DIRECTIONS)
 
@@ -40,34 +47,29 @@ class PatchEmbedder(nn.Module):
         return self.relate(self.current_first(current), self.goal_first(goal))
 
     def relate(self, current: torch.Tensor, goal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Embed pairs from what the first halves of the branches gave, each (B, widths[1], h, h)."""
-        both = torch.cat([current, goal], dim=1)
-        halves = torch.cat([self.current_second(both), self.goal_second(both)], dim=1)  # (B, 256)
-        embedding: torch.Tensor = self.join(halves)
-        prior: torch.Tensor = self.prior(torch.relu(embedding))
+        """Embed pairs from what `current_first` and `goal_first` gave, each (B, 96, 12, 12)."""
+        maps = self.fourth(self.meet(current + goal))  # (B, 32, 6, 6)
+        mine, other = maps.flatten(2).chunk(2, dim=1)
+        halves = torch.cat([self.current_last(mine.flatten(1)), self.goal_last(other.flatten(1))], dim=1)
+        embedding: torch.Tensor = self.join(halves.relu())
+        prior: torch.Tensor = self.prior(embedding.relu())
         return embedding, prior
 
 
-def _first_half(channels: int, widths: tuple[int, int, int, int]) -> nn.Sequential:
+def _first_half(channels: int) -> nn.Sequential:
+    """Two convolutions, and this patch's share of the third convolution of both branches."""
     return nn.Sequential(
-        nn.Conv2d(channels, widths[0], 5, padding=2),
-        nn.ReLU(),
+        *_convolution(channels, WIDTHS[0], 5),
         nn.MaxPool2d(2),
-        nn.Conv2d(widths[0], widths[1], 5, padding=2),
-        nn.ReLU(),
+        *_convolution(WIDTHS[0], WIDTHS[1], 5),
         nn.MaxPool2d(2),
+        nn.Conv2d(WIDTHS[1], 2 * WIDTHS[2], 3, padding=1, bias=False),
     )
 
 
-def _second_half(widths: tuple[int, int, int, int]) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Conv2d(2 * widths[1], widths[2], 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(widths[2], widths[3], 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(9 * widths[3], HALF),  # 48 px halved four times are 3 x 3
-        nn.ReLU(),
-    )
+def _convolution(inputs: int, outputs: int, kernel: int, groups: int = 1) -> list[nn.Module]:
+    return [
+        nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, groups=groups, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU(inplace=True),
+    ]

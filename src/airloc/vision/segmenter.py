@@ -11,7 +11,8 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-CHANNELS = (8, 16, 32, 64)
+WIDTHS = (8, 8, 16, 32, 64)
+"""Feature maps at full size and after each down block."""
 
 
 class Segmenter(nn.Module):
@@ -19,17 +20,16 @@ class Segmenter(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.enter = _block(3, CHANNELS[0])
-        widths = (CHANNELS[0], *CHANNELS)
-        self.down = nn.ModuleList(_block(a, b) for a, b in pairwise(widths))
-        self.up = nn.ModuleList(_block(a + b, a) for a, b in pairwise(widths))
-        self.leave = nn.Conv2d(CHANNELS[0], 1, kernel_size=1)
+        self.enter = _block(3, WIDTHS[0])
+        self.down = nn.ModuleList(nn.Sequential(nn.MaxPool2d(2), _block(a, b)) for a, b in pairwise(WIDTHS))
+        self.up = nn.ModuleList(_block(a + b, a) for a, b in pairwise(WIDTHS))
+        self.leave = nn.Conv2d(WIDTHS[0], 1, kernel_size=1)
 
     def forward(self, patches: torch.Tensor) -> torch.Tensor:
-        """Mark buildings in patches in [0, 1], (B, 3, S, S): logits (B, 1, S, S)."""
+        """Mark buildings in standardised patches, (B, 3, S, S): logits (B, 1, S, S)."""
         maps = [self.enter(patches)]
         for block in self.down:
-            maps.append(block(nn.functional.max_pool2d(maps[-1], 2)))
+            maps.append(block(maps[-1]))
         here = maps.pop()  # (B, 64, S / 16, S / 16)
         for block, beside in zip(reversed(self.up), reversed(maps), strict=True):
             larger = nn.functional.interpolate(here, scale_factor=2.0, mode="nearest")
@@ -39,12 +39,7 @@ class Segmenter(nn.Module):
 
 
 def _block(inputs: int, outputs: int) -> nn.Sequential:
-    """Two convolutions, each with batch normalisation and ReLU."""
+    """A convolution with batch normalisation and ReLU."""
     return nn.Sequential(
-        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
-        nn.BatchNorm2d(outputs),
-        nn.ReLU(inplace=True),
-        nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
-        nn.BatchNorm2d(outputs),
-        nn.ReLU(inplace=True),
+        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)
     )

@@ -1,0 +1,170 @@
+"""Learned agents from checkpoint folders, and those whose weights are shipped with the package.
+
+`config.json` of an agent's checkpoint holds, besides what every checkpoint has:
+
+| key     | meaning                                                                       |
+|---------|-------------------------------------------------------------------------------|
+| kind    | "airloc"                                                                      |
+| variant | which parts are used: residual, prior, sem_seg, priv, each true or false      |
+| grid    | the grid it was trained on, such as "5x5"; it plays on any                    |
+| terms   | only where the project's licence does not cover the weights: which terms do   |
+
+Tensors are named `eyes.*` (segmentation unit and patch embedder) and `policy.*` (temporal and decision unit).
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from airloc.agents.agent import Agent, AgentOptions
+from airloc.agents.airloc import AirlocAgent
+from airloc.agents.checkpoint import CONFIG, Checkpoint, load_checkpoint, load_into, save_checkpoint
+from airloc.agents.freeze import freeze
+from airloc.agents.local import LocalAgent
+from airloc.agents.policy import VARIANTS, Policy, Variant
+from airloc.errors import AirlocError
+from airloc.vision.eyes import Eyes
+
+KIND = "airloc"
+SHIPPED: dict[str, str] = {
+    **{name: name for name in VARIANTS},
+    "local": "airloc",
+    "priv-local": "airloc",
+    "local-no-sem-seg": "airloc-no-sem-seg",
+    "priv-local-no-sem-seg": "airloc-no-sem-seg",
+    "airloc-xbd-research": "airloc-xbd-research",
+    "priv-local-xbd-research": "airloc-xbd-research",
+}
+"""The learned agents by name, each with the name of the shipped checkpoint that it takes its weights from."""
+
+LOAD_OTHER = "Give the checkpoint folder of an agent, such as one that 'airloc train airloc' saves"
+
+
+class Units(NamedTuple):
+    """The trained networks of an agent, on the CPU as they were saved."""
+
+    eyes: Eyes
+    policy: Policy
+    config: Mapping[str, Any]
+
+
+def save_agent(
+    folder: Path,
+    eyes: Eyes,
+    policy: Policy,
+    config_extra: Mapping[str, Any],
+    card: str,
+    *,
+    dtype: torch.dtype = torch.float32,
+) -> None:
+    """Write the checkpoint of an agent.
+
+    Args:
+        folder: Where; a checkpoint that is there is replaced.
+        eyes: As trained, not frozen for play.
+        policy: A single one (K = 1).
+        config_extra: What else the config should say: `grid`, and `terms` where there are any.
+        card: Data, terms, command and figures, in Markdown.
+        dtype: What weights are stored as; float16 halves the file, and loading gives float32 again.
+    """
+    if len(policy.bias) != 1:
+        raise ValueError(f"a checkpoint holds one policy, not {len(policy.bias)}")
+    tensors = {
+        name: tensor.to(dtype) if tensor.is_floating_point() else tensor
+        for name, tensor in _together(eyes, policy).state_dict().items()
+    }
+    config = {**config_extra, "kind": KIND, "variant": asdict(policy.variant)}
+    save_checkpoint(folder, tensors, config, card)
+
+
+def load_units(folder: Path) -> Units:
+    """Read the networks of an agent's checkpoint.
+
+    Raises:
+        AirlocError: When the checkpoint is damaged, of another kind or version, or its weights do not fit its config.
+    """
+    checkpoint = load_checkpoint(folder)
+    variant = _variant(checkpoint)
+    eyes, policy = Eyes(variant.sem_seg), Policy(variant)
+    load_into(_together(eyes, policy), checkpoint.tensors, folder)
+    return Units(eyes.eval(), policy.eval(), checkpoint.config)
+
+
+def load_agent(folder: Path, options: AgentOptions | None = None, name: str | None = None) -> Agent:
+    """Make the agent of a checkpoint folder, called by its variant unless `name` says otherwise."""
+    options = options or AgentOptions()
+    units = load_units(folder)
+    _say_terms(name or str(folder), units.config)
+    return _airloc(name or units.policy.variant.name, units, options)
+
+
+def shipped_agent(name: str, options: AgentOptions) -> Agent:
+    """Make an agent of `SHIPPED` from the package's own weights."""
+    folder = shipped_folder(name)
+    if not is_shipped(name):
+        raise AirlocError(
+            f"The weights of the agent {name!r} are not there: no checkpoint in {str(folder)!r}",
+            "Train them with 'airloc train airloc' and give the checkpoint folder instead of the name",
+        )
+    units = load_units(folder)
+    wanted = VARIANTS.get(SHIPPED[name], Variant())
+    if units.policy.variant != wanted:
+        problem = f"{str(folder / CONFIG)!r} is of the variant {units.policy.variant.name!r}, not {wanted.name!r}"
+        raise AirlocError(problem, "Put the checkpoint of that variant there, or install airloc again")
+    _say_terms(name, units.config)
+    if "local" in name:
+        eyes = freeze(units.eyes, options.device)
+        return LocalAgent(name, eyes, privileged=name.startswith("priv"), sample=options.sample)
+    return _airloc(name, units, options)
+
+
+def shipped_folder(name: str) -> Path:
+    """Where the weights of an agent of `SHIPPED` are when they are installed."""
+    return weights_root() / SHIPPED[name]
+
+
+def is_shipped(name: str) -> bool:
+    """Whether the weights of an agent of `SHIPPED` are installed."""
+    return (shipped_folder(name) / CONFIG).is_file()
+
+
+def weights_root() -> Path:
+    """The folder of all shipped checkpoints."""
+    return Path(str(resources.files("airloc"))) / "weights"
+
+
+def _airloc(name: str, units: Units, options: AgentOptions) -> AirlocAgent:
+    policy = units.policy.requires_grad_(False).to(options.device)
+    return AirlocAgent(name, freeze(units.eyes, options.device), policy, options.sample)
+
+
+def _together(eyes: Eyes, policy: Policy) -> nn.ModuleDict:
+    return nn.ModuleDict({"eyes": eyes, "policy": policy})
+
+
+def _variant(checkpoint: Checkpoint) -> Variant:
+    """Read which variant a config is of."""
+    path, config = checkpoint.folder / CONFIG, checkpoint.config
+    if config.get("kind") != KIND:
+        problem = f"{str(path)!r} is of the kind {config.get('kind')!r}, and agents are of the kind {KIND!r}"
+        raise AirlocError(problem, LOAD_OTHER)
+    parts, names = config.get("variant"), [field.name for field in fields(Variant)]
+    if not isinstance(parts, dict) or set(parts) != set(names) or not all(type(v) is bool for v in parts.values()):
+        problem = f"{str(path)!r} does not say of each of {', '.join(names)} under 'variant' whether it is used"
+        raise AirlocError(problem, LOAD_OTHER)
+    try:
+        return Variant(**parts)
+    except AirlocError as error:
+        raise AirlocError(f"{str(path)!r} names no variant: {error.problem}", LOAD_OTHER) from error
+
+
+def _say_terms(name: str, config: Mapping[str, Any]) -> None:
+    """Say on stderr which terms the weights are under, where the project's licence does not cover them."""
+    if terms := config.get("terms"):
+        print(f"airloc: the weights of {name} are under {terms}, not under airloc's licence", file=sys.stderr)

@@ -1,0 +1,167 @@
+"""What is trained on: folders of pictures and procedural areas, laid out on the device.
+
+A data folder holds either pictures, or one folder a set (`masa`, `naip`, `austin`, ...), each with pictures or with
+`images/` and an index. Pictures of known ground size (windows.csv) are resampled so that a cell is 70 to 130 m wide,
+around the 100 m of the paper; others are used at their own resolution and at coarser ones.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from airloc.areas.area import Mask, Pixels, SearchArea, fit
+from airloc.areas.cutting import crop_ground
+from airloc.areas.folder import read_area
+from airloc.areas.pictures import SUFFIXES, list_pictures
+from airloc.areas.synthetic import generate
+from airloc.areas.windows import Window, read_windows
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+from airloc.training.atlas import Atlas, resample
+
+CELL_METRES = 100.0
+KNOWN_SCALES = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
+"""Cell widths, as shares of 100 m, that pictures of known ground size are resampled to."""
+UNKNOWN_SCALES = (1.0, 0.75, 0.5, 0.35)
+"""Resolutions, as shares of their own, that other pictures are resampled to."""
+SYNTHETIC_SIDE_M = 640.0
+SYNTHETIC_FIRST = 500_000_000
+"""First world number of the procedural areas that are trained on; evaluation draws its worlds far below."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where training pictures come from."""
+
+    root: Path | None = None
+    """Folder of pictures, or of one folder a set; without it procedural areas alone."""
+    sets: tuple[str, ...] = ("masa", "naip", "austin")
+    """Sets to use, by folder name; those that are absent are passed over."""
+    weights: tuple[float, ...] = (5.0, 3.0, 1.0)
+    """How often each set is drawn from."""
+    split: str = "train"
+    """Split to train on, where an index names splits."""
+    synthetic: int = 1500
+    """Number of procedural areas."""
+    synthetic_weight: float = 1.0
+    """How often procedural areas are drawn from."""
+
+
+def load_atlas(data: Data, smallest: int, device: torch.device, *, masks: bool = False) -> Atlas:
+    """Lay all training pictures of at least `smallest` px out on the device.
+
+    Args:
+        data: Where they come from.
+        smallest: The side of the square to be cut from them.
+        device: Where they are kept.
+        masks: Keep only pictures with building masks, and lay the masks out too.
+    """
+    pictures: list[Pixels] = []
+    marks: list[Mask] = []
+    weights: list[float] = []
+    for weight, areas in _all_sets(data):
+        with ThreadPoolExecutor() as pool:
+            scaled = pool.map(lambda area: list(_scales(area, smallest)), areas)
+            found = [entry for entries in scaled for entry in entries if not masks or entry[1] is not None]
+        room = [(p.shape[0] - smallest + 1) * (p.shape[1] - smallest + 1) for p, _ in found]
+        weights += [weight * places / sum(room) for places in room]
+        pictures += [picture for picture, _ in found]
+        marks += [mask for _, mask in found if mask is not None] if masks else []
+    if masks and not pictures:
+        raise AirlocError(
+            "None of the training pictures has a building mask",
+            "Name the masks in windows.csv, or add procedural areas with --data.synthetic 500",
+        )
+    return Atlas.of(pictures, weights, device, marks)
+
+
+def validation_areas(data: Data, grid: Grid) -> list[SearchArea]:
+    """The areas that training is checked on: the split `val` where an index names one, else unseen procedural ones."""
+    areas = [
+        crop_ground(area, (grid.rows * CELL_METRES, grid.cols * CELL_METRES)) or area
+        for folder in _folders(data)
+        for area in _read(folder, "val")
+    ]
+    if not areas:
+        seeds = range(SYNTHETIC_FIRST - 40, SYNTHETIC_FIRST)
+        areas = [generate(seed, size=grid.size, metres_per_px=CELL_METRES / grid.pitch) for seed in seeds]
+    return [fit(area, grid) for area in areas]
+
+
+@lru_cache(maxsize=1)
+def _all_sets(data: Data) -> list[tuple[float, list[SearchArea]]]:
+    """All sets, kept for the next unit that is trained on the same data."""
+    return list(_sets(data))
+
+
+def _sets(data: Data) -> Iterator[tuple[float, list[SearchArea]]]:
+    """Every set of areas with its weight."""
+    folders = _folders(data)
+    named = dict(zip(data.sets, data.weights, strict=True))
+    for folder in folders:
+        areas = list(_read(folder, data.split))
+        if areas:
+            yield named.get(folder.parent.name if folder.name == "images" else folder.name, 1.0), areas
+    if data.synthetic:
+        seeds = range(SYNTHETIC_FIRST, SYNTHETIC_FIRST + data.synthetic)
+        with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
+            yield data.synthetic_weight, list(pool.map(_procedural, seeds, chunksize=20))
+
+
+def _procedural(seed: int) -> SearchArea:
+    side = round(SYNTHETIC_SIDE_M / 2)
+    return generate(seed, (side, side), metres_per_px=2.0)
+
+
+def _folders(data: Data) -> list[Path]:
+    """The folders of pictures that the data stands for."""
+    if data.root is None:
+        return []
+    if not data.root.is_dir():
+        raise AirlocError(
+            f"There is no data folder {data.root}", "Check the path, or leave it out for procedural areas"
+        )
+    places = [data.root] + [data.root / name for name in data.sets]
+    places = [place / "images" if (place / "images").is_dir() else place for place in places]
+    found = [place for place in places if place.is_dir() and any(p.suffix.lower() in SUFFIXES for p in place.iterdir())]
+    if not found:
+        raise AirlocError(
+            f"The data folder {data.root} holds neither pictures nor a set named {', '.join(data.sets)}",
+            "Put pictures in it, or name its sets with --data.sets and --data.weights",
+        )
+    return found
+
+
+def _read(folder: Path, split: str) -> Iterator[SearchArea]:
+    """Read the areas of a folder that are in a split; without an index all are for training."""
+    windows = read_windows(folder)
+    chosen = [p for p in list_pictures(folder) if (windows.get(p.name, Window()).split or "train") == split]
+    with ThreadPoolExecutor() as pool:
+        yield from pool.map(lambda path: read_area(path, windows.get(path.name)), chosen)
+
+
+def _scales(area: SearchArea, smallest: int) -> Iterator[tuple[Pixels, Mask | None]]:
+    """An area at every scale at which it is large enough."""
+    height, width = area.image.shape[:2]
+    if area.ground_m is not None and area.split:
+        pitch = Grid().pitch
+        sizes = [
+            (
+                round(area.ground_m[0] * pitch / (CELL_METRES * share)),
+                round(area.ground_m[1] * pitch / (CELL_METRES * share)),
+            )
+            for share in KNOWN_SCALES
+        ]
+    else:
+        sizes = [(round(height * share), round(width * share)) for share in UNKNOWN_SCALES]
+    for size in sizes:
+        if min(size) >= smallest:
+            mask = area.mask
+            marked = None if mask is None else resample(mask.astype(np.uint8) * 255, size) >= 128
+            yield resample(area.image, size), marked

@@ -1,0 +1,173 @@
+"""REINFORCE for the temporal and decision units of AiRLoc.
+
+Batches of 64 episodes are flown with sampled moves; each move's return, discounted by 0.9, is normalised to zero mean
+and unit variance among the moves of the batch with the same distance left to the goal; Adam 1e-4 raises the
+log-probability of moves with a high return. The frozen units' outputs are tabulated before (`features`), so that an
+update touches the LSTM alone. The best weights by validation success are kept; training stops when the budget of
+episodes is spent, or when validation has not improved for `patience` validations. Evaluation takes the most probable
+move. Deviations from the paper:
+
+1. Areas are cut at any offset of the training pictures, each in its four flips.
+2. Several policies (seeds) are trained at once, stacked, each on its own episodes.
+3. The loss is the mean over the moves made, not over batch x budget.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from airloc.agents.policy import Policy, Variant
+from airloc.grid import Grid
+from airloc.task.flips import ORIENTATIONS, flip_image
+from airloc.training.atlas import Atlas
+from airloc.training.data import Data, load_atlas, validation_areas
+from airloc.training.features import Features, tabulate
+from airloc.training.flight import Validation, draw_episodes, fly
+from airloc.training.learner import Learner
+from airloc.training.returns import discounted, normalise_by_group
+from airloc.training.runs import Run, check_finite
+from airloc.training.state import restore_rng, rng_state
+from airloc.vision.eyes import Eyes
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """Settings of the policy's training."""
+
+    data: Data = field(default_factory=Data)
+    """What is trained on."""
+    variant: Variant = field(default_factory=Variant)
+    """Which parts of AiRLoc are kept."""
+    grid: str = "5x5"
+    """The grid that is trained on; square."""
+    areas: int = 3000
+    """Areas cut from the training pictures."""
+    episodes: int = 3_200_000
+    """Episodes a policy is trained on, at most."""
+    batch: int = 64
+    """Episodes in an update."""
+    budget: int = 10
+    """Moves in an episode."""
+    rate: float = 1e-4
+    """Adam's learning rate."""
+    gamma: float = 0.9
+    """Discount of later rewards."""
+    validate_every: int = 1000
+    """Updates between validations, each of which saves the state."""
+    patience: int = 15
+    """Validations without a better mean before training stops."""
+    seeds: int = 1
+    """Policies trained at once, from different weights."""
+    seed: int = 0
+    """Decides weights and draws."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """What policy training ends with."""
+
+    policies: dict[str, torch.Tensor]
+    """The best weights of every policy, each tensor (K, ...)."""
+    success: tuple[float, ...]
+    """Validation success of every policy's best weights."""
+
+    @property
+    def median(self) -> int:
+        """The policy with the median validation success, as the paper reports."""
+        return sorted(range(len(self.success)), key=lambda k: (self.success[k], k))[len(self.success) // 2]
+
+
+def training_features(eyes: Eyes, config: PolicyConfig, device: torch.device) -> Features:
+    """Cut areas from the training pictures and tabulate what the eyes say of them, in all four flips."""
+    grid = Grid.parse(config.grid)
+    atlas = load_atlas(config.data, grid.size[0], device)
+    return tabulate(eyes, cut_areas(atlas, config.areas, grid, config.seed), grid, config.budget, device=device)
+
+
+def validation_features(eyes: Eyes, config: PolicyConfig, device: torch.device) -> Features:
+    """Tabulate what the eyes say of the validation areas."""
+    grid = Grid.parse(config.grid)
+    images = np.stack([area.image for area in validation_areas(config.data, grid)])
+    return tabulate(eyes, images, grid, config.budget, device=device)
+
+
+def cut_areas(atlas: Atlas, count: int, grid: Grid, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """Cut areas at random places of the training pictures, each in its four flips: (4 count, height, width, 3)."""
+    torch.manual_seed(seed)
+    side, parts = grid.size[0], [256] * (count // 256) + [count % 256]
+    cuts = [atlas.cut(*atlas.draw(part, side), side)[..., :3].cpu().numpy() for part in parts if part]
+    images = np.concatenate(cuts)
+    return np.stack([flip_image(image, o) for image in images for o in range(ORIENTATIONS)])
+
+
+def train_policy(
+    folder: Path,
+    config: PolicyConfig,
+    features: Features,
+    checked: Features,
+    *,
+    on_step: Callable[[int, dict[str, float]], None],
+) -> Trained:
+    """Train policies on tabulated features in a run folder."""
+    device = features.table.device
+    torch.manual_seed(config.seed)
+    policy = Policy(config.variant, config.seeds).to(device)
+    validation = Validation(checked, config.seeds)
+    learner = Learner(policy, config.rate)
+    groups = features.grid.max_distance + config.budget + 1
+
+    def update() -> torch.Tensor:
+        # Roll out.
+        episodes = draw_episodes(features, config.seeds, config.batch)
+        flight = fly(policy, features, episodes, config.budget, sample=True)
+        # Returns, normalised by the distance left to the goal.
+        returns = discounted(flight.reward.float(), config.gamma).transpose(0, 1).flatten(1)  # (K, T B)
+        group = flight.distance.transpose(0, 1).flatten(1)
+        made = flight.flying.float().transpose(0, 1).flatten(1)
+        advantage = normalise_by_group(returns, group, made, groups)
+        # Loss: policies do not share weights, so their losses may be added.
+        gain = (flight.log_prob.transpose(0, 1).flatten(1) * advantage * made).sum(dim=1) / made.sum(dim=1)
+        loss = -gain.sum()
+        # Step.
+        learner.descend(loss)
+        return torch.stack([loss.detach(), flight.found.float().mean()])
+
+    with Run.open(folder, config) as run:
+        fast_update = learner.capture(update)
+        best = {name: tensor.detach().clone() for name, tensor in policy.named_parameters()}
+        success = torch.full((config.seeds,), -1.0, device=device)
+        highest, waited = -1.0, 0
+        if run.state:
+            learner.put(run.state["learner"])
+            best = {name: tensor.to(device) for name, tensor in run.state["best"].items()}
+            success = run.state["success"].to(device)
+            highest, waited = run.state["highest"], run.state["waited"]
+            restore_rng(run.state["rng"])
+        seen = torch.zeros(2, device=device)
+        for step in range(run.step + 1, config.episodes // config.batch):
+            if waited >= config.patience:
+                break
+            seen += fast_update()
+            if (step + 1) % config.validate_every:
+                continue
+            # Validate, keep the best, log and save.
+            loss, found = (seen / config.validate_every).tolist()
+            seen.zero_()
+            check_finite(loss, step, run)
+            now = validation.success(policy, config.budget)
+            better = now > success
+            success = torch.where(better, now, success)
+            for name, tensor in policy.named_parameters():
+                best[name][better] = tensor.detach()[better]
+            mean = float(now.mean())
+            waited = 0 if mean > highest else waited + 1
+            highest = max(highest, mean)
+            figures = {"loss": loss, "success": found, "val_success": mean, "val_best": float(success.mean())}
+            run.log(step, **figures)
+            state = {"learner": learner.take(), "best": best, "success": success, "rng": rng_state(device)}
+            run.save_state(step, {**state, "highest": highest, "waited": waited})
+            on_step((step + 1) * config.batch, figures)
+    return Trained(best, tuple(success.tolist()))

@@ -1,0 +1,127 @@
+"""`airloc demo` writes one page that needs nothing else, and a real browser agrees."""
+
+import os
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from airloc.agents.registry import AGENTS
+
+BROWSER_OPTIONS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--no-first-run"),
+]
+
+
+class Parts(HTMLParser):
+    """The elements of a page with their attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for found, attributes in self.found if found == tag]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a small demo."""
+    from airloc.cli.main import main
+
+    out = tmp_path_factory.mktemp("a demo") / "new" / "demo.html"
+    main(["demo", "--areas", "9", "--out", str(out)])
+    return out
+
+
+def test_the_terminal_shows_every_agent_and_where_the_page_is(airloc, tmp_path: Path):
+    page, picture = tmp_path / "demo.html", tmp_path / "demo.png"
+    outcome = airloc("demo", "--areas", 2, "--grid", "2x3", "--out", page, "--picture", picture)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert [agent for agent in AGENTS if agent not in outcome.out] == []
+    assert "blind optimum" in outcome.out
+    assert str(page) in outcome.out.replace("\n", "")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_page_is_self_contained(demo: Path):
+    parts = Parts(demo.read_text(encoding="utf-8"))
+    policy = [meta["content"] for meta in parts.of("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
+    assert len(policy) == 1
+    assert "default-src 'none'" in (policy[0] or "")
+    assert parts.of("script") == []
+    for tag, attributes in parts.found:
+        for name in ("src", "href", "srcset", "action", "data", "poster"):
+            assert (attributes.get(name) or "data:").startswith(("data:", "#")), (tag, name)
+    text = demo.read_text(encoding="utf-8")
+    assert not re.search(r"url\(\s*['\"]?(?!data:|#)|@import", text)
+
+
+def test_the_page_has_a_table_a_chart_and_eight_trajectories(demo: Path):
+    text = demo.read_text(encoding="utf-8")
+    parts = Parts(text)
+    pictures = parts.of("img")
+    assert len(pictures) == 8
+    assert all((picture["src"] or "").startswith("data:image/") and picture["alt"] for picture in pictures)
+    assert len({picture["src"] for picture in pictures}) == 8
+    assert (len(parts.of("table")), len(parts.of("svg"))) == (1, 1)
+    assert [agent for agent in (*AGENTS, "blind optimum") if agent not in text] == []
+    assert "airloc demo --areas 9 --grid 5x5 --seed 0 --out &#x27;/" in text, "a path with a space is quoted"
+
+
+def test_a_browser_shows_the_page_and_asks_nobody_for_anything(demo: Path):
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("chromium is not installed, and CI must have it")
+        pytest.skip("chromium is not installed")
+    from playwright.sync_api import sync_playwright
+
+    asked, said = [], []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=BROWSER_OPTIONS)
+        page = browser.new_page(viewport={"width": 1200, "height": 900})
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(demo.as_uri(), wait_until="load")
+        widths = page.eval_on_selector_all("img", "pictures => pictures.map(p => p.naturalWidth)")
+        agents = page.eval_on_selector_all("tbody th", "cells => cells.map(c => c.innerText)")
+        chart = page.locator("svg").first.bounding_box()
+        sideways = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+        browser.close()
+    assert [url for url in asked if not url.startswith("data:")] == [demo.as_uri()]
+    assert said == []
+    assert len(widths) == 8
+    assert min(widths) > 0
+    assert sorted(agents) == sorted([*AGENTS, "blind optimum"])
+    assert chart is not None
+    assert chart["width"] > 300
+    assert not sideways
+
+
+def test_a_grid_of_two_cells_has_a_demo_too(airloc, tmp_path: Path):
+    assert airloc("demo", "--areas", 1, "--grid", "1x2", "--out", tmp_path / "demo.html").code == 0
+    assert (tmp_path / "demo.html").read_text(encoding="utf-8").count("<img ") == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--areas", "0"], "Give --areas 1 or more"),
+        (["--areas", "-3"], "Give --areas 1 or more"),
+        (["--grid", "1x1"], "Ask for at least 1x2 cells"),
+        (["--grid", "500x500"], "Ask for a smaller grid"),
+        (["--out", "/proc/no/demo.html"], "Choose a folder that you may write to"),
+    ],
+)
+def test_a_demo_that_cannot_be_is_refused_and_leaves_nothing(airloc, tmp_path: Path, arguments: list[str], said: str):
+    assert airloc("demo", "--out", tmp_path / "new" / "demo.html", *arguments).refused(said)
+    assert list(tmp_path.iterdir()) == []

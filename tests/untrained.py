@@ -1,0 +1,51 @@
+"""Untrained learned agents, whose play is as reproducible as that of trained ones, and a stage for them."""
+
+import torch
+
+from airloc.agents.airloc import AirlocAgent
+from airloc.agents.freeze import freeze
+from airloc.agents.policy import VARIANTS, Policy
+from airloc.areas.area import SearchArea
+from airloc.grid import Grid
+from airloc.rollout import Trajectories, play
+from airloc.task.batch import BatchEnv
+from airloc.task.cells import CellTable
+from airloc.task.suites import Suite, per_distance
+from airloc.vision.eyes import Eyes
+
+GRID = Grid(5, 5)
+
+
+def made_eyes(sem_seg: bool = True, seed: int = 0) -> Eyes:
+    """Eyes with random weights and random batch statistics, in eval mode; the prior is sharpened to matter."""
+    torch.manual_seed(seed)
+    eyes = Eyes(sem_seg)
+    with torch.no_grad():
+        for module in eyes.modules():
+            if isinstance(module, torch.nn.BatchNorm2d):
+                module.running_mean.uniform_(-0.2, 0.2)
+                module.running_var.uniform_(0.5, 1.5)
+        eyes.embedder.prior.weight *= 30
+    return eyes.eval()
+
+
+def made_airloc(name: str = "airloc", *, sample: bool = False, seed: int = 0) -> AirlocAgent:
+    """An untrained agent of a variant; the policies of all variants come from the same stream of numbers."""
+    eyes = made_eyes(VARIANTS[name].sem_seg, seed)
+    torch.manual_seed(seed + 1)
+    policy = Policy(VARIANTS[name]).requires_grad_(False)
+    policy.read *= 5
+    policy.decide *= 5
+    return AirlocAgent(name, freeze(eyes), policy, sample)
+
+
+class Stage:
+    """Areas and a suite to play agents on."""
+
+    def __init__(self, areas: list[SearchArea]) -> None:
+        self.areas = areas
+        self.suite: Suite = per_distance([area.name for area in areas], GRID)
+        self.env = BatchEnv(CellTable.of(areas, GRID), self.suite.budget)
+
+    def play(self, agent, *, seed: int = 3, batch: int = 1024) -> Trajectories:
+        return play(agent, self.suite, self.env, seed=seed, batch=batch)
