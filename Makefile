@@ -46,7 +46,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 test: lint browser
-	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-fail-under=90
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-fail-under=90
 
 test-slow: setup browser
 	$(BIN)/python -m pytest -m slow --durations=10

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from airloc.agents.agent import Briefing
-from airloc.agents.registry import AGENTS, make_agent
+from airloc.agents.registry import available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.grid import Grid
 from airloc.rollout import _noise, play
@@ -26,7 +26,7 @@ def env(toy_areas: list[SearchArea]) -> BatchEnv:
     return BatchEnv(CellTable.of(toy_areas, GRID), 10)
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", available_agents())
 def test_paths_are_kings_moves_from_the_start_and_stop_at_the_goal(name: str, suite: Suite, env: BatchEnv):
     played = play(make_agent(name), suite, env)
     assert np.array_equal(played.path[:, 0], suite.start)
@@ -39,7 +39,7 @@ def test_paths_are_kings_moves_from_the_start_and_stop_at_the_goal(name: str, su
         assert found or made == 10
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", available_agents())
 @pytest.mark.parametrize("batch", [1, 7])
 def test_the_batch_changes_nothing(name: str, batch: int, suite: Suite, env: BatchEnv):
     whole, parts = (play(make_agent(name), suite, env, seed=3, batch=size) for size in (1024, batch))

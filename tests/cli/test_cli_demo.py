@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airloc.agents.registry import AGENTS
+from airloc.agents.registry import available_agents
 
 BROWSER_OPTIONS = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
@@ -45,7 +45,7 @@ def test_the_terminal_shows_every_agent_and_where_the_page_is(airloc, tmp_path: 
     page, picture = tmp_path / "demo.html", tmp_path / "demo.png"
     outcome = airloc("demo", "--areas", 2, "--grid", "2x3", "--out", page, "--picture", picture)
     assert (outcome.code, outcome.err) == (0, "")
-    assert [agent for agent in AGENTS if agent not in outcome.out] == []
+    assert [agent for agent in available_agents() if agent not in outcome.out] == []
     assert "blind optimum" in outcome.out
     assert str(page) in outcome.out.replace("\n", "")
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -72,7 +72,7 @@ def test_the_page_has_a_table_a_chart_and_eight_trajectories(demo: Path):
     assert all((picture["src"] or "").startswith("data:image/") and picture["alt"] for picture in pictures)
     assert len({picture["src"] for picture in pictures}) == 8
     assert (len(parts.of("table")), len(parts.of("svg"))) == (1, 1)
-    assert [agent for agent in (*AGENTS, "blind optimum") if agent not in text] == []
+    assert [agent for agent in (*available_agents(), "blind optimum") if agent not in text] == []
     assert "airloc demo --areas 9 --grid 5x5 --seed 0 --out &#x27;/" in text, "a path with a space is quoted"
 
 
@@ -101,7 +101,7 @@ def test_a_browser_shows_the_page_and_asks_nobody_for_anything(demo: Path):
     assert said == []
     assert len(widths) == 8
     assert min(widths) > 0
-    assert sorted(agents) == sorted([*AGENTS, "blind optimum"])
+    assert sorted(agents) == sorted([*available_agents(), "blind optimum"])
     assert chart is not None
     assert chart["width"] > 300
     assert not sideways

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from airloc.agents.registry import AGENTS
+from airloc.agents.registry import available_agents
 
 CONTRACT = {
     *("agent", "episodes", "areas", "success", "steps", "step_ratio", "step_ratio_table", "residual_distance"),
@@ -44,7 +44,7 @@ def score(airloc, tmp_path: Path) -> Callable[..., dict[str, Any]]:
     return run
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", available_agents())
 def test_every_agent_writes_every_key_of_the_contract(score, areas_folder: Path, agent: str):
     record = score(agent, "--areas", areas_folder)
     assert record.keys() >= CONTRACT

@@ -13,6 +13,8 @@ from airloc.evaluation.records import Score
 from airloc.reports.tables import floor_name, number, percent, percent_interval
 
 TRAJECTORIES = 8
+CHARTED = ("random", "priv-random", "lawnmower", "blind", "local", "priv-local", "airloc")
+"""Agents that the chart shows where they played: more lines than these cannot be told apart."""
 
 
 def demo_page(scores: Sequence[Score], areas: Sequence[SearchArea], blind_optimum: float, made_by: str) -> str:
@@ -31,7 +33,7 @@ def demo_page(scores: Sequence[Score], areas: Sequence[SearchArea], blind_optimu
             f"cell and has {suite.budget} moves to stand over it. Success is the share of goals found."
         ),
         section("Scores", _table(scores, blind_optimum)),
-        section("Success by distance", figure(_chart(scores, blind_optimum), _CHART_CAPTION)),
+        section("Success by distance", figure(_chart(_charted(scores), blind_optimum), _CHART_CAPTION)),
         section(f"Trajectories of {scores[-1].agent}", _trajectories(scores[-1], areas)),
         section("Make it again", command(made_by)),
     ]
@@ -61,6 +63,10 @@ def _table(scores: Sequence[Score], blind_optimum: float) -> Html:
     ]
     rows.append([_floor_name(scores), percent(blind_optimum), *[None] * 5])
     return table(header, rows)
+
+
+def _charted(scores: Sequence[Score]) -> Sequence[Score]:
+    return [score for score in scores if score.agent in CHARTED] or scores
 
 
 def _chart(scores: Sequence[Score], blind_optimum: float) -> str:

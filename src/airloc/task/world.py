@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class World:
         """Fit areas (procedural ones unless given) to a grid and prepare the drawing of episodes."""
         grid = Grid.parse(grid) if isinstance(grid, str) else grid
         if areas is None:
-            areas = list(Synthetic(count=DEFAULT_AREAS).areas(grid))
+            areas = _procedural_areas(grid)
         images = tuple(fit(area, grid).image for area in areas)
         cells = CellTable(images, grid)
         pairs = _prior(prior, distance, grid)
@@ -118,6 +119,12 @@ class World:
         if not self.grid.contains((row, col)):
             raise AirlocError(f"The cell {(row, col)} lies outside the grid of {self.grid}", "Choose a cell inside")
         return np.asarray(np.arange(self.grid.count) == self.grid.index((row, col)))
+
+
+@lru_cache(maxsize=4)
+def _procedural_areas(grid: Grid) -> tuple[SearchArea, ...]:
+    """The areas of an environment that is given none, made once."""
+    return tuple(Synthetic(count=DEFAULT_AREAS).areas(grid))
 
 
 def _prior(name: str, distance: int | None, grid: Grid) -> priors.Prior:

@@ -32,6 +32,8 @@ from airloc.training.state import restore_rng, rng_state
 from airloc.vision.eyes import Eyes, standardise
 
 GRID = Grid()
+SPREAD = 0.3
+"""Standard deviation that the numbers of c are brought to; the encoded position varies about as much."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,27 @@ def train_embedder(
                 run.save_state(step, {"learner": learner.take(), "rng": rng_state(device)})
                 on_step(step, figures)
     eyes.embedder.eval()
+    even_out(eyes, atlas)
     return eyes
+
+
+@torch.no_grad()
+def even_out(eyes: Eyes, atlas: Atlas, spread: float = SPREAD, draws: int = 8) -> None:
+    """Scale the numbers of c to one spread, without changing u.
+
+    The temporal unit reads c + p: where c is much larger than the encoded position p, it hardly sees where it is. ReLU
+    lets a scale pass, so what is taken from the layer that gives c is given to the layer that reads it.
+    """
+    torch.manual_seed(0)
+    seen = []
+    for _ in range(draws):
+        current, _, _ = draw_pairs(atlas, 512, strength=0.0)
+        goal, _, _ = draw_pairs(atlas, 512, strength=0.0)
+        seen.append(eyes.embedder(eyes.mark(current), eyes.mark(goal))[0])
+    scale = spread / torch.cat(seen).std(dim=0).clamp(min=1e-6)
+    eyes.embedder.join.weight.mul_(scale[:, None])
+    eyes.embedder.join.bias.mul_(scale)
+    eyes.embedder.prior.weight.div_(scale)
 
 
 def draw_pairs(atlas: Atlas, count: int, strength: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -1,0 +1,151 @@
+"""AiRLoc from pictures: segmentation unit, embedder and policy, one after the other, in one folder.
+
+    FOLDER/segmenter    the run of the segmentation unit (not for variants without it)
+    FOLDER/embedder     the run of the patch embedder
+    FOLDER/policy       the run of the policies
+    FOLDER/agent        the checkpoint of the agent: the policy with the median validation success
+
+Run again, it goes on where it stopped; what is done is not done again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from airloc.agents.learned import save_agent
+from airloc.agents.policy import Policy, Variant
+from airloc.training.data import Data
+from airloc.training.embedder import EmbedderConfig, train_embedder
+from airloc.training.reinforce import PolicyConfig, Trained, train_policy, training_features, validation_features
+from airloc.training.segmenter import SegmenterConfig, train_segmenter
+from airloc.vision.eyes import Eyes
+
+Stage = Literal["segmenter", "embedder", "policy", "airloc"]
+OnStep = Callable[[str, int, dict[str, float]], None]
+"""Told the stage, how far it is (updates, or episodes of the policy) and its figures."""
+
+
+@dataclass(frozen=True)
+class AirlocConfig:
+    """Settings of the whole training."""
+
+    data: Data = field(default_factory=Data)
+    """What is trained on."""
+    variant: Variant = field(default_factory=Variant)
+    """Which parts of AiRLoc are kept."""
+    segmenter_steps: int = 20_000
+    """Updates of the segmentation unit."""
+    embedder_steps: int = 60_000
+    """Updates of the embedder."""
+    embedder_batch: int = 256
+    """Pairs in an update of the embedder."""
+    areas: int = 3000
+    """Areas that policies are trained on."""
+    episodes: int = 3_200_000
+    """Episodes a policy is trained on, at most."""
+    batch: int = 64
+    """Episodes in an update."""
+    rate: float = 1e-4
+    """Adam's learning rate for the policies."""
+    validate_every: int = 1000
+    """Updates of the policies between validations."""
+    seeds: int = 5
+    """Policies trained at once; the one with the median validation success is kept."""
+    seed: int = 0
+    """Decides weights and draws."""
+
+
+PRESETS: dict[str, AirlocConfig] = {
+    "paper": AirlocConfig(),
+    "large": AirlocConfig(
+        embedder_steps=18_000,
+        areas=2500,
+        episodes=10_240_000,
+        batch=4096,
+        rate=1e-3,
+        validate_every=50,
+        seeds=3,
+        data=Data(weights=(6.0, 2.0, 1.0)),
+    ),
+    "fast": AirlocConfig(
+        segmenter_steps=300,
+        embedder_steps=1500,
+        embedder_batch=128,
+        areas=40,
+        episodes=160_000,
+        batch=256,
+        rate=5e-4,
+        validate_every=50,
+        seeds=1,
+        data=Data(synthetic=300),
+    ),
+}
+"""`paper`: the paper's numbers. `large`: large batches, what a GPU is good at. `fast`: minutes on two CPU cores."""
+
+
+def train_stages(
+    folder: Path, config: AirlocConfig, until: Stage, *, device: torch.device, command: str, on_step: OnStep
+) -> None:
+    """Train everything up to a stage; the last one, `airloc`, also writes the agent's checkpoint."""
+    eyes = Eyes(config.variant.sem_seg).to(device)
+    if eyes.segmenter is not None:
+        settings = SegmenterConfig(data=config.data, steps=config.segmenter_steps, seed=config.seed)
+        train_segmenter(folder / "segmenter", settings, eyes.segmenter, on_step=_named("segmenter", on_step))
+    if until == "segmenter":
+        return
+    train_embedder(folder / "embedder", _embedder(config), eyes, on_step=_named("embedder", on_step))
+    if until == "embedder":
+        return
+    policy = _policy(config)
+    features, checked = training_features(eyes, policy, device), validation_features(eyes, policy, device)
+    trained = train_policy(folder / "policy", policy, features, checked, on_step=_named("policy", on_step))
+    if until == "airloc":
+        chosen = Policy(config.variant)
+        chosen.load_state_dict({name: tensor[[trained.median]].cpu() for name, tensor in trained.policies.items()})
+        save_agent(folder / "agent", eyes.cpu(), chosen, {"grid": policy.grid}, card(config, trained, command))
+
+
+def _embedder(config: AirlocConfig) -> EmbedderConfig:
+    return EmbedderConfig(
+        data=config.data,
+        sem_seg=config.variant.sem_seg,
+        steps=config.embedder_steps,
+        batch=config.embedder_batch,
+        validate_every=max(1, min(2000, config.embedder_steps // 5)),
+        seed=config.seed,
+    )
+
+
+def _policy(config: AirlocConfig) -> PolicyConfig:
+    return PolicyConfig(
+        data=config.data,
+        variant=config.variant,
+        areas=config.areas,
+        episodes=config.episodes,
+        batch=config.batch,
+        rate=config.rate,
+        validate_every=config.validate_every,
+        seeds=config.seeds,
+        seed=config.seed,
+    )
+
+
+def _named(stage: str, on_step: OnStep) -> Callable[[int, dict[str, float]], None]:
+    return lambda step, figures: on_step(stage, step, figures)
+
+
+def card(config: AirlocConfig, trained: Trained, command: str) -> str:
+    """What the weights are, in Markdown."""
+    sets = ", ".join(config.data.sets) if config.data.root else "none"
+    successes = ", ".join(f"{100 * success:.1f} %" for success in trained.success)
+    return (
+        f"# {config.variant.name}\n\n"
+        f"- Data: sets {sets}; {config.data.synthetic} procedural areas.\n"
+        "- Terms: those of the data it was trained on.\n"
+        f"- Made by: `{command}`\n"
+        f"- Validation success of the {config.seeds} policies trained (all pairs, equal distances): {successes}; "
+        f"this is the median one, {100 * trained.success[trained.median]:.1f} %.\n"
+    )
