@@ -20,8 +20,12 @@ help:
 
 setup: $(READY)
 
+SUDO := $(shell test "$$(id -u)" = 0 || echo sudo)
+APT := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
+
 # torch goes first and by its exact version: a range would fetch gigabytes of CUDA.
 $(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { $(SUDO) apt-get update -qq && $(APT) python3-venv >/dev/null; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' constraints.txt)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
@@ -31,10 +35,7 @@ $(READY): pyproject.toml constraints.txt
 # The tests open pages in a real browser.
 browser:
 	@command -v chromium >/dev/null || { \
-		echo "installing chromium"; \
-		sudo=; test "$$(id -u)" = 0 || sudo=sudo; \
-		$$sudo apt-get update -qq && \
-		$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+		echo "installing chromium"; $(SUDO) apt-get update -qq && $(APT) chromium >/dev/null; }
 
 demo: setup
 	$(BIN)/airloc demo --out out/demo.html

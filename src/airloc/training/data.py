@@ -7,7 +7,7 @@ around the 100 m of the paper; others are used at their own resolution and at co
 
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -33,6 +33,8 @@ UNKNOWN_SCALES = (1.0, 0.75, 0.5, 0.35)
 SYNTHETIC_SIDE_M = 640.0
 SYNTHETIC_FIRST = 500_000_000
 """First world number of the procedural areas that are trained on; evaluation draws its worlds far below."""
+CHUNK = 20
+"""Procedural areas that a process makes at a time; so few are made without starting any."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def load_atlas(data: Data, smallest: int, device: torch.device, *, masks: bool =
     if masks and not pictures:
         raise AirlocError(
             "None of the training pictures has a building mask",
-            "Name the masks in windows.csv, or add procedural areas with --data.synthetic 500",
+            "Name the masks in windows.csv, or add procedural areas with --synthetic 500",
         )
     return Atlas.of(pictures, weights, device, marks)
 
@@ -88,10 +90,14 @@ def validation_areas(data: Data, grid: Grid) -> list[SearchArea]:
         for folder in _folders(data)
         for area in _read(folder, "val")
     ]
-    if not areas:
-        seeds = range(SYNTHETIC_FIRST - 40, SYNTHETIC_FIRST)
-        areas = [generate(seed, size=grid.size, metres_per_px=CELL_METRES / grid.pitch) for seed in seeds]
-    return [fit(area, grid) for area in areas]
+    return [fit(area, grid) for area in areas] or _unseen(grid)
+
+
+@lru_cache(maxsize=1)
+def _unseen(grid: Grid) -> list[SearchArea]:
+    """Procedural areas that are not trained on, kept for the next unit."""
+    seeds = range(SYNTHETIC_FIRST - 40, SYNTHETIC_FIRST)
+    return [generate(seed, size=grid.size, metres_per_px=CELL_METRES / grid.pitch) for seed in seeds]
 
 
 @lru_cache(maxsize=1)
@@ -104,23 +110,42 @@ def _sets(data: Data) -> Iterator[tuple[float, list[SearchArea]]]:
     """Every set of areas with its weight."""
     folders = _folders(data)
     named = dict(zip(data.sets, data.weights, strict=True))
+    found = False
     for folder in folders:
         areas = list(_read(folder, data.split))
         if areas:
+            found = True
             yield named.get(folder.parent.name if folder.name == "images" else folder.name, 1.0), areas
-    if data.synthetic:
-        seeds = range(SYNTHETIC_FIRST, SYNTHETIC_FIRST + data.synthetic)
-        with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
-            yield data.synthetic_weight, list(pool.map(_procedural, seeds, chunksize=20))
+    if folders and not found:
+        raise AirlocError(
+            f"No picture of the data folder {data.root} is in the split {data.split!r}",
+            "Name another split with --split, or mend the splits in windows.csv",
+        )
+    if data.synthetic > 0:
+        yield data.synthetic_weight, _procedural_areas(data.synthetic)
+
+
+def _procedural_areas(count: int) -> list[SearchArea]:
+    seeds = range(SYNTHETIC_FIRST, SYNTHETIC_FIRST + count)
+    if count <= CHUNK:
+        return [_procedural(seed) for seed in seeds]
+    with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
+        return list(pool.map(_procedural, seeds, chunksize=CHUNK))
 
 
 def _procedural(seed: int) -> SearchArea:
+    """One area, used at several scales like a picture whose ground size is not known."""
     side = round(SYNTHETIC_SIDE_M / 2)
-    return generate(seed, (side, side), metres_per_px=2.0)
+    return replace(generate(seed, (side, side), metres_per_px=2.0), ground_m=None)
 
 
 def _folders(data: Data) -> list[Path]:
     """The folders of pictures that the data stands for."""
+    if len(data.sets) != len(data.weights):
+        raise AirlocError(
+            f"There are {len(data.sets)} sets ({', '.join(data.sets)}) and {len(data.weights)} weights",
+            "Give as many numbers with --weights as names with --sets",
+        )
     if data.root is None:
         return []
     if not data.root.is_dir():
@@ -133,7 +158,7 @@ def _folders(data: Data) -> list[Path]:
     if not found:
         raise AirlocError(
             f"The data folder {data.root} holds neither pictures nor a set named {', '.join(data.sets)}",
-            "Put pictures in it, or name its sets with --data.sets and --data.weights",
+            "Put pictures in it, or name its sets with --sets and --weights",
         )
     return found
 
@@ -149,7 +174,7 @@ def _read(folder: Path, split: str) -> Iterator[SearchArea]:
 def _scales(area: SearchArea, smallest: int) -> Iterator[tuple[Pixels, Mask | None]]:
     """An area at every scale at which it is large enough."""
     height, width = area.image.shape[:2]
-    if area.ground_m is not None and area.split:
+    if area.ground_m is not None:
         pitch = Grid().pitch
         sizes = [
             (

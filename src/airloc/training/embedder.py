@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -63,12 +64,33 @@ def train_embedder(
 ) -> Eyes:
     """Train the embedder of `eyes`, whose segmentation unit stays as it is, in a run folder."""
     device = next(eyes.parameters()).device
-    torch.manual_seed(config.seed)
-    atlas = load_atlas(config.data, 3 * GRID.pitch - GRID.gap, device)
-    pairs = adjacent_pairs(validation_areas(config.data, GRID), device)
     if device.type == "cuda":  # the layout that tensor cores like
         eyes.embedder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     learner = Learner(eyes.embedder, config.rate)
+    with Run.open(folder, config) as run:
+        if run.state:
+            learner.put(run.state["learner"])
+        if not (run.state and run.state.get("done")):
+            atlas = load_atlas(config.data, 3 * GRID.pitch - GRID.gap, device)
+            _learn(run, config, eyes, atlas, learner, on_step)
+            even_out(eyes, atlas)
+            run.save_state(config.steps - 1, {"learner": learner.take(), "rng": rng_state(device), "done": True})
+    eyes.embedder.eval()
+    return eyes
+
+
+def _learn(
+    run: Run,
+    config: EmbedderConfig,
+    eyes: Eyes,
+    atlas: Atlas,
+    learner: Learner,
+    on_step: Callable[[int, dict[str, float]], None],
+) -> None:
+    """The loop, from where the run stands."""
+    device = atlas.first.device
+    torch.manual_seed(config.seed)
+    pairs = adjacent_pairs(validation_areas(config.data, GRID), device)
     eyes.embedder.train()
 
     def update() -> torch.Tensor:
@@ -83,43 +105,38 @@ def train_embedder(
         right = (logits.argmax(dim=1) == direction).float().mean()
         return torch.stack([loss.detach(), right])
 
-    with Run.open(folder, config) as run:
-        fast_update = learner.capture(update)
-        if run.state:
-            learner.put(run.state["learner"])
-            restore_rng(run.state["rng"])
-        seen = torch.zeros(2, device=device)
-        for step in range(run.step + 1, config.steps):
-            learner.set_rate(config.rate * schedule(step, config.steps))
-            seen += fast_update()
-            # Validate, log and save.
-            if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
-                loss, right = (seen / config.validate_every).tolist()
-                seen.zero_()
-                check_finite(loss, step, run)
-                figures = {"loss": loss, "accuracy": right, "val_accuracy": accuracy(eyes, *pairs)}
-                run.log(step, **figures)
-                run.save_state(step, {"learner": learner.take(), "rng": rng_state(device)})
-                on_step(step, figures)
-    eyes.embedder.eval()
-    even_out(eyes, atlas)
-    return eyes
+    fast_update = learner.capture(update)
+    if run.state:
+        restore_rng(run.state["rng"])
+    seen = torch.zeros(2, device=device)
+    for step in range(run.step + 1, config.steps):
+        learner.set_rate(config.rate * schedule(step, config.steps))
+        seen += fast_update()
+        # Validate, log and save.
+        if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
+            loss, right = (seen / (step - run.step)).tolist()
+            seen.zero_()
+            check_finite(loss, step, run)
+            figures = {"loss": loss, "accuracy": right, "val_accuracy": accuracy(eyes, pairs)}
+            run.log(step, **figures)
+            run.save_state(step, {"learner": learner.take(), "rng": rng_state(device)})
+            on_step(step + 1, figures)
 
 
 @torch.no_grad()
-def even_out(eyes: Eyes, atlas: Atlas, spread: float = SPREAD, draws: int = 8) -> None:
+def even_out(eyes: Eyes, atlas: Atlas, spread: float = SPREAD, patches: int = 256) -> None:
     """Scale the numbers of c to one spread, without changing u.
 
     The temporal unit reads c + p: where c is much larger than the encoded position p, it hardly sees where it is. ReLU
     lets a scale pass, so what is taken from the layer that gives c is given to the layer that reads it.
     """
+    eyes.embedder.eval()
     torch.manual_seed(0)
-    seen = []
-    for _ in range(draws):
-        current, _, _ = draw_pairs(atlas, 512, strength=0.0)
-        goal, _, _ = draw_pairs(atlas, 512, strength=0.0)
-        seen.append(eyes.embedder(eyes.mark(current), eyes.mark(goal))[0])
-    scale = spread / torch.cat(seen).std(dim=0).clamp(min=1e-6)
+    current = eyes.embedder.current_first(eyes.mark(draw_pairs(atlas, patches, strength=0.0)[0]))
+    goal = eyes.embedder.goal_first(eyes.mark(draw_pairs(atlas, patches, strength=0.0)[0]))
+    # Pairs of unrelated patches, each patch in eight of them.
+    seen = torch.cat([eyes.embedder.relate(current, goal.roll(shift, dims=0))[0] for shift in range(8)])
+    scale = spread / seen.std(dim=0).clamp(min=1e-6)
     eyes.embedder.join.weight.mul_(scale[:, None])
     eyes.embedder.join.bias.mul_(scale)
     eyes.embedder.prior.weight.div_(scale)
@@ -139,36 +156,50 @@ def draw_pairs(atlas: Atlas, count: int, strength: float) -> tuple[torch.Tensor,
     return turn_patches(both[:, 0], symmetry), turn_patches(both[:, 1], symmetry), turn_directions(direction, symmetry)
 
 
-def adjacent_pairs(
-    areas: Sequence[SearchArea], device: torch.device
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """All adjacent pairs of areas on the grid: patches (P, S, S, 3) uint8 each, and directions (P,)."""
-    current, goal, direction = [], [], []
-    for area in areas:
-        patches = cut_patches(area.image, GRID)
-        for cell in GRID.cells():
-            for number, (row, col) in enumerate(MOVES.tolist()):
-                to = cell[0] + row, cell[1] + col
-                if GRID.contains(to):
-                    current.append(patches[GRID.index(cell)])
-                    goal.append(patches[GRID.index(to)])
-                    direction.append(number)
-    stacked = (torch.from_numpy(np.stack(patches)).to(device) for patches in (current, goal))
-    return *stacked, torch.tensor(direction, device=device)  # type: ignore[return-value]
+class Pairs(NamedTuple):
+    """Adjacent pairs by the numbers of their patches."""
+
+    patches: torch.Tensor
+    """(N, S, S, 3) uint8."""
+    current: torch.Tensor
+    goal: torch.Tensor
+    direction: torch.Tensor
+    """In which the goal lies; like the numbers of both patches (P,)."""
+
+
+def adjacent_pairs(areas: Sequence[SearchArea], device: torch.device) -> Pairs:
+    """All adjacent pairs of areas on the grid."""
+    pairs = [
+        (GRID.index(cell), GRID.index(to), number)
+        for cell in GRID.cells()
+        for number, (row, col) in enumerate(MOVES.tolist())
+        if GRID.contains(to := (cell[0] + row, cell[1] + col))
+    ]
+    patches = np.concatenate([cut_patches(area.image, GRID) for area in areas])
+    current, goal, direction = torch.tensor(pairs, device=device).T
+    first = torch.arange(0, len(patches), GRID.count, device=device)[:, None]
+    return Pairs(
+        torch.from_numpy(patches).to(device),
+        (first + current).flatten(),
+        (first + goal).flatten(),
+        direction.repeat(len(areas)),
+    )
 
 
 @torch.no_grad()
-def accuracy(eyes: Eyes, current: torch.Tensor, goal: torch.Tensor, direction: torch.Tensor) -> float:
-    """How often the right one of the eight directions is named."""
+def accuracy(eyes: Eyes, pairs: Pairs) -> float:
+    """How often the right one of the eight directions is named; what sees one patch alone is computed once."""
     was_training = eyes.embedder.training
     eyes.embedder.eval()
+    looked = [eyes.look(some) for some in torch.split(pairs.patches, 512)]
+    current = torch.cat([eyes.embedder.current_first(some) for some in looked])
+    goal = torch.cat([eyes.embedder.goal_first(some) for some in looked])
     right = 0
-    for first in range(0, len(direction), 1024):
-        part = slice(first, first + 1024)
-        _, logits = eyes.embedder(eyes.look(current[part]), eyes.look(goal[part]))
-        right += int((logits.argmax(dim=1) == direction[part]).sum())
+    for part in torch.split(torch.arange(len(pairs.direction), device=current.device), 1024):
+        _, logits = eyes.embedder.relate(current[pairs.current[part]], goal[pairs.goal[part]])
+        right += int((logits.argmax(dim=1) == pairs.direction[part]).sum())
     eyes.embedder.train(was_training)
-    return right / len(direction)
+    return right / len(pairs.direction)
 
 
 def schedule(step: int, steps: int, rise: int = 500) -> float:

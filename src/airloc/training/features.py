@@ -40,7 +40,8 @@ class Features:
         seen = inside(position, self.grid)
         cell = torch.where(seen, position[..., 0] * self.grid.cols + position[..., 1], count)
         target = goal[..., 0] * self.grid.cols + goal[..., 1]
-        pair = self.table[(area * (count + 1) + cell) * count + target].float()
+        row = (area * (count + 1) + cell) * count + target
+        pair = self.table.index_select(0, row.flatten()).view(*row.shape, -1).float()
         place = self.positions[position[..., 0] + self.reach, position[..., 1] + self.reach]
         return pair[..., :EMBEDDING] + place, pair[..., EMBEDDING:]
 

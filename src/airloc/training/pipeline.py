@@ -19,7 +19,14 @@ from airloc.agents.learned import save_agent
 from airloc.agents.policy import Policy, Variant
 from airloc.training.data import Data
 from airloc.training.embedder import EmbedderConfig, train_embedder
-from airloc.training.reinforce import PolicyConfig, Trained, train_policy, training_features, validation_features
+from airloc.training.reinforce import (
+    PolicyConfig,
+    Trained,
+    ended,
+    train_policy,
+    training_features,
+    validation_features,
+)
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
 from airloc.vision.eyes import Eyes
 
@@ -90,6 +97,8 @@ def train_stages(
     folder: Path, config: AirlocConfig, until: Stage, *, device: torch.device, command: str, on_step: OnStep
 ) -> None:
     """Train everything up to a stage; the last one, `airloc`, also writes the agent's checkpoint."""
+    policy = _policy(config)  # refuses what cannot be trained before anything is
+    torch.manual_seed(config.seed)
     eyes = Eyes(config.variant.sem_seg).to(device)
     if eyes.segmenter is not None:
         settings = SegmenterConfig(data=config.data, steps=config.segmenter_steps, seed=config.seed)
@@ -99,9 +108,10 @@ def train_stages(
     train_embedder(folder / "embedder", _embedder(config), eyes, on_step=_named("embedder", on_step))
     if until == "embedder":
         return
-    policy = _policy(config)
-    features, checked = training_features(eyes, policy, device), validation_features(eyes, policy, device)
-    trained = train_policy(folder / "policy", policy, features, checked, on_step=_named("policy", on_step))
+    trained = ended(folder / "policy", policy)
+    if trained is None:
+        features, checked = training_features(eyes, policy, device), validation_features(eyes, policy, device)
+        trained = train_policy(folder / "policy", policy, features, checked, on_step=_named("policy", on_step))
     if until == "airloc":
         chosen = Policy(config.variant)
         chosen.load_state_dict({name: tensor[[trained.median]].cpu() for name, tensor in trained.policies.items()})

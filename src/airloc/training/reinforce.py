@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from airloc.agents.policy import Policy, Variant
+from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.flips import ORIENTATIONS, flip_image
 from airloc.training.atlas import Atlas
@@ -64,6 +65,19 @@ class PolicyConfig:
     seed: int = 0
     """Decides weights and draws."""
 
+    def __post_init__(self) -> None:
+        for name in ("areas", "batch", "validate_every", "seeds"):
+            if getattr(self, name) < 1:
+                raise AirlocError(f"Policies cannot be trained with {name} = {getattr(self, name)}", "Give 1 or more")
+        if self.updates < 1:
+            problem = f"{self.episodes} episodes do not fill one batch of {self.batch}"
+            raise AirlocError(problem, "Ask for more --episodes, or for a smaller --batch")
+
+    @property
+    def updates(self) -> int:
+        """Updates in all."""
+        return self.episodes // self.batch
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
@@ -101,6 +115,14 @@ def cut_areas(atlas: Atlas, count: int, grid: Grid, seed: int) -> np.ndarray[tup
     cuts = [atlas.cut(*atlas.draw(part, side), side)[..., :3].cpu().numpy() for part in parts if part]
     images = np.concatenate(cuts)
     return np.stack([flip_image(image, o) for image in images for o in range(ORIENTATIONS)])
+
+
+def ended(folder: Path, config: PolicyConfig) -> Trained | None:
+    """What a run that has come to its end ended with; nothing while there is something left to train."""
+    with Run.open(folder, config) as run:
+        if run.state and (run.step + 1 >= config.updates or run.state["waited"] >= config.patience):
+            return Trained(run.state["best"], tuple(run.state["success"].tolist()))
+    return None
 
 
 def train_policy(
@@ -147,14 +169,14 @@ def train_policy(
             highest, waited = run.state["highest"], run.state["waited"]
             restore_rng(run.state["rng"])
         seen = torch.zeros(2, device=device)
-        for step in range(run.step + 1, config.episodes // config.batch):
+        for step in range(run.step + 1, config.updates):
             if waited >= config.patience:
                 break
             seen += fast_update()
-            if (step + 1) % config.validate_every:
+            if (step + 1) % config.validate_every and step + 1 < config.updates:
                 continue
             # Validate, keep the best, log and save.
-            loss, found = (seen / config.validate_every).tolist()
+            loss, found = (seen / (step - run.step)).tolist()
             seen.zero_()
             check_finite(loss, step, run)
             now = validation.success(policy, config.budget)

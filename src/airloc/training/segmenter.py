@@ -56,12 +56,28 @@ def train_segmenter(
     folder: Path, config: SegmenterConfig, segmenter: Segmenter, *, on_step: Callable[[int, dict[str, float]], None]
 ) -> Segmenter:
     """Train the segmentation unit in a run folder."""
+    learner = Learner(segmenter, config.rate)
+    with Run.open(folder, config) as run:
+        if run.state:
+            learner.put(run.state["learner"])
+        if run.step + 1 < config.steps:
+            _learn(run, config, segmenter, learner, on_step)
+    return segmenter.eval()
+
+
+def _learn(
+    run: Run,
+    config: SegmenterConfig,
+    segmenter: Segmenter,
+    learner: Learner,
+    on_step: Callable[[int, dict[str, float]], None],
+) -> None:
+    """The loop, from where the run stands."""
     device = next(segmenter.parameters()).device
     torch.manual_seed(config.seed)
     atlas = load_atlas(config.data, GRID.cell, device, masks=True)
     checked = [area for area in validation_areas(config.data, GRID) if area.mask is not None]
     weight = torch.tensor(config.building_weight, device=device)
-    learner = Learner(segmenter, config.rate)
     segmenter.train()
 
     def update() -> torch.Tensor:
@@ -74,25 +90,22 @@ def train_segmenter(
         learner.descend(loss)
         return loss.detach()[None]
 
-    with Run.open(folder, config) as run:
-        fast_update = learner.capture(update)
-        if run.state:
-            learner.put(run.state["learner"])
-            restore_rng(run.state["rng"])
-        seen = torch.zeros(1, device=device)
-        for step in range(run.step + 1, config.steps):
-            learner.set_rate(config.rate * schedule(step, config.steps))
-            seen += fast_update()
-            # Validate, log and save.
-            if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
-                loss = float(seen) / config.validate_every
-                seen.zero_()
-                check_finite(loss, step, run)
-                figures = {"loss": loss, **overlap(segmenter, checked, device)}
-                run.log(step, **figures)
-                run.save_state(step, {"learner": learner.take(), "rng": rng_state(device)})
-                on_step(step, figures)
-    return segmenter.eval()
+    fast_update = learner.capture(update)
+    if run.state:
+        restore_rng(run.state["rng"])
+    seen = torch.zeros(1, device=device)
+    for step in range(run.step + 1, config.steps):
+        learner.set_rate(config.rate * schedule(step, config.steps))
+        seen += fast_update()
+        # Validate, log and save.
+        if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
+            loss = float(seen) / (step - run.step)
+            seen.zero_()
+            check_finite(loss, step, run)
+            figures = {"loss": loss, **overlap(segmenter, checked, device)}
+            run.log(step, **figures)
+            run.save_state(step, {"learner": learner.take(), "rng": rng_state(device)})
+            on_step(step + 1, figures)
 
 
 @torch.no_grad()

@@ -1,0 +1,175 @@
+import json
+import math
+
+import pytest
+import torch
+
+from airloc.errors import AirlocError
+from airloc.grid import MOVES
+from airloc.task.cells import cut_patches
+from airloc.training import embedder as embedder_module
+from airloc.training.atlas import Atlas
+from airloc.training.data import Data, load_atlas, validation_areas
+from airloc.training.embedder import (
+    GRID,
+    EmbedderConfig,
+    accuracy,
+    adjacent_pairs,
+    draw_pairs,
+    even_out,
+    schedule,
+    train_embedder,
+)
+from airloc.vision.eyes import Eyes, standardise
+from untrained import made_eyes
+
+CPU = torch.device("cpu")
+
+
+class Interruption(Exception):
+    """Stands for a kill between two saves."""
+
+
+def silent(step, figures):
+    del step, figures
+
+
+def tiny(world, **settings) -> EmbedderConfig:
+    settings = {"steps": 5, "batch": 4, "validate_every": 2, **settings}
+    return EmbedderConfig(data=Data(root=world, synthetic=0), **settings)
+
+
+def fresh(sem_seg: bool = True) -> Eyes:
+    torch.manual_seed(5)
+    eyes = Eyes(sem_seg)
+    if eyes.segmenter is not None:
+        eyes.segmenter.eval()
+    return eyes
+
+
+@pytest.fixture(scope="module")
+def atlas(world) -> Atlas:
+    return load_atlas(Data(root=world, synthetic=0), 3 * GRID.pitch - GRID.gap, CPU)
+
+
+def same(a: Eyes, b: Eyes) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
+
+
+def test_interrupted_and_resumed_it_ends_with_the_same_weights_and_figures(world, tmp_path):
+    told = []
+    whole = train_embedder(tmp_path / "whole", tiny(world), fresh(), on_step=lambda *step: told.append(step))
+    assert [step for step, _ in told] == [2, 4, 5]
+    assert all(math.isfinite(value) for _, figures in told for value in figures.values())
+    assert all(0 <= figures["val_accuracy"] <= 1 for _, figures in told)
+
+    def stop(step, figures):
+        if step == 4:
+            raise Interruption
+
+    with pytest.raises(Interruption):
+        train_embedder(tmp_path / "broken", tiny(world), fresh(), on_step=stop)
+    torch.manual_seed(99)
+    resumed = train_embedder(tmp_path / "broken", tiny(world), Eyes(), on_step=silent)
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(whole.embedder.state_dict().values(), resumed.embedder.state_dict().values(), strict=True)
+    )
+    assert (tmp_path / "broken" / "metrics.jsonl").read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()
+    assert not resumed.embedder.training
+
+
+def test_figures_are_means_over_the_updates_since_the_last_ones(world, tmp_path, monkeypatch):
+    losses = iter([1.0, 2.0, 6.0, 8.0, 5.0])
+
+    def descend(learner, loss):
+        loss.data.fill_(next(losses))
+
+    monkeypatch.setattr(embedder_module.Learner, "descend", descend)
+    train_embedder(tmp_path, tiny(world, sem_seg=False), fresh(sem_seg=False), on_step=silent)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["loss"] for line in lines] == [1.5, 7.0, 5.0]
+
+
+def test_what_is_done_is_not_done_again(world, tmp_path, monkeypatch):
+    done = train_embedder(tmp_path, tiny(world, steps=1), fresh(), on_step=silent)
+    monkeypatch.setattr(embedder_module, "load_atlas", None)
+    monkeypatch.setattr(embedder_module, "validation_areas", None)
+    again = Eyes()
+    again.segmenter.load_state_dict(done.segmenter.state_dict())
+    assert same(train_embedder(tmp_path, tiny(world, steps=1), again, on_step=silent), done)
+
+
+def test_a_loss_that_is_no_number_stops_it_and_the_last_state_is_kept(world, tmp_path, monkeypatch):
+    loss = embedder_module.cross_entropy
+    calls = []
+
+    def breaking(logits, direction):
+        calls.append(0)
+        return loss(logits, direction) * (float("nan") if len(calls) > 2 else 1.0)
+
+    monkeypatch.setattr(embedder_module, "cross_entropy", breaking)
+    with pytest.raises(AirlocError, match="loss became NaN at step 3.*Lower the learning rate"):
+        train_embedder(tmp_path, tiny(world), fresh(), on_step=silent)
+    kept = torch.load(tmp_path / "state.pt", weights_only=True)
+    assert kept["step"] == 1
+    assert all(tensor.isfinite().all() for tensor in kept["state"]["learner"].values())
+
+
+def test_evening_out_changes_c_alone_and_brings_it_to_one_spread(atlas):
+    eyes = made_eyes()
+    torch.manual_seed(1)
+    current, goal = (eyes.mark(draw_pairs(atlas, 128, 0.0)[0]) for _ in range(2))
+    with torch.no_grad():
+        before, prior_before = eyes.embedder(current, goal)
+        even_out(eyes, atlas)
+        after, prior_after = eyes.embedder(current, goal)
+    torch.testing.assert_close(prior_after, prior_before, rtol=1e-3, atol=1e-3)
+    ratio = after.std(dim=0) / before.std(dim=0)
+    torch.testing.assert_close(after, before * ratio, rtol=1e-3, atol=1e-4)
+    assert float(after.std(dim=0).median()) == pytest.approx(0.3, abs=0.04)
+    assert float(after.std(dim=0).min()) > 0.2
+    assert float(after.std(dim=0).max()) < 0.45
+
+
+def test_drawn_pairs_lie_beside_each_other_in_the_direction_said():
+    """In a picture whose channels are the row and the column, the difference of two patches tells the direction."""
+    side = 3 * GRID.pitch - GRID.gap
+    row, col = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
+    picture = torch.stack([row, col, torch.zeros_like(row)], dim=2).to(torch.uint8).numpy()
+    torch.manual_seed(0)
+    current, goal, direction = draw_pairs(Atlas.of([picture], [1.0], "cpu"), 400, strength=0.0)
+    steps = torch.from_numpy(MOVES)[direction]
+    assert direction.unique().tolist() == list(range(8))
+    scale = GRID.pitch / 255 / (standardise(torch.tensor(1.0)) - standardise(torch.tensor(0.0))) ** -1
+    for n in range(400):
+        moved = (goal[n] - current[n]).mean(dim=(1, 2))[:2] / scale
+        assert moved.abs().round().sum() == steps[n].abs().sum(), "a turn may exchange rows and columns, no more"
+        inner = current[n][:2].diff(dim=1).mean(dim=(1, 2)), current[n][:2].diff(dim=2).mean(dim=(1, 2))
+        seen = torch.stack([(moved * inner[0].sign()).sum(), (moved * inner[1].sign()).sum()])
+        assert seen.round().tolist() == steps[n].tolist()
+
+
+def test_validation_pairs_are_all_adjacent_pairs_of_the_grid(world):
+    (area,) = validation_areas(Data(root=world), GRID)
+    pairs = adjacent_pairs([area, area], CPU)
+    assert len(pairs.direction) == 2 * 144
+    patches = torch.from_numpy(cut_patches(area.image, GRID))
+    assert torch.equal(pairs.patches, torch.cat([patches, patches]))
+    cell = torch.stack([pairs.current % 25 // 5, pairs.current % 25 % 5], dim=1)
+    goal = torch.stack([pairs.goal % 25 // 5, pairs.goal % 25 % 5], dim=1)
+    assert torch.equal(goal - cell, torch.from_numpy(MOVES)[pairs.direction])
+    assert torch.equal(pairs.current // 25, pairs.goal // 25), "both patches of one area"
+    eyes = made_eyes()
+    with torch.no_grad():
+        _, u = eyes.embedder(eyes.look(pairs.patches[pairs.current]), eyes.look(pairs.patches[pairs.goal]))
+    assert accuracy(eyes, pairs) == float((u.argmax(dim=1) == pairs.direction).double().mean())
+
+
+def test_the_rate_rises_and_then_falls_to_zero():
+    shares = [schedule(step, 5000) for step in range(5000)]
+    assert shares[0] == pytest.approx(1 / 500)
+    assert shares[:480] == sorted(shares[:480])
+    assert shares[500:] == sorted(shares[500:], reverse=True)
+    assert schedule(2500, 5000) == pytest.approx(0.5)
+    assert shares[-1] < 1e-6

@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+import torch
+
+from airloc.agents.policy import VARIANTS, Policy
+from airloc.grid import Grid
+from airloc.rollout import play
+from airloc.task import rules
+from airloc.task.batch import BatchEnv
+from airloc.task.cells import CellTable
+from airloc.task.suites import all_pairs
+from airloc.training.features import Features, tabulate
+from airloc.training.flight import Episodes, Validation, draw_episodes, fly
+from untrained import GRID, Stage, made_airloc, made_eyes
+
+BUDGET = 10
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def stage(toy_areas) -> Stage:
+    return Stage(toy_areas[:3])
+
+
+@pytest.fixture(scope="module")
+def seen(toy_areas) -> dict[bool, Features]:
+    """What made eyes say of the areas, with and without segmentation."""
+    pictures = np.stack([area.image for area in toy_areas[:3]])
+    return {sem: tabulate(made_eyes(sem), pictures, GRID, BUDGET, device=CPU) for sem in (True, False)}
+
+
+def of_suite(stage: Stage) -> Episodes:
+    suite = stage.suite
+    return Episodes(*(torch.from_numpy(array)[None] for array in (suite.area, suite.start, suite.goal)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "airloc",
+        "airloc-priv",
+        "airloc-no-residual",
+        "airloc-no-prior-priv",
+        "airloc-no-sem-seg",
+        "airloc-no-residual-no-sem-seg-priv",
+    ],
+)
+def test_the_most_probable_moves_are_those_of_the_agent_played(stage, seen, name):
+    agent = made_airloc(name)
+    played = stage.play(agent)
+    with torch.no_grad():
+        flight = fly(agent.policy, seen[VARIANTS[name].sem_seg], of_suite(stage), BUDGET, sample=False)
+    distance = np.abs(played.path[:, :-1] - stage.suite.goal[:, None]).max(axis=2).T  # (T, B)
+    assert np.array_equal(flight.found[0].numpy(), played.found)
+    assert np.array_equal(flight.flying[:, 0].sum(dim=0).numpy(), played.steps)
+    assert np.array_equal(flight.distance[:, 0].numpy(), distance)
+
+
+@pytest.mark.parametrize("name", ["airloc", "airloc-priv"])
+def test_drawn_moves_are_played_by_the_rules_step_by_step(stage, seen, name, monkeypatch):
+    torch.manual_seed(0)
+    policy, features, actions, move = Policy(VARIANTS[name], 2), seen[True], [], rules.move
+
+    def spy(*arguments, **named):
+        actions.append(arguments[3])
+        return move(*arguments, **named)
+
+    episodes = draw_episodes(features, 2, 50)
+    with monkeypatch.context() as patch:
+        patch.setattr(rules, "move", spy)
+        flight = fly(policy, features, episodes, BUDGET, sample=True)
+    env = BatchEnv(stage.env.cells, BUDGET)
+    area, start, goal = (part.flatten(0, 1) for part in episodes)
+    position = env.reset(area, start, goal).position
+    ended = found = torch.zeros(100, dtype=torch.bool)
+    for step, action in enumerate(actions):
+        assert torch.equal(flight.flying[step].flatten(), ~ended)
+        assert torch.equal(flight.distance[step].flatten(), (position - goal).abs().amax(dim=1))
+        (_, position, _), reward, found, ended = env.step(action.flatten())
+        assert torch.equal(flight.reward[step].flatten(), reward)
+        if name == "airloc-priv":
+            assert rules.inside(position, GRID).all()
+    assert ended.all()
+    assert torch.equal(flight.found.flatten(), found)
+    assert 0 < int(found.sum()) < 100
+    assert flight.log_prob.requires_grad
+    assert (flight.log_prob <= 0).all()
+
+
+def test_log_probabilities_are_those_of_moves_drawn_that_often(seen):
+    """Flown often from one place, first moves come as often as their probabilities say."""
+    torch.manual_seed(0)
+    many = 4000
+    cell = torch.tensor([2, 2]).expand(1, many, 2)
+    episodes = Episodes(torch.zeros(1, many, dtype=torch.long), cell, cell - 2)
+    with torch.no_grad():
+        flight = fly(Policy(VARIANTS["airloc-no-residual"]), seen[True], episodes, 1, sample=True)
+    chances, counts = flight.log_prob.exp().flatten().unique(return_counts=True)
+    assert len(chances) == 8
+    assert float(chances.sum()) == pytest.approx(1.0, abs=1e-4)
+    torch.testing.assert_close(counts / many, chances, rtol=0, atol=0.03)
+
+
+def test_several_policies_fly_as_each_would_alone(seen):
+    torch.manual_seed(0)
+    features, stacked = seen[True], Policy(VARIANTS["airloc"], 3)
+    episodes = draw_episodes(features, 3, 20)
+    with torch.no_grad():
+        together = fly(stacked, features, episodes, BUDGET, sample=False)
+        for k in range(3):
+            alone = Policy(VARIANTS["airloc"])
+            alone.load_state_dict({name: tensor[[k]] for name, tensor in stacked.state_dict().items()})
+            flight = fly(alone, features, Episodes(*(part[[k]] for part in episodes)), BUDGET, sample=False)
+            assert torch.equal(flight.distance[:, 0], together.distance[:, k])
+            torch.testing.assert_close(flight.log_prob[:, 0], together.log_prob[:, k], rtol=1e-4, atol=1e-4)
+
+
+def test_episodes_are_drawn_from_all_areas_and_pairs_with_start_and_goal_apart(seen):
+    torch.manual_seed(0)
+    episodes = draw_episodes(seen[True], 2, 20_000)
+    assert episodes.area.unique().tolist() == [0, 1, 2]
+    assert (episodes.start != episodes.goal).any(dim=2).all()
+    pair = torch.cat([episodes.start, episodes.goal], dim=2).flatten(0, 1).unique(dim=0)
+    assert len(pair) == 25 * 24
+
+
+def test_validation_is_the_success_of_the_agent_on_all_pairs_at_equal_distances(stage, seen, toy_areas):
+    agent = made_airloc()
+    suite = all_pairs([area.name for area in toy_areas[:3]], GRID, equal_distances=True)
+    played = play(agent, suite, BatchEnv(CellTable.of(toy_areas[:3], GRID), BUDGET))
+    expected = np.average(played.found, weights=suite.weight)
+    assert float(Validation(seen[True], 1).success(agent.policy, BUDGET)) == pytest.approx(expected, abs=1e-5)
+    assert float(Validation(seen[True], 1).weight.sum()) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_small_grids_fly_far_outside_without_falling_off_the_table():
+    grid = Grid(1, 3)
+    pictures = np.zeros((1, *grid.size, 3), dtype=np.uint8)
+    features = tabulate(made_eyes(), pictures, grid, 6, device=CPU)
+    policy = Policy(VARIANTS["airloc"])
+    for corner in range(8):
+        with torch.no_grad():
+            policy.offset.zero_()
+            policy.offset[..., corner] = 1e6  # straight away in one direction
+            fly(policy, features, draw_episodes(features, 1, 30), 6, sample=True)

@@ -1,0 +1,76 @@
+import torch
+from torch import nn
+
+from airloc.training.learner import Learner
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))
+
+
+def update(learner: Learner, seed: int) -> None:
+    x = torch.randn(16, 4, generator=torch.Generator().manual_seed(seed))
+    learner.descend(learner.network(x).square().mean())
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_what_was_taken_is_put_back_exactly_and_learning_goes_on_as_before():
+    learner = Learner(network(), 1e-2)
+    for seed in range(3):
+        update(learner, seed)
+    taken = learner.take()
+    for seed in range(3, 6):
+        update(learner, seed)
+    after = learner.take()
+    assert not same(taken, after)
+    learner.put(taken)
+    assert same(learner.take(), taken)
+    for seed in range(3, 6):
+        update(learner, seed)
+    assert same(learner.take(), after)
+
+
+def test_another_learner_can_take_over():
+    first, second = (
+        Learner(network(), 1e-2),
+        Learner(nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)), 1e-2),
+    )
+    update(first, 0)
+    second.put(first.take())
+    update(first, 1)
+    update(second, 1)
+    assert same(first.take(), second.take())
+    assert any(name.endswith("running_mean") for name in first.take())
+    assert any(name.endswith("exp_avg_sq") for name in first.take())
+
+
+def test_a_new_learner_equals_plain_adam():
+    learner, plain = Learner(network(), 1e-2), network()
+    optimizer = torch.optim.Adam(plain.parameters(), 1e-2)
+    for seed in range(3):
+        update(learner, seed)
+        x = torch.randn(16, 4, generator=torch.Generator().manual_seed(seed))
+        optimizer.zero_grad()
+        plain(x).square().mean().backward()
+        optimizer.step()
+    for a, b in zip(learner.network.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_the_rate_can_be_changed_and_zero_moves_nothing():
+    learner = Learner(network(), 1e-2)
+    before = [parameter.detach().clone() for parameter in learner.network.parameters()]
+    learner.set_rate(0.0)
+    update(learner, 0)
+    assert all(torch.equal(a, b) for a, b in zip(before, learner.network.parameters(), strict=True))
+    learner.set_rate(1e-2)
+    update(learner, 0)
+    assert not torch.equal(before[0], learner.network[0].weight)
+
+
+def test_on_the_cpu_an_update_is_not_captured():
+    assert Learner(network(), 1e-2).capture(update_that := lambda: torch.zeros(1)) is update_that

@@ -1,0 +1,78 @@
+import pytest
+import torch
+
+from airloc.agents.policy import VARIANTS, Policy
+from airloc.vision.embedder import PatchEmbedder
+from airloc.vision.eyes import Eyes, standardise
+from untrained import made_eyes
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_shapes_on_the_way(channels):
+    torch.manual_seed(0)
+    embedder = PatchEmbedder(channels).eval()
+    current, goal = torch.randn(2, 5, channels, 48, 48)
+    halves = []
+    hooks = [
+        layer.register_forward_hook(lambda module, inputs, output: halves.append(output.shape))
+        for layer in (embedder.current_last, embedder.goal_last)
+    ]
+    with torch.no_grad():
+        embedding, prior = embedder(current, goal)
+    for hook in hooks:
+        hook.remove()
+    assert halves == [(5, 128), (5, 128)]
+    assert (embedding.shape, prior.shape) == ((5, 256), (5, 8))
+
+
+def test_related_halves_equal_the_whole():
+    torch.manual_seed(0)
+    embedder = made_eyes().embedder
+    current, goal = torch.randn(2, 4, 4, 48, 48)
+    with torch.no_grad():
+        whole = embedder(current, goal)
+        parts = embedder.relate(embedder.current_first(current), embedder.goal_first(goal))
+    for a, b in zip(whole, parts, strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_pair_of_shared_halves_equals_the_pair_alone():
+    torch.manual_seed(0)
+    embedder = made_eyes().embedder
+    patches = torch.randn(3, 4, 48, 48)
+    with torch.no_grad():
+        first, second = embedder.current_first(patches), embedder.goal_first(patches)
+        pairs = embedder.relate(first.repeat_interleave(3, dim=0), second.repeat(3, 1, 1, 1))
+        alone = embedder(patches[1:2], patches[2:3])
+    for all_pairs, pair in zip(pairs, alone, strict=True):
+        torch.testing.assert_close(all_pairs[5:6], pair, rtol=1e-4, atol=1e-4)
+
+
+def test_the_branches_do_not_share_weights():
+    embedder = made_eyes().embedder
+    a, b = torch.randn(2, 1, 4, 48, 48, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert not torch.allclose(embedder(a, b)[1], embedder(b, a)[1])
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_an_agent_with_its_unet_takes_less_than_4_mb_in_float32(name):
+    units = Eyes(VARIANTS[name].sem_seg), Policy(VARIANTS[name])
+    tensors = [tensor for unit in units for tensor in unit.state_dict().values()]
+    assert sum(tensor.numel() * tensor.element_size() for tensor in tensors) < 4_000_000
+
+
+def test_eyes_standardise_bytes_and_add_the_probability_of_a_building():
+    patches = torch.randint(0, 256, (2, 48, 48, 3), dtype=torch.uint8)
+    eyes, plain = made_eyes(), made_eyes(sem_seg=False)
+    with torch.no_grad():
+        seen, rgb = eyes.look(patches), plain.look(patches)
+    assert (seen.shape, rgb.shape) == ((2, 4, 48, 48), (2, 3, 48, 48))
+    assert torch.equal(seen[:, :3], rgb)
+    torch.testing.assert_close(rgb[1, 2, 5, 7], standardise(patches[1, 5, 7, 2] / 255.0))
+    assert ((seen[:, 3] > 0) & (seen[:, 3] < 1)).all()
+
+
+def test_the_segmentation_unit_does_not_learn_with_the_embedder():
+    eyes = made_eyes()
+    assert not eyes.mark(torch.randn(1, 3, 48, 48)).requires_grad

@@ -1,0 +1,53 @@
+import math
+
+import pytest
+import torch
+
+from airloc.vision.position import encode_position
+
+
+def test_worked_numbers_of_a_short_encoding():
+    # d = 8: i = 1 .. 4 for each half; odd i: cos(x / 100^(2 (i - 1) / 4)), even i: sin(x / 100^(2 i / 4)).
+    encoded = encode_position(torch.tensor([2, 3]), size=8)
+    waves = [
+        (math.cos(x), math.sin(x / 100.0), math.cos(x / 100.0), math.sin(x / 10_000.0))
+        for x in (2, 3)
+    ]  # fmt: skip
+    assert encoded.tolist() == pytest.approx([*waves[0], *waves[1]], abs=1e-7)
+    assert encoded[:4].tolist() == pytest.approx([-0.4161468, 0.0199987, 0.9998, 0.0002], abs=1e-6)
+
+
+def test_worked_numbers_of_the_full_encoding():
+    encoded = encode_position(torch.tensor([4, 0]))
+    assert encoded.shape == (256,)
+    assert float(encoded[0]) == pytest.approx(math.cos(4.0), abs=1e-6)
+    assert float(encoded[1]) == pytest.approx(math.sin(4.0 / 100 ** (4 / 128)), abs=1e-6)
+    assert float(encoded[2]) == pytest.approx(math.cos(4.0 / 100 ** (4 / 128)), abs=1e-6)
+    assert float(encoded[127]) == pytest.approx(math.sin(4.0 / 100**2), abs=1e-6)
+    assert encoded[128::2].tolist() == [1.0] * 64, "the cosines of y = 0"
+    assert encoded[129::2].tolist() == [0.0] * 64
+
+
+def test_one_half_is_x_and_the_other_y():
+    here, down, right = encode_position(torch.tensor([[1, 2], [2, 2], [1, 3]]))
+    assert torch.equal(here[128:], down[128:])
+    assert torch.equal(here[:128], right[:128])
+    assert not torch.equal(here[:128], down[:128])
+    assert torch.equal(encode_position(torch.tensor([3, 1]))[:128], encode_position(torch.tensor([1, 3]))[128:])
+
+
+def test_positions_outside_are_encoded_alike_and_all_differ():
+    line = torch.arange(-14, 22)
+    encoded = encode_position(torch.cartesian_prod(line, line))
+    assert encoded.isfinite().all()
+    assert encoded.abs().max() <= 1
+    distances = torch.cdist(encoded, encoded) + 10 * torch.eye(len(encoded))
+    assert distances.min() > 0.1
+    assert float(encode_position(torch.tensor([-3, 0]))[0]) == pytest.approx(math.cos(-3))
+
+
+def test_any_batch_shape_is_kept():
+    position = torch.randint(-5, 10, (2, 3, 2))
+    encoded = encode_position(position)
+    assert encoded.shape == (2, 3, 256)
+    assert torch.equal(encoded[1, 2], encode_position(position[1, 2]))
