@@ -20,7 +20,7 @@ from airloc.evaluation.evaluate import evaluate
 from airloc.evaluation.floor import blind_optimum, blind_optimum_is_exact
 from airloc.evaluation.records import Score
 from airloc.grid import Grid
-from airloc.reports.demo import demo_page, searches
+from airloc.reports.demo import demo_page, searches, shown
 from airloc.reports.tables import score_table
 from airloc.task.priors import check_size
 from airloc.task.suites import per_distance
@@ -78,7 +78,7 @@ def _write(options: Demo, scores: list[Score], areas: list[SearchArea], floor: f
     made_by = shlex.join(["airloc", "demo", *(str(word) for option in chosen.items() for word in option)])
     write_atomically(options.out, demo_page(scores, areas, floor, made_by))
     if options.picture is not None:
-        pictures, captions = zip(*searches(scores[-1], areas), strict=True)
+        pictures, captions = zip(*searches(shown(scores), areas), strict=True)
         save_picture(contact_sheet(pictures, captions, columns=4, tile=300), options.picture)
 
 
