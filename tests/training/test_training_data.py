@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -95,10 +96,10 @@ def test_pictures_without_masks_are_left_out_of_segmentation_or_refused(tmp_path
     picture(tmp_path / "naip", "a.png", 10)
     with pytest.raises(AirlocError, match=r"has a building mask.*--synthetic 500"):
         load_atlas(Data(root=tmp_path, synthetic=0), 48, CPU, masks=True)
-    picture(world / "naip", "a.png", 10)
-    marked = load_atlas(Data(root=world, synthetic=0), 48, CPU, masks=True)
-    (world / "naip" / "a.png").unlink()
-    assert len(sizes(marked)) == 14
+    both = shutil.copytree(world, tmp_path / "both")
+    picture(both / "naip", "a.png", 10)
+    assert len(sizes(load_atlas(Data(root=both, synthetic=0), 48, CPU))) == 14 + 4
+    assert len(sizes(load_atlas(Data(root=both, synthetic=0), 48, CPU, masks=True))) == 14
 
 
 def test_a_folder_without_an_index_is_checked_on_unseen_procedural_areas(tmp_path):

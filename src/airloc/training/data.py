@@ -33,6 +33,8 @@ UNKNOWN_SCALES = (1.0, 0.75, 0.5, 0.35)
 SYNTHETIC_SIDE_M = 640.0
 SYNTHETIC_FIRST = 500_000_000
 """First world number of the procedural areas that are trained on; evaluation draws its worlds far below."""
+CHECKED = 40
+"""Number of procedural areas that training is checked on where there is nothing better."""
 CHUNK = 20
 """Procedural areas that a process makes at a time; so few are made without starting any."""
 
@@ -96,7 +98,7 @@ def validation_areas(data: Data, grid: Grid) -> list[SearchArea]:
 @lru_cache(maxsize=1)
 def _unseen(grid: Grid) -> list[SearchArea]:
     """Procedural areas that are not trained on, kept for the next unit."""
-    seeds = range(SYNTHETIC_FIRST - 40, SYNTHETIC_FIRST)
+    seeds = range(SYNTHETIC_FIRST - CHECKED, SYNTHETIC_FIRST)
     return [generate(seed, size=grid.size, metres_per_px=CELL_METRES / grid.pitch) for seed in seeds]
 
 

@@ -6,7 +6,8 @@ direction; cross-entropy, Adam 1e-3, batches of 256, as the paper. Deviations fr
 1. Pairs are cut at any offset of a picture and at several scales, not only on the grid.
 2. All eight flips and turns, the direction turned with them; the paper flips areas.
 3. Photometric change, alike for both patches.
-4. The learning rate rises over the first 500 updates and then falls to zero along a cosine.
+4. The learning rate rises over the first 500 updates (over a tenth of a short training) and then falls to zero along
+   a cosine.
 5. Batch normalisation (see `airloc.vision.embedder`).
 """
 
@@ -64,6 +65,7 @@ def train_embedder(
 ) -> Eyes:
     """Train the embedder of `eyes`, whose segmentation unit stays as it is, in a run folder."""
     device = next(eyes.parameters()).device
+    eyes.eval()
     if device.type == "cuda":  # the layout that tensor cores like
         eyes.embedder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     learner = Learner(eyes.embedder, config.rate)
@@ -75,8 +77,7 @@ def train_embedder(
             _learn(run, config, eyes, atlas, learner, on_step)
             even_out(eyes, atlas)
             run.save_state(config.steps - 1, {"learner": learner.take(), "rng": rng_state(device), "done": True})
-    eyes.embedder.eval()
-    return eyes
+    return eyes.eval()
 
 
 def _learn(
@@ -202,6 +203,7 @@ def accuracy(eyes: Eyes, pairs: Pairs) -> float:
     return right / len(pairs.direction)
 
 
-def schedule(step: int, steps: int, rise: int = 500) -> float:
+def schedule(step: int, steps: int) -> float:
     """Share of the learning rate: a short rise, then a cosine to zero."""
+    rise = max(1, min(500, steps // 10))
     return min(1.0, (step + 1) / rise) * 0.5 * (1 + math.cos(math.pi * step / steps))

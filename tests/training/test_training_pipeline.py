@@ -1,0 +1,156 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from airloc.agents.learned import load_units
+from airloc.agents.policy import Variant
+from airloc.errors import AirlocError
+from airloc.training import data as data_module
+from airloc.training import embedder, reinforce, segmenter
+from airloc.training.data import Data
+from airloc.training.pipeline import PRESETS, AirlocConfig, train_stages
+
+TINY = AirlocConfig(
+    segmenter_steps=1,
+    embedder_steps=2,
+    embedder_batch=4,
+    areas=1,
+    episodes=32,
+    batch=8,
+    validate_every=2,
+    seeds=3,
+)
+
+
+class KilledError(Exception):
+    """Stands for a kill."""
+
+
+def silent(stage, done, figures):
+    del stage, done, figures
+
+
+def train(folder: Path, config: AirlocConfig, until="airloc", on_step=silent) -> None:
+    train_stages(folder, config, until, device=torch.device("cpu"), command="airloc train airloc", on_step=on_step)
+
+
+@pytest.fixture(scope="module")
+def config(world) -> AirlocConfig:
+    return replace(TINY, data=Data(root=world, synthetic=0))
+
+
+@pytest.fixture(scope="module")
+def whole(config, tmp_path_factory) -> Path:
+    """The folder of a whole training."""
+    folder = tmp_path_factory.mktemp("whole")
+    train(folder, config)
+    return folder
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "agent" / "weights.safetensors").read_bytes()
+
+
+def test_it_gives_an_agent_that_can_be_evaluated(whole, airloc, world, tmp_path):
+    arguments = ("--areas", world / "masa" / "images", "--episodes", "per-distance", "--json", tmp_path / "out.json")
+    outcome = airloc("evaluate", whole / "agent", *arguments)
+    assert outcome.code == 0, outcome
+    record = json.loads((tmp_path / "out.json").read_text())
+    assert record["episodes"] == 12
+    units = load_units(whole / "agent")
+    assert units.config["grid"] == "5x5"
+    assert units.policy.variant == Variant()
+
+
+def test_the_agent_is_the_median_policy_with_the_trained_eyes(whole, config):
+    units = load_units(whole / "agent")
+    state = torch.load(whole / "policy" / "state.pt", weights_only=True)["state"]
+    median = sorted(range(3), key=lambda k: (float(state["success"][k]), k))[1]
+    assert torch.equal(units.policy.read[0], state["best"]["read"][median])
+    eyes = torch.load(whole / "embedder" / "state.pt", weights_only=True)["state"]["learner"]
+    assert torch.equal(units.eyes.embedder.join.weight, eyes["network.join.weight"])
+    unet = torch.load(whole / "segmenter" / "state.pt", weights_only=True)["state"]["learner"]
+    assert torch.equal(units.eyes.segmenter.leave.weight, unet["network.leave.weight"])
+    card = (whole / "agent" / "card.md").read_text()
+    assert "`airloc train airloc`" in card
+    assert "this is the median one" in card
+
+
+def test_a_second_time_nothing_is_trained_or_read(whole, config, monkeypatch):
+    before = weights(whole)
+    for module in (segmenter, embedder, reinforce):
+        monkeypatch.setattr(module, "load_atlas", None)
+        monkeypatch.setattr(module, "validation_areas", None)
+    told = []
+    train(whole, config, on_step=lambda *step: told.append(step))
+    assert told == []
+    assert weights(whole) == before
+
+
+@pytest.mark.parametrize("stage", ["segmenter", "embedder", "policy"])
+def test_stopped_in_any_stage_it_goes_on_to_the_same_agent(whole, config, tmp_path, stage):
+    def stop(now, done, figures):
+        if now == stage:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        train(tmp_path, config, on_step=stop)
+    torch.manual_seed(77)
+    train(tmp_path, config)
+    assert weights(tmp_path) == weights(whole)
+
+
+def test_stage_by_stage_it_comes_to_the_same_agent(whole, config, tmp_path):
+    for stage in ("segmenter", "embedder", "policy", "airloc"):
+        assert not (tmp_path / "agent").exists()
+        assert not (tmp_path / stage).exists()
+        train(tmp_path, config, until=stage)
+    assert weights(tmp_path) == weights(whole)
+
+
+def test_without_any_pictures_it_trains_on_procedural_areas(tmp_path, monkeypatch):
+    monkeypatch.setattr(data_module, "CHECKED", 1)
+    data_module._unseen.cache_clear()
+    told = []
+    config = replace(TINY, data=Data(synthetic=2), variant=Variant(sem_seg=False, priv=True), seeds=1)
+    train(tmp_path, config, on_step=lambda stage, done, figures: told.append((stage, done)))
+    data_module._unseen.cache_clear()
+    assert told == [("embedder", 1), ("embedder", 2), ("policy", 16), ("policy", 32)]
+    assert load_units(tmp_path / "agent").policy.variant.name == "airloc-no-sem-seg-priv"
+    assert not (tmp_path / "segmenter").exists()
+
+
+def test_the_seed_decides_the_weights_from_the_first_on(config, tmp_path):
+    first, other = (replace(config, seed=seed) for seed in (0, 1))
+    begun = []
+    for name, settings in (("a", first), ("b", first), ("c", other)):
+        torch.manual_seed(len(begun))
+        train(tmp_path / name, settings, until="segmenter")
+        state = torch.load(tmp_path / name / "segmenter" / "state.pt", weights_only=True)["state"]
+        begun.append(state["learner"]["network.leave.weight"])
+    assert torch.equal(begun[0], begun[1])
+    assert not torch.equal(begun[0], begun[2])
+
+
+def test_other_settings_in_the_same_folder_are_refused_by_the_field(whole, config):
+    with pytest.raises(AirlocError, match="batch = 4, and not with 8"):
+        train(whole, replace(config, embedder_batch=8))
+    with pytest.raises(AirlocError, match="seeds = 3, and not with 5"):
+        train(whole, replace(config, seeds=5))
+
+
+def test_what_cannot_be_trained_is_refused_before_anything_is(config, tmp_path):
+    with pytest.raises(AirlocError, match="do not fill one batch"):
+        train(tmp_path, replace(config, episodes=1))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_paper_preset_has_the_numbers_of_the_paper():
+    paper = PRESETS["paper"]
+    assert (paper.episodes, paper.batch, paper.rate, paper.seeds) == (3_200_000, 64, 1e-4, 5)
+    assert (reinforce.PolicyConfig().gamma, reinforce.PolicyConfig().budget) == (0.9, 10)
+    assert (embedder.EmbedderConfig().rate, embedder.EmbedderConfig().batch) == (1e-3, 256)
+    assert (segmenter.SegmenterConfig().rate, segmenter.SegmenterConfig().batch) == (1e-4, 128)

@@ -1,0 +1,263 @@
+import math
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from airloc.agents.policy import VARIANTS, Policy, Variant
+from airloc.errors import AirlocError
+from airloc.evaluation.floor import blind_optimum
+from airloc.grid import Grid
+from airloc.task.suites import all_pairs
+from airloc.training import reinforce
+from airloc.training.atlas import Atlas
+from airloc.training.features import Features
+from airloc.training.flight import Validation
+from airloc.training.reinforce import PolicyConfig, Trained, cut_areas, ended, train_policy
+from airloc.training.runs import Run
+from airloc.vision.position import encode_position
+
+GRID, BUDGET = Grid(4, 4), 5
+
+TRAIN = """
+import sys
+from pathlib import Path
+import torch
+from airloc.grid import Grid
+from airloc.training.features import Features
+from airloc.training.reinforce import PolicyConfig, train_policy
+
+grid, budget = Grid(3, 3), 3
+chance = torch.Generator().manual_seed(0)
+features = Features(
+    grid, 2, torch.randn(2 * 10 * 9, 264, generator=chance), torch.randn(9, 9, 256, generator=chance), budget
+)
+config = PolicyConfig(grid="3x3", budget=budget, episodes=130 * 8, batch=8, validate_every=12, seeds=2, patience=1000)
+print("begun", flush=True)
+trained = train_policy(
+    Path(sys.argv[1]), config, features, features, on_step=lambda done, figures: print(done, flush=True)
+)
+torch.save({**trained.policies, "success": torch.tensor(trained.success)}, sys.argv[2])
+"""
+
+
+def silent(done, figures):
+    del done, figures
+
+
+def hinted(areas: int, seed: int, noise: float = 0.5) -> Features:
+    """Areas in which an adjacent goal's direction shows in c, blurred, and nothing else does."""
+    chance, code = (torch.Generator().manual_seed(number) for number in (seed, 7))
+    cells = torch.tensor([*GRID.cells(), (99, 99)])
+    step = cells[:-1] - cells[:, None]  # from every cell, black last, to every goal
+    step[step.abs().amax(dim=2) > 1] = 0
+    meaning = torch.randn(9, 256, generator=code)[(step[..., 0] + 1) * 3 + step[..., 1] + 1]  # (n + 1, n, 256)
+    seen = meaning + noise * torch.randn(areas, *meaning.shape, generator=chance)
+    table = torch.cat([seen, torch.zeros(*seen.shape[:-1], 8)], dim=3).flatten(0, 2)
+    line = torch.arange(-BUDGET, max(GRID.shape) + BUDGET)
+    positions = encode_position(torch.cartesian_prod(line, line).reshape(len(line), len(line), 2))
+    return Features(GRID, areas, table, positions, BUDGET)
+
+
+def tiny(**settings) -> PolicyConfig:
+    settings = {"episodes": 320, "batch": 16, "validate_every": 5, **settings}
+    return PolicyConfig(grid="4x4", budget=BUDGET, variant=VARIANTS["airloc-no-residual"], **settings)
+
+
+@pytest.fixture(scope="module")
+def small() -> Features:
+    return hinted(1, seed=3)
+
+
+def test_it_learns_to_search_far_above_the_best_blind_path(tmp_path):
+    """A world in which only a goal next door shows: searching it takes memory, recognising it takes learning."""
+    config = tiny(episodes=12_800, batch=64, rate=2e-3, validate_every=50)
+    unseen = hinted(3, seed=2)
+    torch.manual_seed(config.seed)
+    start = float(Validation(unseen, 1).success(Policy(config.variant), BUDGET))
+    floor = blind_optimum(all_pairs(["area"], GRID, budget=BUDGET, equal_distances=True))
+    trained = train_policy(tmp_path, config, hinted(10, seed=1), unseen, on_step=silent)
+    assert floor == pytest.approx(0.4025, abs=1e-3)
+    assert start < 0.25
+    assert trained.success[0] > floor + 0.3
+
+
+def test_killed_again_and_again_it_ends_with_the_very_same_weights(tmp_path):
+    def start(folder: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", TRAIN, str(tmp_path / folder), str(tmp_path / f"{folder}.pt")]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    with start("whole") as process:
+        process.communicate()
+        assert process.returncode == 0
+    for lines in (3, 4):
+        with start("broken") as process:
+            for _ in range(lines):
+                assert process.stdout.readline()
+            time.sleep(np.random.default_rng().uniform(0, 0.03))
+            process.send_signal(signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL
+        assert not (tmp_path / "broken.pt").exists()
+    with start("broken") as process:
+        process.communicate()
+        assert process.returncode == 0
+    whole, broken = (torch.load(tmp_path / f"{name}.pt", weights_only=True) for name in ("whole", "broken"))
+    assert whole.keys() == broken.keys()
+    assert all(torch.equal(whole[name], broken[name]) for name in whole)
+    assert (tmp_path / "broken" / "metrics.jsonl").read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()
+
+
+def test_stacked_policies_learn_as_each_would_alone(small, tmp_path, monkeypatch):
+    """Two policies from the same weights, given the same episodes and the same chance, stay the same as one alone."""
+
+    def alike(policies: int) -> dict[str, torch.Tensor]:
+        made, drawn = reinforce.Policy, reinforce.draw_episodes
+        steps = []
+
+        def twins(variant: Variant, count: int) -> Policy:
+            torch.manual_seed(3)
+            one, all_of_them = made(variant), made(variant, count)
+            all_of_them.load_state_dict({name: t.expand(count, *t.shape[1:]) for name, t in one.state_dict().items()})
+            return all_of_them
+
+        def draw(features, count, batch):
+            steps.append(0)
+            torch.manual_seed(len(steps))
+            return reinforce_episodes(*(part.expand(count, *part.shape[1:]) for part in drawn(features, 1, batch)))
+
+        reinforce_episodes = type(drawn(small, 1, 1))
+        with monkeypatch.context() as patch:
+            patch.setattr(reinforce, "Policy", twins)
+            patch.setattr(reinforce, "draw_episodes", draw)
+            patch.setattr(torch, "empty_like", _same_for_all(torch.empty_like))
+            folder = tmp_path / str(policies)
+            return train_policy(folder, tiny(seeds=policies), small, small, on_step=silent).policies
+
+    one, two = alike(1), alike(2)
+    for name in one:
+        for k in range(2):
+            torch.testing.assert_close(two[name][k], one[name][0], rtol=1e-4, atol=1e-5)
+
+
+def _same_for_all(empty_like):
+    """Chance that is drawn for the first policy and shared by the others."""
+
+    class Chance:
+        def __init__(self, like):
+            self.like = like
+
+        def exponential_(self):
+            return empty_like(self.like[:1]).exponential_().expand_as(self.like)
+
+    return Chance
+
+
+def test_policies_learn_apart_and_each_keeps_its_best(small, tmp_path):
+    told = []
+    trained = train_policy(tmp_path, tiny(seeds=3), small, small, on_step=lambda *step: told.append(step))
+    assert [done for done, _ in told] == [80, 160, 240, 320]
+    assert len({tensor[k].numpy().tobytes() for tensor in [trained.policies["read"]] for k in range(3)}) == 3
+    assert told[-1][1]["val_best"] == pytest.approx(np.mean(trained.success))
+    for k in range(3):
+        best = Policy(tiny().variant)
+        best.load_state_dict({name: tensor[[k]] for name, tensor in trained.policies.items()})
+        assert float(Validation(small, 1).success(best, BUDGET)) == pytest.approx(trained.success[k], abs=1e-5)
+
+
+def test_the_last_updates_are_validated_too(small, tmp_path):
+    told = []
+    config = tiny(episodes=7 * 16 + 3, validate_every=5)
+    trained = train_policy(tmp_path / "a", config, small, small, on_step=lambda done, f: told.append((done, f)))
+    assert [done for done, _ in told] == [80, 112]
+    assert all(0 <= figures["success"] <= 1 for _, figures in told)
+    assert trained.success[0] >= 0
+    rare = train_policy(tmp_path / "b", tiny(episodes=32, validate_every=1000), small, small, on_step=silent)
+    assert 0 <= rare.success[0] <= 1, "at least one validation"
+
+
+def test_it_stops_when_validation_no_longer_improves(small, tmp_path, monkeypatch):
+    success = iter([0.5, 0.6, 0.6, 0.4, 0.7])
+    monkeypatch.setattr(Validation, "success", lambda *_: torch.tensor([next(success)]))
+    told = []
+    config = tiny(patience=2)
+    trained = train_policy(tmp_path, config, small, small, on_step=lambda done, f: told.append(done))
+    assert told == [80, 160, 240, 320]
+    assert trained.success == pytest.approx((0.6,))
+    again = train_policy(tmp_path, config, small, small, on_step=lambda done, f: told.append(done))
+    assert again.success == trained.success
+    assert len(told) == 4
+    assert ended(tmp_path, config).success == trained.success
+
+
+def test_a_run_that_goes_on_has_not_ended(small, tmp_path):
+    config = tiny()
+    assert ended(tmp_path, config) is None
+
+    def stop(done, figures):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_policy(tmp_path, config, small, small, on_step=stop)
+    assert ended(tmp_path, config) is None
+    trained = train_policy(tmp_path, config, small, small, on_step=silent)
+    kept = ended(tmp_path, config)
+    assert kept.success == trained.success
+    assert all(torch.equal(kept.policies[name], tensor) for name, tensor in trained.policies.items())
+
+
+def test_a_loss_that_is_no_number_stops_it_and_the_last_state_is_kept(small, tmp_path, monkeypatch):
+    calls, real = [], reinforce.normalise_by_group
+
+    def breaking(*arguments):
+        calls.append(0)
+        return real(*arguments) * (math.nan if len(calls) > 7 else 1.0)
+
+    monkeypatch.setattr(reinforce, "normalise_by_group", breaking)
+    with pytest.raises(AirlocError, match=r"loss became NaN at step 9.*Lower the learning rate"):
+        train_policy(tmp_path, tiny(), small, small, on_step=silent)
+    with Run.open(tmp_path, tiny()) as run:
+        assert run.step == 4
+        assert all(tensor.isfinite().all() for tensor in run.state["learner"].values())
+        assert all(tensor.isfinite().all() for tensor in run.state["best"].values())
+
+
+@pytest.mark.parametrize(
+    ("success", "median"), [((0.5,), 0), ((0.3, 0.9, 0.5), 2), ((0.1, 0.2, 0.5, 0.4, 0.3), 4), ((0.7, 0.7, 0.7), 1)]
+)
+def test_the_median_policy_is_kept(success, median):
+    assert Trained({}, success).median == median
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"episodes": 63, "batch": 64}, r"63 episodes do not fill one batch of 64.*--episodes"),
+        ({"seeds": 0}, "seeds = 0"),
+        ({"batch": 0}, "batch = 0"),
+        ({"validate_every": 0}, "validate_every = 0"),
+    ],
+)
+def test_settings_that_train_nothing_are_refused(settings, said):
+    with pytest.raises(AirlocError, match=said):
+        replace(PolicyConfig(), **settings)
+
+
+def test_areas_are_cut_at_any_offset_and_turned_over_in_all_four_flips():
+    picture = np.random.default_rng(0).integers(0, 256, (220, 230, 3), dtype=np.uint8)
+    grid = Grid(4, 4)
+    areas = cut_areas(Atlas.of([picture], [1.0], "cpu"), 3, grid, seed=0)
+    assert areas.shape == (12, 204, 204, 3)
+    windows = np.lib.stride_tricks.sliding_window_view(picture, (204, 204), axis=(0, 1))
+    for first in range(0, 12, 4):
+        area = areas[first]
+        assert (windows == area.transpose(2, 0, 1)).all(axis=(2, 3, 4)).any()
+        assert np.array_equal(areas[first + 1], area[:, ::-1])
+        assert np.array_equal(areas[first + 2], area[::-1])
+        assert np.array_equal(areas[first + 3], area[::-1, ::-1])
+    assert np.array_equal(areas, cut_areas(Atlas.of([picture], [1.0], "cpu"), 3, grid, seed=0))
+    assert len(cut_areas(Atlas.of([picture], [1.0], "cpu"), 257, Grid(1, 2), seed=0)) == 4 * 257
