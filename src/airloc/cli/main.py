@@ -27,7 +27,7 @@ VERBS: dict[str, str] = {
 
 FAILED = 2
 
-STOPPED = "Stopped before the end; nothing half-written was left. Run the same command again to start over."
+STOPPED = "Stopped before the end; nothing half-written was left. Run the same command again."
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

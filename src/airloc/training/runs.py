@@ -164,7 +164,8 @@ def check_finite(loss: float, step: int, run: Run) -> None:
         return
     saved = [path for path in run.folder.rglob("weights.safetensors") if not path.parent.name.startswith(".")]
     last = max(saved, key=lambda path: path.stat().st_mtime_ns, default=None)
-    kept = f"the last good checkpoint is {str(last.parent)!r}" if last else "no checkpoint had been saved yet"
+    state = f"the state of step {run.step} is kept in {STATE}" if run.step >= 0 else "no checkpoint had been saved yet"
+    kept = f"the last good checkpoint is {str(last.parent)!r}" if last else state
     became = "NaN" if math.isnan(loss) else "infinite"
     raise AirlocError(
         f"The loss became {became} at step {step} of the run {str(run.folder)!r}; {kept}",
