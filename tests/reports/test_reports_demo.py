@@ -35,7 +35,9 @@ def test_one_area_is_enough(toy_areas: list[SearchArea]):
 def test_captions_say_how_each_search_ended(score: Score, toy_areas: list[SearchArea]):
     for chosen, (picture, caption) in zip(_spread(score), searches(score, toy_areas), strict=True):
         end = "found after" if score.played.found[chosen] else "not found in"
-        assert caption == f"{score.suite.distance[chosen]} away, {end} {score.played.steps[chosen]} moves"
+        steps = int(score.played.steps[chosen])
+        moves = "1 move" if steps == 1 else f"{steps} moves"
+        assert caption == f"{score.suite.distance[chosen]} away, {end} {moves}"
         assert picture.shape[:2] == (512, 512)
 
 
