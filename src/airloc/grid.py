@@ -138,10 +138,15 @@ class Grid:
     def distances(self) -> npt.NDArray[np.int64]:
         """Distances between all cells, (count, count) in row-major order."""
         cells = np.array(list(self.cells()), dtype=np.int64)
-        gaps: npt.NDArray[np.int64] = np.abs(cells[:, None] - cells[None]).max(axis=-1)
-        return gaps
+        return distances(cells[:, None], cells[None])
 
 
 def distance(a: Cell, b: Cell) -> int:
     """Chebyshev distance, which is also the minimum number of moves from one cell to another."""
     return max(abs(a[0] - b[0]), abs(a[1] - b[1]))
+
+
+def distances(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Distances between arrays of cells (..., 2): (...)."""
+    between: npt.NDArray[np.int64] = np.abs(a - b).max(axis=-1)
+    return between

@@ -75,7 +75,7 @@ def names(folder: Path) -> list[str]:
     card=st.text(st.characters(codec="utf-8")),
 )
 def test_whatever_is_saved_comes_back_bit_by_bit(tmp_path_factory, tensors, config, card):
-    folder = tmp_path_factory.getbasetemp() / "any"
+    folder = tmp_path_factory.getbasetemp() / "any checkpoint"
     given_tensors = {name: torch.from_numpy(np.array(array)) for name, array in tensors.items()}
     save_checkpoint(folder, given_tensors, config, card)
     loaded = load_checkpoint(folder)

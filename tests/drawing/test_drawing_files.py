@@ -33,7 +33,7 @@ def test_text_is_written_in_utf8_with_its_line_ends_and_creates_folders(tmp_path
 
 @given(content=st.binary() | st.text(st.characters(codec=None)))
 def test_any_content_is_written(tmp_path_factory, content):
-    path = write_atomically(tmp_path_factory.getbasetemp() / "any", content)
+    path = write_atomically(tmp_path_factory.getbasetemp() / "any.file", content)
     if isinstance(content, bytes):
         assert path.read_bytes() == content
     else:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from airloc.agents import blind
 from airloc.agents.agent import Briefing
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
@@ -125,6 +126,16 @@ def test_blind_optimum_is_in_expectation_for_generated_suites_and_exact_for_list
 
         flights.append(evaluate(make_agent("blind", AgentOptions(seed)), toy_areas, listed).value("success"))
     assert np.mean(flights) == pytest.approx(blind_optimum(listed), abs=0.03)
+
+
+def test_a_floor_counts_as_proven_only_for_all_starts_and_all_paths_that_it_is_a_mean_of():
+    grid = Grid(8, 8)
+    exact = {start: blind.is_exact(grid, 4, [start]) for start in grid.cells()}
+    assert blind_optimum_is_exact(suites.per_distance(["a"], grid, budget=4)) == all(exact.values())
+    line = suites.per_distance(["a"], Grid(1, 60), budget=20)
+    listed = suites.Suite("file", line.grid, 20, line.areas, line.area, line.start, line.goal)
+    complete = blind.is_complete(line.grid, 20, [(0, int(col)) for col in line.start[:, 1]])
+    assert blind_optimum_is_exact(listed) == complete
 
 
 def test_a_paired_comparison_counts_who_found_what(toy_areas, suite):

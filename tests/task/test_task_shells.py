@@ -98,6 +98,10 @@ def test_gymnasium_and_stable_baselines_accept_the_environment(name: str):
 def test_any_grid_is_had_by_arguments(small_areas: list[SearchArea]):
     env = gym.make("airloc/Search-v0", areas=small_areas, grid=GRID, budget=3, distance=4, flips=True)
     obs, info = env.reset(seed=0)
+    assert "distance" not in info
+    for _ in range(3):
+        *_, ended, info = env.step(0)
+    assert ended
     assert info["distance"] == 4
     assert obs["patch"].shape == (8, 8, 3)
     assert obs["moves_left"].tolist() == [3]
@@ -155,7 +159,7 @@ def test_reset_options_fix_what_they_name(small_areas: list[SearchArea]):
     env = SearchEnv(small_areas, GRID)
     obs, info = env.reset(seed=0, options={"area": "small_3", "start": (1, 1), "distance": 2})
     assert info["area"] == "small_3"
-    assert info["distance"] == 2
+    assert _fly_away(env)[-1]["distance"] == 2
     assert obs["position"].tolist() == [1, 1]
     goal_only, _ = env.reset(options={"area": 2, "goal": (3, 4)})
     assert np.array_equal(goal_only["goal"], see(small_areas, 2, np.array([3, 4])))
@@ -175,6 +179,34 @@ def test_reset_options_fix_what_they_name(small_areas: list[SearchArea]):
 def test_impossible_reset_options_are_refused_with_a_cure(small_areas: list[SearchArea], options: dict):
     with pytest.raises(AirlocError):
         SearchEnv(small_areas, GRID).reset(options=options)
+
+
+def _fly_away(env: SearchEnv) -> tuple:
+    """Step north until the episode ends."""
+    while True:
+        outcome = env.step(0)
+        if outcome[2] or outcome[3]:
+            return outcome
+
+
+def test_stepping_after_the_end_and_moves_that_are_none_are_refused(small_areas: list[SearchArea]):
+    env = SearchEnv(small_areas, GRID)
+    env.reset(seed=0)
+    with pytest.raises(AirlocError, match="0 to 7"):
+        env.step(8)
+    with pytest.raises(AirlocError, match="0 to 7"):
+        env.step(-1)
+    _fly_away(env)
+    with pytest.raises(AirlocError, match="reset"):
+        env.step(0)
+
+
+@pytest.mark.parametrize(
+    ("area", "start", "goal"), [(-1, (0, 0), (1, 1)), (99, (0, 0), (1, 1)), (0, (9, 9), (1, 1)), (0, (1, 1), (1, 1))]
+)
+def test_vector_episodes_that_are_none_are_refused(small_areas: list[SearchArea], area, start, goal):
+    with pytest.raises(AirlocError, match="different goals inside"):
+        SearchVectorEnv(1, small_areas, GRID).reset(options={"area": [area], "start": [start], "goal": [goal]})
 
 
 def test_stepping_before_reset_and_unknown_priors_are_refused(small_areas: list[SearchArea]):

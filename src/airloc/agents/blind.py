@@ -49,6 +49,12 @@ def is_exact(grid: Grid, budget: int, starts: list[Cell]) -> bool:
     return all(_paths(grid, budget, _canonical(start, grid)[0]).exact for start in starts)
 
 
+def is_complete(grid: Grid, budget: int, starts: list[Cell]) -> bool:
+    """Whether all optimal paths from all of these starts are known."""
+    found = [_paths(grid, budget, _canonical(start, grid)[0]) for start in starts]
+    return all(paths.exact and paths.complete for paths in found)
+
+
 @lru_cache(maxsize=512)
 def _paths(grid: Grid, budget: int, start: Cell) -> BestPaths:
     enough = 2 * grid.count

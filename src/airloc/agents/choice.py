@@ -15,5 +15,6 @@ def choose(logits: torch.Tensor, noise: torch.Tensor | None = None) -> torch.Ten
             Without it the most probable move is taken.
     """
     if noise is not None:
-        logits = logits - (-noise.log()).log()
+        # Noise of exactly zero would forbid a move; the smallest other number is 2^-24.
+        logits = logits - (-noise.clamp(min=2.0**-25).log()).log()
     return logits.argmax(dim=1)

@@ -38,4 +38,6 @@ def make_agent(name: str, options: AgentOptions | None = None) -> Agent:
         return load_agent(Path(name), options, name)
     near = get_close_matches(name, AGENTS, n=1)
     hint = f"Did you mean {near[0]!r}? Agents" if near else "Agents"
-    raise AirlocError(f"There is no agent {name!r}", f"{hint} are: {', '.join(AGENTS)}, or a checkpoint folder")
+    raise AirlocError(
+        f"There is no agent {name!r}", f"{hint} are: {', '.join(available_agents())}, or a checkpoint folder"
+    )

@@ -42,7 +42,7 @@ class Folder:
         windows = read_windows(self.path)
         given, left_out = 0, 0
         for path in self._pictures(windows):
-            for area in self._cut(read_area(path, windows.get(path.name, Window())), grid):
+            for area in self._cut(read_area(path, windows.get(path.name)), grid):
                 if area is None:
                     left_out += 1
                 else:
@@ -96,8 +96,10 @@ class Folder:
 
 def read_area(path: Path, window: Window | None = None) -> SearchArea:
     """Read one picture as an area at its own size, with what the index says about it."""
+    # Only an index says that the pictures are windows of tiles; other names may end in two numbers by chance.
+    tile = "" if window is None else tile_of(path.name)
     window = window or Window()
-    area = SearchArea(path.name, read_picture(path), tile=tile_of(path.name), split=window.split)
+    area = SearchArea(path.name, read_picture(path), tile=tile, split=window.split)
     if window.side_m is not None:
         height, width = area.image.shape[:2]
         area = replace(area, ground_m=(window.side_m * height / width, window.side_m))

@@ -9,6 +9,7 @@ import tyro
 from rich.console import Console
 from tyro.conf import Positional, arg
 
+from airloc import __version__
 from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.choose import choose_source, load_pairs
@@ -172,6 +173,16 @@ def _generate(options: Evaluate, grid: Grid, names: list[str]) -> Suite:
 def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
     record = scores[0].record(timing=options.timing)
     record["control"] = options.control
+    record["options"] = {
+        "areas": None if options.areas is None else str(options.areas),
+        "goals": None if options.goals is None else str(options.goals),
+        "split": options.split,
+        "cell_metres": options.cell_metres,
+        "equal_distances": options.equal_distances,
+        "sample": options.sample,
+        "seed": options.seed,
+        "airloc": __version__,
+    }
     if len(scores) > 1:
         record["against"] = compare(scores[0], scores[1])
     return record

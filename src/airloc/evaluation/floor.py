@@ -3,6 +3,7 @@
 import numpy as np
 
 from airloc.agents import blind
+from airloc.task.priors import per_distance
 from airloc.task.suites import Suite
 
 
@@ -24,5 +25,12 @@ def blind_optimum(suite: Suite) -> float:
 
 
 def blind_optimum_is_exact(suite: Suite) -> bool:
-    """Whether the paths behind the blind optimum are proven optimal; otherwise it is a lower bound."""
-    return blind.is_exact(suite.grid, suite.budget, sorted({(row, col) for row, col in suite.start.tolist()}))
+    """Whether the blind optimum is proven; otherwise it is a lower bound, or a mean over some of the optimal paths.
+
+    All optimal paths are worth the same under the prior they are optimal for; for any other suite the mean over them
+    is proven only when all of them are known.
+    """
+    if suite.prior is None:
+        return blind.is_complete(suite.grid, suite.budget, sorted({(row, col) for row, col in suite.start.tolist()}))
+    proven = blind.is_exact if np.array_equal(suite.prior, per_distance(suite.grid)) else blind.is_complete
+    return proven(suite.grid, suite.budget, list(suite.grid.cells()))

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from airloc.grid import distances
 from airloc.rollout import Trajectories
 from airloc.task.suites import Suite
 
@@ -47,15 +48,14 @@ def metrics(suite: Suite, played: Trajectories) -> dict[str, Metric]:
     """Give every metric of a suite that was played."""
     weight = suite.weight / suite.weight.sum() * len(suite)
     minimum = suite.distance
-    steps = np.where(played.found, played.steps, suite.budget)
+    steps = played.steps
     won, lost = weight * played.found, weight * ~played.found
-    residual = np.abs(played.path[:, -1] - suite.goal).max(axis=1)
-    moved = np.maximum(steps, 1)
+    residual = distances(played.path[:, -1], suite.goal)
     return {
         "success": Metric(won, weight),
         "steps": Metric(weight * steps, weight),
         "step_ratio": Metric(won * steps / minimum, won),
-        "step_ratio_table": Metric(won, won * minimum / moved),
+        "step_ratio_table": Metric(won, won * minimum / steps),
         "residual_distance": Metric(lost * residual, lost),
     }
 

@@ -75,6 +75,7 @@ def compare(first: Score, second: Score) -> dict[str, Any]:
     only_first, only_second = discordant(first.played.found, second.played.found)
     return {
         "agent": second.agent,
+        "success": second.value("success"),
         "found_by_first_only": only_first,
         "found_by_second_only": only_second,
         "metrics": paired_difference(first.metrics, second.metrics, first.bootstrap),

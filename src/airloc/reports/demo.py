@@ -34,7 +34,13 @@ def demo_page(scores: Sequence[Score], areas: Sequence[SearchArea], blind_optimu
         ),
         section("Scores", _table(scores, blind_optimum)),
         section("Success by distance", figure(_chart(_charted(scores), blind_optimum), _CHART_CAPTION)),
-        section(f"Trajectories of {shown(scores).agent}", _trajectories(shown(scores), areas)),
+        section(
+            f"Trajectories of {shown(scores).agent}",
+            paragraph(
+                "Six searches that found the goal and two that did not, where there are such, from all distances."
+            ),
+            _trajectories(shown(scores), areas),
+        ),
         section("Make it again", command(made_by)),
     ]
     subtitle = f"{len(suite)} episodes on {len(areas)} procedural areas, {suite.grid} cells, {suite.budget} moves"

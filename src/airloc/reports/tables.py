@@ -22,6 +22,11 @@ def score_table(scores: Sequence[Score], blind_optimum: float, *, exact: bool) -
     suite = scores[0].suite
     areas = len(set(suite.area.tolist()))
     head = f"{len(suite)} episodes ({suite.name}) on {areas} areas, {suite.grid} cells, {suite.budget} moves"
+    tiles = scores[0].bootstrap.clusters
+    if tiles == 1:
+        head += "\nOne area or tile says nothing about others: there are no intervals"
+    elif tiles < areas:
+        head += f"\nThe areas come from {tiles} tiles, which the intervals resample"
     metrics = _table("Success", "95 %", "Steps", "Ratio", "Resid.", "ms")
     for score in scores:
         metrics.add_row(*_row(score))

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from airloc.areas.area import Pixels, SearchArea
 from airloc.errors import AirlocError
-from airloc.grid import MOVES, Cell, Grid
+from airloc.grid import MOVES, Cell, Grid, distances
 from airloc.task import rules
 from airloc.task.flips import ORIENTATIONS, flip_cells, flip_image
 from airloc.task.render import render_search
@@ -50,16 +50,17 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     `3 * found - 1` for each move: 2 for the one that reaches the goal, -1 for every other.
 
     ## Start
-    An area is drawn, and a start and a different goal from `prior`: `uniform` over all pairs, `per-distance` with
-    every distance equally often, or a fixed `distance`. `reset(options={"area": ..., "start": ..., "goal": ...,
-    "distance": ...})` fixes any of these for one episode.
+    An area is drawn, and a start and a different goal from `prior`: `uniform` over all pairs, `per-distance` or
+    `pairs-per-distance` with every distance equally often, or a fixed `distance`. `reset(options={"area": ...,
+    "start": ..., "goal": ..., "distance": ...})` fixes any of these for one episode.
 
     ## End
     `terminated` when the goal is reached, `truncated` when the budget is spent without it (10 moves on 5 x 5, 14 on
     7 x 7, twice the longer side by default).
 
     ## Info
-    `action_mask` (8,) int8: 1 for the moves that stay in the area. `area`: its name. `distance`: from start to goal.
+    `action_mask` (8,) int8: 1 for the moves that stay in the area. `area`: its name. At the end `distance`: from start
+    to goal, for reports by distance; before, it would give part of the goal away.
 
     ## Arguments
     `areas`: search areas, 64 procedural ones unless given. `grid`: a `Grid` or a text such as `"5x7"`. `budget`.
@@ -97,6 +98,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         self.action_space = spaces.Discrete(8)
         self.observation_space: spaces.Space[Obs] = observation_space(self.grid, self.budget)
         self._path: list[Cell] = []
+        self._over = True
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
         """Begin an episode; see the class for the options."""
@@ -107,16 +109,23 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         self._steps = np.array(0)
         self._goal_patch = self._see(self._goal)
         self._path = [self._cell()]
+        self._over = False
         return self._observe(), self._info()
 
     def step(self, action: np.int64 | int) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
         """Move to a neighbouring cell."""
-        if not self._path:
-            raise AirlocError("The episode has not begun", "Call reset before step")
+        if self._over:
+            raise AirlocError("There is no episode to step in: none has begun, or it has ended", "Call reset first")
+        if not self.action_space.contains(action):
+            raise AirlocError(f"{action!r} is no move", f"Give a whole number from 0 to {len(MOVES) - 1}")
         out = rules.move(self._position, self._steps, self._goal, np.asarray(action), moves=MOVES, budget=self.budget)
         self._position, self._steps = out.position, out.steps
         self._path.append(self._cell())
-        return self._observe(), float(out.reward), bool(out.found), bool(out.truncated), self._info()
+        self._over = bool(out.found | out.truncated)
+        info = self._info()
+        if self._over:
+            info["distance"] = int(distances(np.array(self._path[0]), self._goal))
+        return self._observe(), float(out.reward), bool(out.found), bool(out.truncated), info
 
     def render(self) -> Pixels | None:
         """Draw the search so far: what has been seen in the light, the rest dimmed, the goal's picture beside."""
@@ -146,7 +155,6 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         return {
             "action_mask": rules.moves_inside(self._position, self.grid, MOVES).astype(np.int8),
             "area": self.world.names[self._area],
-            "distance": int(np.abs(np.array(self._path[:1] or [self._cell()]) - self._goal).max()),
         }
 
 

@@ -7,13 +7,13 @@ import csv
 import hashlib
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from airloc.errors import AirlocError
-from airloc.grid import Grid
+from airloc.grid import Grid, distances
 from airloc.seeding import stream
 from airloc.task import priors
 from airloc.task.rules import check_budget
@@ -58,8 +58,7 @@ class Suite:
     @property
     def distance(self) -> Ints:
         """Start-to-goal distances, which are also the minimum numbers of moves, (E,)."""
-        gaps: Ints = np.abs(self.start - self.goal).max(axis=1)
-        return gaps
+        return distances(self.start, self.goal)
 
     @property
     def digest(self) -> str:
@@ -116,9 +115,9 @@ def all_pairs(areas: Sequence[str], grid: Grid, *, budget: int | None = None, eq
     prior = priors.per_distance(grid) if equal_distances else priors.uniform(grid)
     area = np.repeat(np.arange(len(areas)), len(start))
     suite = _suite("all-pairs", areas, grid, budget, area, np.tile(start, len(areas)), np.tile(goal, len(areas)), prior)
-    if equal_distances:
-        object.__setattr__(suite, "weight", np.tile(prior[start, goal] * len(start), len(areas)))
-    return suite
+    if not equal_distances:
+        return suite
+    return replace(suite, weight=np.tile(prior[start, goal] * len(start), len(areas)))
 
 
 def _uniform_in_rows(allowed: npt.NDArray[np.bool_], rng: np.random.Generator) -> Ints:

@@ -12,7 +12,7 @@ from gymnasium.vector.utils import batch_space
 
 from airloc.areas.area import Pixels, SearchArea
 from airloc.errors import AirlocError
-from airloc.grid import MOVES, Grid
+from airloc.grid import MOVES, Grid, distances
 from airloc.task import rules
 from airloc.task.env import Obs, observation_space
 from airloc.task.flips import ORIENTATIONS, flip_cells
@@ -20,7 +20,10 @@ from airloc.task.world import World
 
 
 class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
-    """`SearchEnv`, many at a time; spaces, rewards, ends and arguments are the same.
+    """`SearchEnv`, many at a time: the same spaces, rewards and ends, and the same arguments but for rendering.
+
+    `reset(options=...)` takes whole episodes alone: arrays `area` (by number), `start` and `goal`. At the end of an
+    episode `infos["distance"]` is given, where `infos["_distance"]` says.
 
     Autoreset mode: `NEXT_STEP`. The step after an episode's last ignores its action and gives the first observation
     of the next episode with a reward of zero.
@@ -70,7 +73,7 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         if options:
             if options.keys() != {"area", "start", "goal"}:
                 raise AirlocError("The options do not fix whole episodes", "Give area, start and goal together")
-            self._place(everywhere, *(np.asarray(options[what], dtype=np.int64) for what in ("area", "start", "goal")))
+            self._place(everywhere, *self.world.check(*(options[what] for what in ("area", "start", "goal"))))
         self._over = np.zeros(self.num_envs, dtype=bool)
         return self._observe(), self._info()
 
@@ -86,8 +89,12 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         found, truncated = out.found & playing, out.truncated & playing
         if self._over.any():
             self._begin(self._over)
-        self._over = found | truncated
-        return self._observe(), (out.reward * playing).astype(np.float64), found, truncated, self._info()
+        ended = found | truncated
+        infos = self._info()
+        if ended.any():
+            infos |= {"distance": np.where(ended, distances(self._start, self._goal), 0), "_distance": ended}
+        self._over = ended
+        return self._observe(), (out.reward * playing).astype(np.float64), found, truncated, infos
 
     def _begin(self, where: npt.NDArray[np.bool_]) -> None:
         """Draw new episodes where asked."""
@@ -130,5 +137,4 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
     def _info(self) -> dict[str, Any]:
         return {
             "action_mask": rules.moves_inside(self._position, self.grid, MOVES).astype(np.int8),
-            "distance": np.abs(self._start - self._goal).max(axis=1),
         }

@@ -14,7 +14,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task import priors
 from airloc.task.cells import CellTable
-from airloc.task.rules import check_budget
+from airloc.task.rules import check_budget, inside
 
 Ints = npt.NDArray[np.int64]
 
@@ -70,6 +70,17 @@ class World:
         """Draw areas (count,), starts (count, 2) and goals (count, 2)."""
         area = rng.integers(len(self.names), size=count)
         return area, *self.sampler.draw(rng, count)
+
+    def check(self, area: Any, start: Any, goal: Any) -> tuple[Ints, Ints, Ints]:
+        """Give episodes as arrays if they are such: areas by number (B,), starts and different goals inside (B, 2)."""
+        areas, starts, goals = (np.asarray(part, dtype=np.int64) for part in (area, start, goal))
+        good = (areas >= 0) & (areas < len(self.names)) & inside(starts, self.grid) & inside(goals, self.grid)
+        if not (good & (starts != goals).any(axis=-1)).all():
+            raise AirlocError(
+                "Some of the episodes are none",
+                f"Number areas from 0 to {len(self.names) - 1}, and keep starts and different goals inside {self.grid}",
+            )
+        return areas, starts, goals
 
     def draw_one(self, rng: np.random.Generator, options: dict[str, Any]) -> tuple[int, Ints, Ints]:
         """Draw one episode, with what `options` fixes of area, start, goal and distance."""
