@@ -12,7 +12,7 @@ from airloc.training.reinforce import PolicyConfig, train_policy
 from airloc.vision.position import encode_position
 from benchmarks.timing import best_of
 
-BATCH, BUDGET, UPDATES, AREAS = 64, 10, 40, 40
+BATCH, BUDGET, UPDATES, AREAS = 64, 10, 300, 40
 
 
 def run() -> list[tuple[str, str, str, str]]:
@@ -38,7 +38,7 @@ def run() -> list[tuple[str, str, str, str]]:
             train_policy(Path(folder) / "run", config, features, checked, on_step=lambda *_: None)
 
     episodes = UPDATES * BATCH
-    speed, floor = episodes / best_of(train, runs=3), episodes / best_of(bare, runs=3)
+    speed, floor = episodes / best_of(train, runs=2), episodes / best_of(bare, runs=2)
     return [
         ("policy training, episodes/s", f"{speed:,.0f}", "60 % of the bare LSTM", f"{speed / floor:.2f}"),
         ("bare LSTM, episodes/s", f"{floor:,.0f}", "", "1"),
