@@ -35,7 +35,8 @@ from airloc.vision.eyes import Eyes, standardise
 
 GRID = Grid()
 SPREAD = 0.3
-"""Standard deviation that the numbers of c are brought to; the encoded position varies about as much."""
+"""Standard deviation that the numbers of c are brought to. Over the cells of 5 x 5 the encoded position varies by more
+than this in 34 of its 256 numbers, and by at most 0.8."""
 
 
 @dataclass(frozen=True)

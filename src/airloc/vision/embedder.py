@@ -4,8 +4,8 @@ Two branches of four convolutions with ReLU and max pooling between them, one fo
 goal's, not sharing weights. After the second convolution the branches' maps are concatenated and go through the rest
 of each branch. Two embeddings of 128 numbers come out, are joined and pass a dense layer to c (256), and from there
 another to u: eight logits, the exploitation prior, which say where the goal lies if it is adjacent. Batch
-normalisation after each convolution is added to the paper's description: without it training did not leave chance
-level.
+normalisation after each convolution is added to the paper's description: without it, and with RGB that was not
+standardised either, training did not leave chance level (what of it mattered was not tried apart).
 
 A convolution of concatenated maps is the sum of two convolutions, one of each patch's maps. Everything up to that sum
 sees one patch alone: it is computed once per patch and shared by all its pairs, and a pair costs little.
