@@ -12,6 +12,7 @@ from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
 from airloc.task.suites import Suite, per_distance
 from airloc.vision.eyes import Eyes
+from airloc.vision.relation import RelationNetwork
 
 GRID = Grid(5, 5)
 
@@ -49,3 +50,16 @@ class Stage:
 
     def play(self, agent, *, seed: int = 3, batch: int = 1024) -> Trajectories:
         return play(agent, self.suite, self.env, seed=seed, batch=batch)
+
+
+def made_relation(width: int = 4, seed: int = 0) -> RelationNetwork:
+    """A small relation network with random weights and random batch statistics, in eval mode; its answers are sharp."""
+    torch.manual_seed(seed)
+    network = RelationNetwork(width)
+    with torch.no_grad():
+        for module in network.modules():
+            if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
+                module.running_mean.uniform_(-0.2, 0.2)
+                module.running_var.uniform_(0.5, 1.5)
+        network.judge[-1].weight *= 30
+    return network.eval()

@@ -26,10 +26,6 @@ from airloc.grid import Grid
 from airloc.training.atlas import Atlas, resample
 
 CELL_METRES = 100.0
-KNOWN_SCALES = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
-"""Cell widths, as shares of 100 m, that pictures of known ground size are resampled to."""
-UNKNOWN_SCALES = (1.0, 0.75, 0.5, 0.35)
-"""Resolutions, as shares of their own, that other pictures are resampled to."""
 SYNTHETIC_SIDE_M = 640.0
 SYNTHETIC_FIRST = 500_000_000
 """First world number of the procedural areas that are trained on; evaluation draws its worlds far below."""
@@ -57,7 +53,19 @@ class Data:
     """How often procedural areas are drawn from."""
 
 
-def load_atlas(data: Data, smallest: int, device: torch.device, *, masks: bool = False) -> Atlas:
+@dataclass(frozen=True)
+class Scales:
+    """Scales that pictures are resampled to."""
+
+    known: tuple[float, ...] = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
+    """Cell widths, as shares of 100 m, of pictures of known ground size."""
+    unknown: tuple[float, ...] = (1.0, 0.75, 0.5, 0.35)
+    """Resolutions of other pictures, as shares of their own."""
+
+
+def load_atlas(
+    data: Data, smallest: int, device: torch.device, *, masks: bool = False, scales: Scales | None = None
+) -> Atlas:
     """Lay all training pictures of at least `smallest` px out on the device.
 
     Args:
@@ -65,13 +73,15 @@ def load_atlas(data: Data, smallest: int, device: torch.device, *, masks: bool =
         smallest: The side of the square to be cut from them.
         device: Where they are kept.
         masks: Keep only pictures with building masks, and lay the masks out too.
+        scales: Scales that pictures are resampled to.
     """
+    ladder = scales or Scales()
     pictures: list[Pixels] = []
     marks: list[Mask] = []
     weights: list[float] = []
     for weight, areas in _all_sets(data):
         with ThreadPoolExecutor() as pool:
-            scaled = pool.map(lambda area: list(_scales(area, smallest)), areas)
+            scaled = pool.map(lambda area: list(_scales(area, smallest, ladder)), areas)
             found = [entry for entries in scaled for entry in entries if not masks or entry[1] is not None]
         room = [(p.shape[0] - smallest + 1) * (p.shape[1] - smallest + 1) for p, _ in found]
         weights += [weight * places / sum(room) for places in room]
@@ -173,7 +183,7 @@ def _read(folder: Path, split: str) -> Iterator[SearchArea]:
         yield from pool.map(lambda path: read_area(path, windows.get(path.name)), chosen)
 
 
-def _scales(area: SearchArea, smallest: int) -> Iterator[tuple[Pixels, Mask | None]]:
+def _scales(area: SearchArea, smallest: int, ladder: Scales) -> Iterator[tuple[Pixels, Mask | None]]:
     """An area at every scale at which it is large enough."""
     height, width = area.image.shape[:2]
     if area.ground_m is not None:
@@ -183,10 +193,10 @@ def _scales(area: SearchArea, smallest: int) -> Iterator[tuple[Pixels, Mask | No
                 round(area.ground_m[0] * pitch / (CELL_METRES * share)),
                 round(area.ground_m[1] * pitch / (CELL_METRES * share)),
             )
-            for share in KNOWN_SCALES
+            for share in ladder.known
         ]
     else:
-        sizes = [(round(height * share), round(width * share)) for share in UNKNOWN_SCALES]
+        sizes = [(round(height * share), round(width * share)) for share in ladder.unknown]
     for size in sizes:
         if min(size) >= smallest:
             mask = area.mask

@@ -17,22 +17,27 @@ WARM_UP = 3
 
 
 class Learner:
-    """A network and Adam.
+    """A network and Adam, with decoupled weight decay where asked for.
 
     Args:
         network: What is trained.
         rate: The learning rate; may be changed between updates with `set_rate`.
+        decay: Decoupled weight decay.
     """
 
-    def __init__(self, network: nn.Module, rate: float) -> None:
+    def __init__(self, network: nn.Module, rate: float, decay: float = 0.0) -> None:
         self.network = network
         device = next(network.parameters()).device
         self._cuda = device.type == "cuda"
         parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
         # A rate in a tensor can be changed after the update has been captured.
         self._rate = torch.tensor(rate, device=device) if self._cuda else rate
-        self.optimizer = torch.optim.Adam(parameters, lr=self._rate, capturable=self._cuda, fused=True)
+        self.optimizer = torch.optim.AdamW(
+            parameters, lr=self._rate, weight_decay=decay, capturable=self._cuda, fused=True
+        )
         self._make_state(parameters)
+        self._captured: list[Update] = []
+        """Updates that were captured: graphs read tensors where they lie, so those must stay."""
 
     def set_rate(self, rate: float) -> None:
         """Change the learning rate."""
@@ -73,6 +78,7 @@ class Learner:
         with torch.cuda.graph(graph):
             figures = update()
         self.put(before)
+        self._captured.append(update)
 
         def replay() -> torch.Tensor:
             graph.replay()

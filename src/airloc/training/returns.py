@@ -34,4 +34,4 @@ def normalise_by_group(value: torch.Tensor, group: torch.Tensor, counts: torch.T
     variance = empty.scatter_add(1, group, centred.square() * counts) / size
     spread = variance.sqrt()
     # Below this the values of a group are equal up to rounding.
-    return centred / torch.where(spread > 1e-4, spread, 1.0).gather(1, group)
+    return centred / spread.masked_fill(spread <= 1e-4, 1.0).gather(1, group)

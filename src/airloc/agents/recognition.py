@@ -1,0 +1,70 @@
+"""What a belief searcher has recognised: glimpses and goals through the relation network, each patch and pair once.
+
+Legend: B episodes, n of them with something new, S = 48 side of a patch, O offsets, E numbers of an encoding.
+"""
+
+from typing import NamedTuple
+
+import torch
+
+from airloc.agents.memo import Memo, content_keys, pair_keys
+from airloc.errors import AirlocError
+from airloc.vision.relation import SIDE, Encoding, RelationNetwork
+
+FLAT = 1.5
+"""Spread of the values of a picture, of 255, below which it shows nothing: black, fog, a uniform card."""
+
+
+class Recognition(NamedTuple):
+    """The goals of a batch and all that was seen in it so far."""
+
+    goal: torch.Tensor
+    """The pictures of the goals, (B, S, S, 3) uint8."""
+    goal_keys: torch.Tensor
+    """Their content, (B,)."""
+    encodings: Memo
+    """Encodings by patch, rows (E,)."""
+    pairs: Memo
+    """Logits by pair, rows (O,)."""
+
+
+def begin(goal: torch.Tensor) -> Recognition:
+    """Get ready to look for goals (B, S, S, 3)."""
+    if goal.shape[1:] != (SIDE, SIDE, 3):
+        problem = f"Learned agents see cells of {SIDE} x {SIDE} px, not of {goal.shape[1]} x {goal.shape[2]}"
+        raise AirlocError(problem, f"Lay a grid with cells of {SIDE} px on the areas")
+    return Recognition(goal, content_keys(goal), Memo(), Memo())
+
+
+def recognise(network: RelationNetwork, patch: torch.Tensor, before: Recognition) -> tuple[torch.Tensor, Recognition]:
+    """Judge how the goals lie to glimpses (B, S, S, 3): logits (B, O), all zero where there is nothing to see."""
+    keys = content_keys(patch)
+    encodings = before.encodings
+
+    def relate(some: torch.Tensor) -> torch.Tensor:
+        nonlocal encodings
+        both = torch.cat([patch[some], before.goal[some]])
+        rows, encodings = encodings.lookup(
+            torch.cat([keys[some], before.goal_keys[some]]), lambda these: _rows(network.look(both[these]))
+        )
+        glimpse, goal = rows.chunk(2)
+        logits = network.relate(_encoding(network, glimpse), _encoding(network, goal))
+        empty = is_flat(patch[some]) | is_flat(before.goal[some])
+        return logits.masked_fill(empty[:, None], 0.0)
+
+    logits, pairs = before.pairs.lookup(pair_keys(keys, before.goal_keys), relate)
+    return logits, before._replace(encodings=encodings, pairs=pairs)
+
+
+def is_flat(patches: torch.Tensor) -> torch.Tensor:
+    """Which pictures (B, S, S, 3) show nothing, bool (B,)."""
+    return patches.float().flatten(1, 2).std(dim=1).amax(dim=1) < FLAT
+
+
+def _rows(encoding: Encoding) -> torch.Tensor:
+    return torch.cat([part.flatten(1) for part in encoding], dim=1)
+
+
+def _encoding(network: RelationNetwork, rows: torch.Tensor) -> Encoding:
+    parts = rows.split([shape.numel() for shape in network.shapes], dim=1)
+    return Encoding(*(part.unflatten(1, shape) for part, shape in zip(parts, network.shapes, strict=True)))

@@ -1,0 +1,180 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airloc.agents.agent import Briefing
+from airloc.agents.belief import PRIORS, BeliefAgent, State, normalise
+from airloc.agents.planner import PLANNERS
+from airloc.areas.area import SearchArea
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+from airloc.task import priors
+from airloc.task.batch import BatchEnv, Observation
+from airloc.task.cells import CellTable
+from airloc.task.rules import inside
+from untrained import GRID, Stage, made_relation
+
+
+@pytest.fixture(scope="module")
+def stage(toy_areas) -> Stage:
+    return Stage(toy_areas)
+
+
+@pytest.fixture(scope="module")
+def agent() -> BeliefAgent:
+    return BeliefAgent("belief", made_relation())
+
+
+def begun(agent: BeliefAgent, stage: Stage) -> tuple[Observation, State]:
+    """The first observation of the suite's episodes, and the agent's state before it."""
+    area, start, goal = (torch.from_numpy(a) for a in (stage.suite.area, stage.suite.start, stage.suite.goal))
+    observation = stage.env.reset(area, start, goal)
+    noise = torch.rand(len(area), 10, 8, generator=torch.Generator().manual_seed(0))
+    return observation, agent.reset(Briefing(stage.env.goal_patches(), GRID, 10, noise))
+
+
+def flown(agent: BeliefAgent, stage: Stage) -> list[tuple[Observation, State]]:
+    """What was observed and believed at every step of the suite's episodes."""
+    observation, state = begun(agent, stage)
+    steps = []
+    for _ in range(stage.suite.budget):
+        action, state = agent.act(observation, state)
+        steps.append((observation, state))
+        observation = stage.env.step(action).observation
+    return steps
+
+
+def test_the_belief_sums_to_one_and_never_points_at_visited_cells(agent: BeliefAgent, stage: Stage):
+    been = torch.zeros(len(stage.suite), GRID.count, dtype=torch.bool)
+    for observation, state in flown(agent, stage):
+        row, col = observation.position.unbind(1)
+        been[torch.arange(len(been)), row * GRID.cols + col] = True
+        assert torch.equal(state.visited, been)
+        torch.testing.assert_close(state.belief.sum(dim=1), torch.ones(len(been)))
+        assert (state.belief >= 0).all()
+        assert (state.belief[been] == 0).all()
+        assert ((state.same >= 0) & (state.same <= 1)).all()
+
+
+def test_the_searcher_stays_inside(agent: BeliefAgent, stage: Stage):
+    for observation, _ in flown(agent, stage):
+        assert inside(observation.position, GRID).all()
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+@pytest.mark.parametrize("sample", [False, True])
+def test_batched_play_equals_one_at_a_time_and_the_same_seed_gives_the_same_path(
+    stage: Stage, agent: BeliefAgent, name: str, sample: bool
+):
+    playing = dataclasses.replace(agent, planner=PLANNERS[name], sample=sample)
+    whole = stage.play(playing)
+    for batch in (1, 7, 1024):
+        assert np.array_equal(stage.play(playing, batch=batch).path, whole.path)
+
+
+def turned(areas: list[SearchArea]) -> list[SearchArea]:
+    return [dataclasses.replace(area, image=np.rot90(area.image).copy()) for area in areas]
+
+
+def test_turned_areas_give_turned_beliefs(agent: BeliefAgent, toy_areas):
+    def beliefs(areas: list[SearchArea], path: list[tuple[int, int]], goal: tuple[int, int]) -> torch.Tensor:
+        env = BatchEnv(CellTable.of(areas, GRID), 10)
+        everywhere = torch.arange(len(areas))
+        env.reset(everywhere, torch.tensor([path[0]] * len(areas)), torch.tensor([goal] * len(areas)))
+        state = agent.reset(Briefing(env.goal_patches(), GRID, 10, torch.zeros(len(areas), 10, 8)))
+        for cell in path:
+            observation = env.reset(everywhere, torch.tensor([cell] * len(areas)), torch.tensor([goal] * len(areas)))
+            state = agent.observe(observation, state)
+        return state.belief.view(-1, 5, 5)
+
+    path, goal = [(2, 1), (3, 2), (3, 3)], (0, 4)
+    straight = beliefs(toy_areas, path, goal)
+    left = beliefs(turned(toy_areas), [(4 - col, row) for row, col in path], (4 - goal[1], goal[0]))
+    torch.testing.assert_close(left, straight.rot90(1, (1, 2)), rtol=1e-3, atol=1e-5)
+
+
+def test_evidence_adds_up_as_the_network_judges_the_glimpses(agent: BeliefAgent, stage: Stage):
+    observation, state = begun(agent, stage)
+    goal = state.recognition.goal
+    with torch.inference_mode():
+        first = agent.network.relate(agent.network.look(observation.patch), agent.network.look(goal))
+    after = agent.observe(observation, state)
+    start, offset = observation.position[0].tolist(), first[0]
+    for cell in GRID.cells():
+        row, col = cell[0] - start[0], cell[1] - start[1]
+        expected = (
+            offset[(row + 4) * 9 + col + 4]
+            + PRIORS["per-distance"](observation.position[:1], GRID)[0][GRID.index(cell)]
+        )
+        assert float(after.evidence[0, GRID.index(cell)]) == pytest.approx(float(expected), abs=1e-3)
+
+
+def test_seeing_a_cell_again_tells_nothing_new(agent: BeliefAgent, stage: Stage):
+    observation, state = begun(agent, stage)
+    once = agent.observe(observation, state)
+    twice = agent.observe(observation, once)
+    assert torch.equal(once.evidence, twice.evidence)
+    assert torch.equal(once.belief, twice.belief)
+
+
+def test_without_memory_only_the_last_glimpse_and_the_visits_count(agent: BeliefAgent, stage: Stage):
+    forgetful = dataclasses.replace(agent, memory=False)
+    steps = flown(forgetful, stage)
+    _, second = steps[1]
+    assert not torch.allclose(second.belief, normalise(second.evidence, second.visited))
+    assert (second.belief[second.visited] == 0).all()
+
+
+def grey(count: int, value: int = 128) -> torch.Tensor:
+    return torch.full((count, 48, 48, 3), value, dtype=torch.uint8)
+
+
+@pytest.mark.parametrize("value", [0, 128, 255])
+def test_a_uniform_goal_leaves_the_belief_as_it_was_before_looking(agent: BeliefAgent, stage: Stage, value: int):
+    observation, _ = begun(agent, stage)
+    count = len(stage.suite)
+    state = agent.reset(Briefing(grey(count, value), GRID, 10, torch.zeros(count, 10, 8)))
+    action, state = agent.act(observation, state)
+    prior = PRIORS["per-distance"](observation.position, GRID)
+    torch.testing.assert_close(state.belief, normalise(prior, state.visited))
+    assert action.shape == (count,)
+
+
+def test_black_glimpses_tell_nothing(agent: BeliefAgent, stage: Stage):
+    observation, state = begun(agent, stage)
+    blind = agent.observe(observation._replace(patch=grey(len(stage.suite), 0)), state)
+    torch.testing.assert_close(
+        blind.belief, normalise(PRIORS["per-distance"](observation.position, GRID), blind.visited)
+    )
+
+
+def test_goals_of_another_size_are_refused_with_the_cure(agent: BeliefAgent):
+    goal = torch.zeros(1, 32, 32, 3, dtype=torch.uint8)
+    with pytest.raises(AirlocError, match="48"):
+        agent.reset(Briefing(goal, GRID, 10, torch.zeros(1, 10, 8)))
+
+
+@given(rows=st.integers(1, 8), cols=st.integers(2, 8), prior=st.sampled_from(["per-distance", "uniform"]))
+@settings(max_examples=40, deadline=None)
+def test_priors_equal_the_tasks_own_given_the_start(rows: int, cols: int, prior: str):
+    grid = Grid(rows, cols)
+    joint = torch.from_numpy(priors.PRIORS[prior](grid))
+    expected = joint / joint.sum(dim=1, keepdim=True)
+    mine = PRIORS[prior](torch.tensor(list(grid.cells())), grid).softmax(dim=1)
+    torch.testing.assert_close(mine.double(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_belief_of_a_hundred_by_hundred_cells_is_within_reach(agent: BeliefAgent):
+    grid = Grid(100, 100)
+    generator = torch.Generator().manual_seed(0)
+    patch, goal = torch.randint(0, 256, (2, 1, 48, 48, 3), dtype=torch.uint8, generator=generator)
+    state = agent.reset(Briefing(goal, grid, 200, torch.zeros(1, 200, 8)))
+    observation = Observation(patch, torch.tensor([[50, 7]]), torch.tensor([200]))
+    action, state = agent.act(observation, state)
+    assert state.belief.shape == (1, 10_000)
+    assert float(state.belief.sum()) == pytest.approx(1, abs=1e-4)
+    assert 0 <= int(action) < 8

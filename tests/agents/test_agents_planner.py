@@ -1,0 +1,59 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airloc.agents.planner import PLANNERS, Lookahead
+from airloc.grid import MOVE_NAMES, Grid
+from airloc.task.rules import inside, moves_on
+
+GRID = Grid(5, 5)
+
+
+def belief_at(grid: Grid, *cells: tuple[int, int, float]) -> torch.Tensor:
+    belief = torch.zeros(1, grid.count)
+    for row, col, share in cells:
+        belief[0, grid.index((row, col))] = share
+    return belief
+
+
+def move(planner, belief: torch.Tensor, position: tuple[int, int], left: int, grid: Grid = GRID) -> str:
+    return MOVE_NAMES[int(planner(belief, torch.tensor([position]), left, grid).argmax())]
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+@pytest.mark.parametrize(("cell", "expected"), [((2, 3), "E"), ((0, 0), "NW"), ((4, 2), "S"), ((0, 4), "NE")])
+def test_a_certain_goal_is_flown_to_on_a_shortest_path(name: str, cell: tuple[int, int], expected: str):
+    assert move(PLANNERS[name], belief_at(GRID, (*cell, 1.0)), (2, 2), 5) == expected
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_of_two_cells_at_equal_distance_the_more_probable_is_preferred(name: str):
+    assert move(PLANNERS[name], belief_at(GRID, (2, 0, 0.45), (2, 4, 0.55)), (2, 2), 2) == "E"
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_what_lies_beyond_the_budget_is_worth_nothing(name: str):
+    assert move(PLANNERS[name], belief_at(GRID, (2, 4, 0.9), (1, 1, 0.1)), (2, 2), 1) == "NW"
+
+
+def test_looking_ahead_takes_a_probable_cell_on_the_way():
+    # North-east and east are equally near to the far cell; only one of them is probable itself.
+    assert move(Lookahead(), belief_at(GRID, (1, 3, 0.2), (1, 4, 0.5), (3, 3, 0.1)), (2, 2), 4) == "NE"
+
+
+def test_looking_ahead_collects_a_chain_that_greed_would_cut():
+    # Two cells in a row to the west weigh more than one to the east when there is time for one side alone.
+    belief = belief_at(GRID, (2, 1, 0.3), (2, 0, 0.3), (2, 3, 0.4))
+    assert move(Lookahead(discount=1.0), belief, (2, 2), 2) == "W"
+
+
+@given(seed=st.integers(0, 10_000), left=st.integers(1, 10), name=st.sampled_from(list(PLANNERS)))
+@settings(max_examples=60, deadline=None)
+def test_no_planner_leaves_the_grid(seed: int, left: int, name: str):
+    generator = torch.Generator().manual_seed(seed)
+    grid = Grid(3, 4)
+    belief = torch.rand(6, grid.count, generator=generator).softmax(dim=1)
+    position = torch.stack([torch.randint(size, (6,), generator=generator) for size in grid.shape], dim=1)
+    action = PLANNERS[name](belief, position, left, grid).argmax(dim=1)
+    assert inside(position + moves_on(position.device)[action], grid).all()

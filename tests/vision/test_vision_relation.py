@@ -1,0 +1,70 @@
+import pytest
+import torch
+
+from airloc.vision.offsets import COUNT, RADIUS
+from airloc.vision.relation import Encoding, RelationNetwork
+from untrained import made_relation
+
+
+@pytest.fixture(scope="module")
+def network() -> RelationNetwork:
+    return made_relation()
+
+
+@pytest.fixture(scope="module")
+def pair() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(5)
+    glimpse, goal = torch.randn(2, 6, 3, 48, 48, generator=generator)
+    return glimpse, goal
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+@torch.inference_mode()
+def test_a_turned_pair_gives_turned_answers(network: RelationNetwork, pair, turns: int):
+    side = 2 * RADIUS + 1
+    straight = network(*pair).view(-1, side, side)
+    turned = network(*(patch.rot90(turns, (2, 3)) for patch in pair)).view(-1, side, side)
+    torch.testing.assert_close(turned, straight.rot90(turns, (1, 2)), rtol=1e-4, atol=1e-5)
+
+
+@torch.inference_mode()
+def test_answers_differ_between_pairs_and_between_glimpse_and_goal(network: RelationNetwork, pair):
+    glimpse, goal = pair
+    answers = network(glimpse, goal)
+    assert answers.shape == (6, COUNT)
+    assert answers.std(dim=0).min() > 0
+    assert not torch.allclose(answers, network(goal, glimpse))
+
+
+@torch.inference_mode()
+def test_a_patch_is_encoded_alike_whatever_is_encoded_beside_it(network: RelationNetwork, pair):
+    together = network.encode(pair[0])
+    for n in range(2):
+        alone = network.encode(pair[0][n : n + 1])
+        for part, whole in zip(alone, together, strict=True):
+            torch.testing.assert_close(part[0], whole[n], rtol=1e-4, atol=1e-4)
+
+
+@torch.inference_mode()
+def test_pairs_from_encodings_equal_pairs_from_patches(network: RelationNetwork, pair):
+    which = torch.tensor([3, 1, 1])
+    encodings: Encoding = network.encode(pair[0])
+    answers = network.relate(encodings.at(which), encodings.at(which.flip(0)))
+    torch.testing.assert_close(answers, network(pair[0][which], pair[0][which.flip(0)]), rtol=1e-4, atol=1e-4)
+
+
+@torch.inference_mode()
+def test_observed_patches_are_seen_as_standardised_ones(network: RelationNetwork):
+    patches = torch.randint(0, 256, (2, 48, 48, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+    by_hand = network.encode((patches.permute(0, 3, 1, 2) / 255 - 0.4) / 0.2)
+    for seen, expected in zip(network.look(patches), by_hand, strict=True):
+        torch.testing.assert_close(seen, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_network_has_at_most_two_million_parameters():
+    assert sum(parameter.numel() for parameter in RelationNetwork().parameters()) <= 2_000_000
+
+
+@torch.inference_mode()
+def test_shapes_say_what_an_encoding_of_a_patch_looks_like(network: RelationNetwork, pair):
+    assert tuple(part.shape[1:] for part in network.encode(pair[0])) == network.shapes
