@@ -52,6 +52,12 @@ def test_the_paper_is_the_preset_unless_another_is_named(airloc, asked):
     assert [options.stage for options in asked] == ["airloc", "airloc", "policy"]
 
 
+def test_a_fold_may_be_left_out(airloc, asked):
+    assert airloc("train", "segmenter", "--fold", 1, "--folds", 3).code == 0
+    assert (asked[0].settings.data.fold, asked[0].settings.data.folds) == (1, 3)
+    assert airloc("train", "segmenter", "--fold", 4).refused("no fold 4 among 4", "--folds")
+
+
 def test_options_change_a_preset(airloc, asked, tmp_path):
     airloc("train", "embedder", "--seeds", 2, "--preset", "fast", "--root", tmp_path, "--out", tmp_path / "run")
     (options,) = asked

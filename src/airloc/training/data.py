@@ -2,7 +2,8 @@
 
 A data folder holds either pictures, or one folder a set (`masa`, `naip`, `austin`, ...), each with pictures or with
 `images/` and an index. Pictures of known ground size (windows.csv) are resampled so that a cell is 70 to 130 m wide,
-around the 100 m of the paper; others are used at their own resolution and at coarser ones.
+around the 100 m of the paper; others are used at their own resolution and at coarser ones. For cross-validation a fold
+of the indexed tiles is left out of training and checked on instead of the split `val`.
 """
 
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from airloc.areas.windows import Window, read_windows
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.training.atlas import Atlas, resample
+from airloc.training.folds import leave_out
 
 CELL_METRES = 100.0
 KNOWN_SCALES = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
@@ -55,6 +57,15 @@ class Data:
     """Number of procedural areas."""
     synthetic_weight: float = 1.0
     """How often procedural areas are drawn from."""
+    fold: int | None = None
+    """Number of the fold of tiles to leave out and to check on, from 0; without it the index's splits count."""
+    folds: int = 4
+    """Folds that the tiles of an index are dealt into where one is left out."""
+
+    def __post_init__(self) -> None:
+        if self.fold is not None and (self.folds < 2 or not 0 <= self.fold < self.folds):
+            problem = f"There is no fold {self.fold} among {self.folds}"
+            raise AirlocError(problem, "Give --folds 2 or more, and with --fold a number below it, from 0")
 
 
 def load_atlas(data: Data, smallest: int, device: torch.device, *, masks: bool = False) -> Atlas:
@@ -86,12 +97,15 @@ def load_atlas(data: Data, smallest: int, device: torch.device, *, masks: bool =
 
 
 def validation_areas(data: Data, grid: Grid) -> list[SearchArea]:
-    """The areas that training is checked on: the split `val` where an index names one, else unseen procedural ones."""
+    """The areas that training is checked on: the fold left out, or the split `val`, else unseen procedural ones."""
     areas = [
         crop_ground(area, (grid.rows * CELL_METRES, grid.cols * CELL_METRES)) or area
         for folder in _folders(data)
-        for area in _read(folder, "val")
+        for area in _read(folder, data, "val")
     ]
+    if not areas and data.fold is not None:
+        problem = f"There are no tiles to leave out as the fold {data.fold}"
+        raise AirlocError(problem, "Give --root with pictures whose windows.csv names splits, or leave --fold out")
     return [fit(area, grid) for area in areas] or _unseen(grid)
 
 
@@ -114,7 +128,7 @@ def _sets(data: Data) -> Iterator[tuple[float, list[SearchArea]]]:
     named = dict(zip(data.sets, data.weights, strict=True))
     found = False
     for folder in folders:
-        areas = list(_read(folder, data.split))
+        areas = list(_read(folder, data, data.split))
         if areas:
             found = True
             yield named.get(folder.parent.name if folder.name == "images" else folder.name, 1.0), areas
@@ -165,10 +179,14 @@ def _folders(data: Data) -> list[Path]:
     return found
 
 
-def _read(folder: Path, split: str) -> Iterator[SearchArea]:
+def _read(folder: Path, data: Data, split: str) -> Iterator[SearchArea]:
     """Read the areas of a folder that are in a split; without an index all are for training."""
-    windows = read_windows(folder)
-    chosen = [p for p in list_pictures(folder) if (windows.get(p.name, Window()).split or "train") == split]
+    windows, pictures = read_windows(folder), list_pictures(folder)
+    split_of = {path.name: windows.get(path.name, Window()).split or "train" for path in pictures}
+    if data.fold is not None and any(window.split for window in windows.values()):
+        masked = {name for name, window in windows.items() if window.mask}
+        split_of = leave_out(split_of, masked, data.split, data.fold, data.folds)
+    chosen = [path for path in pictures if split_of[path.name] == split]
     with ThreadPoolExecutor() as pool:
         yield from pool.map(lambda path: read_area(path, windows.get(path.name)), chosen)
 
