@@ -15,7 +15,7 @@ from airloc.errors import AirlocError
 from airloc.evaluation.overlap import Overlap, pooled
 from airloc.grid import Grid
 from airloc.training.data import Data, load_atlas, validation_areas
-from airloc.training.folds import deal, leave_out, fold_overlaps
+from airloc.training.folds import deal, fold_overlaps, leave_out
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
 from airloc.vision.segmenter import Segmenter
 
