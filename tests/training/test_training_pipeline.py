@@ -111,6 +111,12 @@ def test_stage_by_stage_it_comes_to_the_same_agent(whole, config, tmp_path):
     assert weights(tmp_path) == weights(whole)
 
 
+def test_tables_on_disk_lead_to_the_same_agent(whole, config, tmp_path):
+    train(tmp_path, replace(config, table_bytes=0))
+    assert weights(tmp_path) == weights(whole)
+    assert list((tmp_path / "policy").glob(".airloc-*")) == []
+
+
 def test_without_any_pictures_it_trains_on_procedural_areas(tmp_path, monkeypatch):
     monkeypatch.setattr(data_module, "CHECKED", 1)
     data_module._unseen.cache_clear()

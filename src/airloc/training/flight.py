@@ -39,7 +39,7 @@ class Flight(NamedTuple):
 
 def draw_episodes(features: Features, policies: int, batch: int) -> Episodes:
     """Draw areas, starts and different goals uniformly, for every policy its own."""
-    grid, device = features.grid, features.table.device
+    grid, device = features.grid, features.device
     shape = (policies, batch)
     area = torch.randint(features.areas, shape, device=device)
     start = torch.randint(grid.count, shape, device=device)
@@ -81,7 +81,7 @@ class Validation:
     """All pairs of the validation areas, weighed to equal distances: success without the noise of a draw."""
 
     def __init__(self, features: Features, policies: int) -> None:
-        grid, device = features.grid, features.table.device
+        grid, device = features.grid, features.device
         prior = torch.from_numpy(priors.per_distance(grid)).float().to(device)
         start, goal = (~torch.eye(grid.count, dtype=torch.bool, device=device)).nonzero(as_tuple=True)
         self.weight = prior[start, goal]  # sums to one

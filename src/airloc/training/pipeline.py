@@ -59,6 +59,9 @@ class AirlocConfig:
     """Adam's learning rate for the policies."""
     validate_every: int = 1000
     """Updates of the policies between validations."""
+    table_bytes: int | None = None
+    """Memory that a table for the policies may take; a larger one is mapped from a file. By default half of what a GPU
+    has free, or the machine has."""
     seeds: int = 5
     """Policies trained at once; the one with the median validation success is kept."""
     seed: int = 0
@@ -110,8 +113,10 @@ def train_stages(
         return
     trained = ended(folder / "policy", policy)
     if trained is None:
-        features, checked = training_features(eyes, policy, device), validation_features(eyes, policy, device)
-        trained = train_policy(folder / "policy", policy, features, checked, on_step=_named("policy", on_step))
+        place = folder / "policy"
+        features = training_features(eyes, policy, device, place)
+        checked = validation_features(eyes, policy, device, place)
+        trained = train_policy(place, policy, features, checked, on_step=_named("policy", on_step))
     if until == "airloc":
         chosen = Policy(config.variant)
         chosen.load_state_dict({name: tensor[[trained.median]].cpu() for name, tensor in trained.policies.items()})
@@ -138,6 +143,7 @@ def _policy(config: AirlocConfig) -> PolicyConfig:
         batch=config.batch,
         rate=config.rate,
         validate_every=config.validate_every,
+        table_bytes=config.table_bytes,
         seeds=config.seeds,
         seed=config.seed,
     )

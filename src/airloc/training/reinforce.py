@@ -60,6 +60,9 @@ class PolicyConfig:
     """Updates between validations, each of which saves the state."""
     patience: int = 15
     """Validations without a better mean before training stops."""
+    table_bytes: int | None = None
+    """Memory that a table of the frozen units' outputs may take on the device; a larger one is mapped from a file in
+    the run's folder. By default half of a GPU's free memory, or of the machine's."""
     seeds: int = 1
     """Policies trained at once, from different weights."""
     seed: int = 0
@@ -94,18 +97,19 @@ class Trained:
         return sorted(range(len(self.success)), key=lambda k: (self.success[k], k))[len(self.success) // 2]
 
 
-def training_features(eyes: Eyes, config: PolicyConfig, device: torch.device) -> Features:
+def training_features(eyes: Eyes, config: PolicyConfig, device: torch.device, folder: Path) -> Features:
     """Cut areas from the training pictures and tabulate what the eyes say of them, in all four flips."""
     grid = Grid.parse(config.grid)
     atlas = load_atlas(config.data, grid.size[0], device)
-    return tabulate(eyes, cut_areas(atlas, config.areas, grid, config.seed), grid, config.budget, device=device)
+    images, limit = cut_areas(atlas, config.areas, grid, config.seed), config.table_bytes
+    return tabulate(eyes, images, grid, config.budget, device=device, folder=folder, limit=limit)
 
 
-def validation_features(eyes: Eyes, config: PolicyConfig, device: torch.device) -> Features:
+def validation_features(eyes: Eyes, config: PolicyConfig, device: torch.device, folder: Path) -> Features:
     """Tabulate what the eyes say of the validation areas."""
-    grid = Grid.parse(config.grid)
+    grid, limit = Grid.parse(config.grid), config.table_bytes
     images = np.stack([area.image for area in validation_areas(config.data, grid)])
-    return tabulate(eyes, images, grid, config.budget, device=device)
+    return tabulate(eyes, images, grid, config.budget, device=device, folder=folder, limit=limit)
 
 
 def cut_areas(atlas: Atlas, count: int, grid: Grid, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
@@ -134,7 +138,7 @@ def train_policy(
     on_step: Callable[[int, dict[str, float]], None],
 ) -> Trained:
     """Train policies on tabulated features in a run folder."""
-    device = features.table.device
+    device = features.device
     torch.manual_seed(config.seed)
     policy = Policy(config.variant, config.seeds).to(device)
     validation = Validation(checked, config.seeds)
@@ -158,7 +162,7 @@ def train_policy(
         return torch.stack([loss.detach(), flight.found.float().mean()])
 
     with Run.open(folder, config) as run:
-        fast_update = learner.capture(update)
+        fast_update = learner.capture(update) if features.fits else update
         best = {name: tensor.detach().clone() for name, tensor in policy.named_parameters()}
         success = torch.full((config.seeds,), -1.0, device=device)
         highest, waited = -1.0, 0
