@@ -14,7 +14,14 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.training import data as data_module
 from airloc.training.atlas import Atlas, resample
-from airloc.training.data import CHUNK, SYNTHETIC_FIRST, Data, load_atlas, validation_areas
+from airloc.training.data import (
+    CHUNK,
+    SYNTHETIC_FIRST,
+    Data,
+    large_validation_areas,
+    load_atlas,
+    validation_areas,
+)
 
 CPU = torch.device("cpu")
 
@@ -82,6 +89,22 @@ def test_what_is_validated_on_is_never_trained_on(world):
     whole = {resample(image, size).tobytes() for image in trained for size in sizes(atlas)}
     rows = np.split(atlas.pixels.numpy(), atlas.first[1:].numpy())
     assert {row.tobytes() for row in rows} <= whole
+
+
+def test_a_larger_grid_is_checked_on_ground_that_is_known_to_hold_it(tmp_path):
+    for name in ("small.png", "large.png", "unknown.png"):
+        picture(tmp_path, name, 10, side=400)
+    (tmp_path / "windows.csv").write_text(
+        "image,side_m,split\nsmall.png,600,val\nlarge.png,800,val\nunknown.png,,val\n"
+    )
+    (found,) = large_validation_areas(Data(root=tmp_path), Grid(7, 7))
+    assert (found.name, found.ground_m, found.image.shape) == ("large.png", (700.0, 700.0), (360, 360, 3))
+    assert len(validation_areas(Data(root=tmp_path), Grid(5, 5))) == 3
+    assert large_validation_areas(Data(), Grid(7, 7)) == []
+
+
+def test_eight_validation_windows_of_massachusetts_hold_7_by_7(data_root):
+    assert len(large_validation_areas(Data(root=data_root), Grid(7, 7))) == 8
 
 
 def test_masks_are_laid_out_with_their_pictures(world):

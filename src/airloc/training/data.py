@@ -98,15 +98,24 @@ def load_atlas(data: Data, smallest: int, device: torch.device, *, masks: bool =
 
 def validation_areas(data: Data, grid: Grid) -> list[SearchArea]:
     """The areas that training is checked on: the fold left out, or the split `val`, else unseen procedural ones."""
-    areas = [
-        crop_ground(area, (grid.rows * CELL_METRES, grid.cols * CELL_METRES)) or area
-        for folder in _folders(data)
-        for area in _read(folder, data, "val")
-    ]
+    areas = [fit(_crop(area, grid) or area, grid) for area in _checked(data)]
     if not areas and data.fold is not None:
         problem = f"There are no tiles to leave out as the fold {data.fold}"
         raise AirlocError(problem, "Give --root with pictures whose windows.csv names splits, or leave --fold out")
-    return [fit(area, grid) for area in areas] or _unseen(grid)
+    return areas or _unseen(grid)
+
+
+def large_validation_areas(data: Data, grid: Grid) -> list[SearchArea]:
+    """Those of the pictures that training is checked on whose ground is known to hold a larger grid at 100 m a cell."""
+    return [fit(cropped, grid) for area in _checked(data) if (cropped := _crop(area, grid)) is not None]
+
+
+def _checked(data: Data) -> list[SearchArea]:
+    return [area for folder in _folders(data) for area in _read(folder, data, "val")]
+
+
+def _crop(area: SearchArea, grid: Grid) -> SearchArea | None:
+    return crop_ground(area, (grid.rows * CELL_METRES, grid.cols * CELL_METRES))
 
 
 @lru_cache(maxsize=1)

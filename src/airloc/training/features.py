@@ -27,6 +27,8 @@ from airloc.vision.eyes import Eyes
 from airloc.vision.position import encode_position
 
 PAIR = EMBEDDING + 8
+MARGIN = 2
+"""Cells that an area may be placed aside of where it is, at most (see `flight.draw_shifts`)."""
 SHARE = 0.5
 """Of a GPU's free memory, or of the machine's whole one, that a table may take unless a limit is given."""
 
@@ -40,8 +42,9 @@ class Features:
     table: torch.Tensor
     """(A * (n + 1) * n, F), by area, cell (black last) and goal; on the device, or on the CPU mapped from a file."""
     positions: torch.Tensor
-    """(rows + 2 T, cols + 2 T, E): encoded positions, as far outside as the budget T leads."""
+    """(rows + 2 reach, cols + 2 reach, E): encoded positions, from -reach on."""
     reach: int
+    """How far outside positions are encoded: as far as the budget leads, and the margin more."""
 
     @property
     def device(self) -> torch.device:
@@ -53,8 +56,13 @@ class Features:
         """Whether the table is on the device, so that flying never waits for the host."""
         return self.table.device == self.device
 
-    def look(self, area: torch.Tensor, position: torch.Tensor, goal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """What is seen at positions (..., 2) with goals (..., 2) in areas (...): c + p (..., E) and u (..., 8)."""
+    def look(
+        self, area: torch.Tensor, position: torch.Tensor, goal: torch.Tensor, shift: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """What is seen at positions (..., 2) with goals (..., 2) in areas (...): c + p (..., E) and u (..., 8).
+
+        With a shift (..., 2) positions are encoded as if the area lay that far aside.
+        """
         count = self.grid.count
         seen = inside(position, self.grid)
         cell = torch.where(seen, position[..., 0] * self.grid.cols + position[..., 1], count)
@@ -62,8 +70,8 @@ class Features:
         row = (area * (count + 1) + cell) * count + target
         pairs = self.table.index_select(0, row.flatten().to(self.table.device)).to(self.device)
         pair = pairs.view(*row.shape, -1).float()
-        place = self.positions[position[..., 0] + self.reach, position[..., 1] + self.reach]
-        return pair[..., :EMBEDDING] + place, pair[..., EMBEDDING:]
+        row, col = (position if shift is None else position + shift).add(self.reach).unbind(dim=-1)
+        return pair[..., :EMBEDDING] + self.positions[row, col], pair[..., EMBEDDING:]
 
 
 @torch.no_grad()
@@ -107,10 +115,10 @@ def tabulate(
         table = torch.empty(len(images) * rows, PAIR, dtype=dtype, device=device)
         for number, part in enumerate(parts()):
             table[number * rows : (number + 1) * rows] = part
-    first, last = -budget, max(grid.shape) + budget
-    line = torch.arange(first, last, device=device)
+    reach = budget + MARGIN
+    line = torch.arange(-reach, max(grid.shape) + reach, device=device)
     positions = encode_position(torch.cartesian_prod(line, line).reshape(len(line), len(line), 2))
-    return Features(grid, len(images), table, positions, budget)
+    return Features(grid, len(images), table, positions, reach)
 
 
 def memory_share(device: torch.device) -> int:

@@ -23,6 +23,7 @@ from airloc.training.reinforce import (
     PolicyConfig,
     Trained,
     ended,
+    larger_features,
     train_policy,
     training_features,
     validation_features,
@@ -59,6 +60,10 @@ class AirlocConfig:
     """Adam's learning rate for the policies."""
     validate_every: int = 1000
     """Updates of the policies between validations."""
+    shift: float = 0.0
+    """Share of the episodes whose positions are told up to two cells aside, for larger grids than the trained one."""
+    select: Literal["own", "both"] = "own"
+    """Keep the best policies by success on 5 x 5, or by its mean with that on 7 x 7."""
     table_bytes: int | None = None
     """Memory that a table for the policies may take; a larger one is mapped from a file. By default half of what a GPU
     has free, or the machine has."""
@@ -116,7 +121,8 @@ def train_stages(
         place = folder / "policy"
         features = training_features(eyes, policy, device, place)
         checked = validation_features(eyes, policy, device, place)
-        trained = train_policy(place, policy, features, checked, on_step=_named("policy", on_step))
+        larger = larger_features(eyes, policy, device, place)
+        trained = train_policy(place, policy, features, checked, larger, on_step=_named("policy", on_step))
     if until == "airloc":
         chosen = Policy(config.variant)
         chosen.load_state_dict({name: tensor[[trained.median]].cpu() for name, tensor in trained.policies.items()})
@@ -143,6 +149,8 @@ def _policy(config: AirlocConfig) -> PolicyConfig:
         batch=config.batch,
         rate=config.rate,
         validate_every=config.validate_every,
+        shift=config.shift,
+        select=config.select,
         table_bytes=config.table_bytes,
         seeds=config.seeds,
         seed=config.seed,
@@ -162,6 +170,7 @@ def card(config: AirlocConfig, trained: Trained, command: str) -> str:
         f"- Data: sets {sets}; {config.data.synthetic} procedural areas.\n"
         "- Terms: those of the data it was trained on.\n"
         f"- Made by: `{command}`\n"
-        f"- Validation success of the {config.seeds} policies trained (all pairs, equal distances): {successes}; "
+        f"- Validation success of the {config.seeds} policies trained (all pairs, equal distances"
+        f"{'; mean of 5 x 5 and 7 x 7' if config.select == 'both' else ''}): {successes}; "
         f"this is the median one, {100 * trained.success[trained.median]:.1f} %.\n"
     )
