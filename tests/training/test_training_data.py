@@ -1,6 +1,7 @@
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from airloc.training.data import (
     Data,
     large_validation_areas,
     load_atlas,
+    terms,
     validation_areas,
 )
 
@@ -123,6 +125,34 @@ def test_pictures_without_masks_are_left_out_of_segmentation_or_refused(tmp_path
     picture(both / "naip", "a.png", 10)
     assert len(sizes(load_atlas(Data(root=both, synthetic=0), 48, CPU))) == 14 + 4
     assert len(sizes(load_atlas(Data(root=both, synthetic=0), 48, CPU, masks=True))) == 14
+
+
+def test_only_files_of_a_name_are_read(tmp_path):
+    for n, name in enumerate(("michael_1_pre", "michael_1_post", "fire_1_pre")):
+        picture(tmp_path / "xbd" / "images", f"{name}.png", 10 * n + 10)
+    (tmp_path / "xbd" / "images" / "fire_2_pre.png").write_text("broken, and never opened")
+    data = Data(root=tmp_path, sets=("xbd",), weights=(1.0,), only="michael_*_pre*", synthetic=0)
+    assert set(shares(load_atlas(data, 48, CPU))) == {10}
+    with pytest.raises(AirlocError, match=r"is called like 'flood\*' and is in the split 'train'.*--only"):
+        load_atlas(replace(data, only="flood*"), 48, CPU)
+
+
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        (("masa", "naip"), ""),
+        (("masa", "xbd"), "CC BY-NC-SA 4.0"),
+        (("xbd", "deepglobe"), "CC BY-NC-SA 4.0 and the terms of DeepGlobe 2018 (research only)"),
+        (("masa", "absent"), ""),
+    ],
+)
+def test_terms_are_those_of_the_sets_that_are_there(tmp_path, sets, said):
+    for name in ("masa", "naip", "deepglobe"):
+        picture(tmp_path / name, "a.png", 10)
+    picture(tmp_path / "xbd" / "images", "a.png", 10)
+    assert terms(Data(root=tmp_path, sets=sets, weights=(1.0,) * len(sets))) == said
+    assert terms(Data(root=tmp_path / "xbd")) == "CC BY-NC-SA 4.0"
+    assert terms(Data()) == ""
 
 
 def test_a_folder_without_an_index_is_checked_on_unseen_procedural_areas(tmp_path):

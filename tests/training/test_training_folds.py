@@ -1,6 +1,7 @@
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,15 @@ def test_a_folder_without_splits_is_trained_on_in_every_fold(tiles, tmp_path):
     ]
     assert sizes[0] == sizes[1]
     with pytest.raises(AirlocError, match=r"no tiles to leave out as the fold 1.*--root"):
-        validation_areas(Data(root=both, sets=("naip",), weights=(1.0,), fold=1), Grid())
+        validation_areas(Data(fold=1), Grid())
+
+
+def test_where_no_index_names_splits_pictures_themselves_are_dealt(tiles, tmp_path):
+    shutil.copytree(tiles / "masa" / "images", tmp_path / "xbd")
+    data = Data(root=tmp_path, sets=("xbd",), weights=(1.0,), synthetic=0)
+    out = [area.name for n in range(2) for area in validation_areas(replace(data, fold=n, folds=2), Grid())]
+    assert sorted(out) == sorted(f"{name}.png" for name in TILES)
+    assert len(load_atlas(replace(data, fold=0, folds=2), 152, CPU).first) < 3 * len(TILES)
 
 
 @pytest.mark.parametrize(("fold", "folds"), [(4, 4), (-1, 4), (0, 1)])

@@ -47,6 +47,8 @@ class EmbedderConfig:
     """What is trained on."""
     sem_seg: bool = True
     """Let the embedder see building masks."""
+    segmenter: str = ""
+    """The agent whose segmentation unit marks them, where it is not the one trained before."""
     steps: int = 60_000
     """Updates."""
     batch: int = 256
