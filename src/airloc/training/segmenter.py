@@ -57,6 +57,8 @@ def train_segmenter(
     folder: Path, config: SegmenterConfig, segmenter: Segmenter, *, on_step: Callable[[int, dict[str, float]], None]
 ) -> Segmenter:
     """Train the segmentation unit in a run folder."""
+    if next(segmenter.parameters()).device.type == "cpu":  # three quarters of the time there
+        segmenter.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     learner = Learner(segmenter, config.rate)
     with Run.open(folder, config) as run:
         if run.state:
