@@ -168,7 +168,9 @@ def test_research_weights_say_their_terms_in_one_line(shipped: Path, capsys):
     save(shipped / "airloc-xbd-research", terms="CC BY-NC-SA 4.0")
     save(shipped / "airloc")
     for name in ("airloc-xbd-research", "priv-local-xbd-research"):
-        assert make_agent(name).name == name
+        agent = make_agent(name)
+        assert agent.name == name
+        assert (isinstance(agent, LocalAgent) and agent.privileged) == (name == "priv-local-xbd-research")
         said = capsys.readouterr()
         assert said.out == ""
         assert said.err.count("\n") == 1

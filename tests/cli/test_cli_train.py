@@ -52,6 +52,12 @@ def test_the_paper_is_the_preset_unless_another_is_named(airloc, asked):
     assert [options.stage for options in asked] == ["airloc", "airloc", "policy"]
 
 
+def test_a_fold_may_be_left_out(airloc, asked):
+    assert airloc("train", "segmenter", "--fold", 1, "--folds", 3).code == 0
+    assert (asked[0].settings.data.fold, asked[0].settings.data.folds) == (1, 3)
+    assert airloc("train", "segmenter", "--fold", 4).refused("no fold 4 among 4", "--folds")
+
+
 def test_options_change_a_preset(airloc, asked, tmp_path):
     airloc("train", "embedder", "--seeds", 2, "--preset", "fast", "--root", tmp_path, "--out", tmp_path / "run")
     (options,) = asked
@@ -105,6 +111,25 @@ def test_the_checkpoint_is_of_the_variant_asked_for_and_can_be_evaluated(airloc,
     assert "val_success" in lines[1]
     assert f"--root {world}" in (agent / "card.md").read_text()
     assert airloc("evaluate", agent, "--areas", world / "images", "--json", tmp_path / "out.json").code == 0
+
+
+def test_weights_from_xbd_carry_its_terms_and_say_them_when_used(airloc, tmp_path):
+    """A fake of the published layout: the event trained on before and after it, and an event for testing."""
+    images = tmp_path / "data" / "xbd" / "images"
+    images.mkdir(parents=True)
+    for n, name in enumerate(("michael_0_pre", "michael_1_pre", "michael_2_pre", "michael_0_post", "matthew_0_pre")):
+        Image.fromarray(generate(n, (280, 280)).image).save(images / f"hurricane-{name}_disaster.png")
+    asked = ("--sets", "xbd", "--weights", 1, "--only", "hurricane-michael_*_pre_disaster*", "--fold", 0, "--folds", 3)
+    out = tmp_path / "run"
+    done = airloc("train", "airloc", "--root", tmp_path / "data", *asked, "--segmenter", "airloc", *TINY, "--out", out)
+    assert done.code == 0, done
+    assert "segmenter " not in done.err
+    card = (out / "agent" / "card.md").read_text()
+    assert "Terms: CC BY-NC-SA 4.0, not the licence of airloc" in card
+    assert "hurricane-michael_*_pre_disaster*" in card
+    used = airloc("evaluate", out / "agent", "--areas", images)
+    assert used.code == 0
+    assert f"the weights of {out / 'agent'} are under CC BY-NC-SA 4.0" in used.err
 
 
 def test_no_gpu_when_asked_for_one(airloc, tmp_path):

@@ -1,6 +1,7 @@
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,15 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.training import data as data_module
 from airloc.training.atlas import Atlas, resample
-from airloc.training.data import CHUNK, SYNTHETIC_FIRST, Data, load_atlas, validation_areas
+from airloc.training.data import (
+    CHUNK,
+    SYNTHETIC_FIRST,
+    Data,
+    large_validation_areas,
+    load_atlas,
+    terms,
+    validation_areas,
+)
 
 CPU = torch.device("cpu")
 
@@ -84,6 +93,22 @@ def test_what_is_validated_on_is_never_trained_on(world):
     assert {row.tobytes() for row in rows} <= whole
 
 
+def test_a_larger_grid_is_checked_on_ground_that_is_known_to_hold_it(tmp_path):
+    for name in ("small.png", "large.png", "unknown.png"):
+        picture(tmp_path, name, 10, side=400)
+    (tmp_path / "windows.csv").write_text(
+        "image,side_m,split\nsmall.png,600,val\nlarge.png,800,val\nunknown.png,,val\n"
+    )
+    (found,) = large_validation_areas(Data(root=tmp_path), Grid(7, 7))
+    assert (found.name, found.ground_m, found.image.shape) == ("large.png", (700.0, 700.0), (360, 360, 3))
+    assert len(validation_areas(Data(root=tmp_path), Grid(5, 5))) == 3
+    assert large_validation_areas(Data(), Grid(7, 7)) == []
+
+
+def test_eight_validation_windows_of_massachusetts_hold_7_by_7(data_root):
+    assert len(large_validation_areas(Data(root=data_root), Grid(7, 7))) == 8
+
+
 def test_masks_are_laid_out_with_their_pictures(world):
     atlas = load_atlas(Data(root=world, synthetic=0), 48, CPU, masks=True)
     at = sizes(atlas)[0]
@@ -100,6 +125,34 @@ def test_pictures_without_masks_are_left_out_of_segmentation_or_refused(tmp_path
     picture(both / "naip", "a.png", 10)
     assert len(sizes(load_atlas(Data(root=both, synthetic=0), 48, CPU))) == 14 + 4
     assert len(sizes(load_atlas(Data(root=both, synthetic=0), 48, CPU, masks=True))) == 14
+
+
+def test_only_files_of_a_name_are_read(tmp_path):
+    for n, name in enumerate(("michael_1_pre", "michael_1_post", "fire_1_pre")):
+        picture(tmp_path / "xbd" / "images", f"{name}.png", 10 * n + 10)
+    (tmp_path / "xbd" / "images" / "fire_2_pre.png").write_text("broken, and never opened")
+    data = Data(root=tmp_path, sets=("xbd",), weights=(1.0,), only="michael_*_pre*", synthetic=0)
+    assert set(shares(load_atlas(data, 48, CPU))) == {10}
+    with pytest.raises(AirlocError, match=r"is called like 'flood\*' and is in the split 'train'.*--only"):
+        load_atlas(replace(data, only="flood*"), 48, CPU)
+
+
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        (("masa", "naip"), ""),
+        (("masa", "xbd"), "CC BY-NC-SA 4.0"),
+        (("xbd", "deepglobe"), "CC BY-NC-SA 4.0 and the terms of DeepGlobe 2018 (research only)"),
+        (("masa", "absent"), ""),
+    ],
+)
+def test_terms_are_those_of_the_sets_that_are_there(tmp_path, sets, said):
+    for name in ("masa", "naip", "deepglobe"):
+        picture(tmp_path / name, "a.png", 10)
+    picture(tmp_path / "xbd" / "images", "a.png", 10)
+    assert terms(Data(root=tmp_path, sets=sets, weights=(1.0,) * len(sets))) == said
+    assert terms(Data(root=tmp_path / "xbd")) == "CC BY-NC-SA 4.0"
+    assert terms(Data()) == ""
 
 
 def test_a_folder_without_an_index_is_checked_on_unseen_procedural_areas(tmp_path):

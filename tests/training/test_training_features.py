@@ -1,10 +1,13 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
+from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
-from airloc.training.features import Features, tabulate
+from airloc.training.features import Features, memory_share, tabulate
 from airloc.vision.position import encode_position
 from untrained import made_eyes
 
@@ -62,3 +65,40 @@ def test_the_table_holds_one_row_a_pair_and_is_told_area_by_area():
     assert features.table.shape == (2 * 7 * 6, 264)
     assert (features.areas, told) == (2, [1, 1])
     assert not features.table.requires_grad
+
+
+def test_a_table_that_does_not_fit_is_mapped_from_a_file_without_a_trace(tmp_path):
+    grid, size = Grid(2, 3), 2 * 7 * 6 * 264 * 4
+    mapped, fitting, unlimited = (
+        tabulate(made_eyes(), images(grid, 2), grid, 4, device=CPU, folder=tmp_path, limit=limit)
+        for limit in (size - 1, size, None)
+    )
+    mappings = Path("/proc/self/maps").read_text()
+    assert mappings.count(f"{tmp_path}/.airloc-") == 1, "one of the three is mapped"
+    assert list(tmp_path.iterdir()) == []
+    for other in (fitting, unlimited):
+        assert torch.equal(mapped.table, other.table)
+
+
+def test_a_table_that_cannot_be_written_is_an_error_with_a_cure(tmp_path):
+    with pytest.raises(AirlocError, match=r"Cannot keep a table of 0.0 GB in .*absent.*--areas"):
+        tabulate(made_eyes(), images(Grid(1, 2), 1), Grid(1, 2), 4, device=CPU, folder=tmp_path / "absent", limit=0)
+
+
+def test_unless_told_a_table_may_take_half_of_the_memory():
+    total = 1024 * int(Path("/proc/meminfo").read_text().split()[1])
+    assert memory_share(CPU) == pytest.approx(total / 2, rel=0.01)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_mapped_table_is_read_to_the_same_numbers(tmp_path):
+    grid, device = Grid(2, 3), torch.device("cuda")
+    mapped, fitting = (
+        tabulate(made_eyes(), images(grid, 2), grid, 4, device=device, folder=tmp_path, limit=limit)
+        for limit in (0, None)
+    )
+    assert (mapped.fits, fitting.fits) == (False, True)
+    area, position = torch.tensor([0, 1], device=device), torch.tensor([[0, 1], [-1, 2]], device=device)
+    for one, other in zip(*(table.look(area, position, position.abs()) for table in (mapped, fitting)), strict=True):
+        assert one.device == other.device
+        assert torch.equal(one, other)

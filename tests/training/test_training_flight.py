@@ -10,7 +10,8 @@ from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
 from airloc.task.suites import all_pairs
 from airloc.training.features import Features, tabulate
-from airloc.training.flight import Episodes, Validation, draw_episodes, fly
+from airloc.training.flight import Episodes, Validation, draw_episodes, draw_shifts, fly
+from airloc.vision.position import encode_position
 from untrained import GRID, Stage, made_airloc, made_eyes
 
 BUDGET = 10
@@ -142,4 +143,36 @@ def test_small_grids_fly_far_outside_without_falling_off_the_table():
         with torch.no_grad():
             policy.offset.zero_()
             policy.offset[..., corner] = 1e6  # straight away in one direction
-            fly(policy, features, draw_episodes(features, 1, 30), 6, sample=True)
+            shift = torch.randint(-2, 3, (1, 30, 2))
+            fly(policy, features, draw_episodes(features, 1, 30), 6, sample=True, shift=shift)
+
+
+def test_a_share_of_the_episodes_is_shifted_by_up_to_two_cells_each_way():
+    torch.manual_seed(0)
+    shifts = draw_shifts(0.5, 2, 20_000, CPU)
+    assert shifts.shape == (2, 20_000, 2)
+    found, counts = shifts.flatten(0, 1).unique(dim=0, return_counts=True)
+    expected = torch.full((25,), 0.5 / 25)
+    expected[12] += 0.5
+    assert found.tolist() == [[row, col] for row in range(-2, 3) for col in range(-2, 3)]
+    torch.testing.assert_close(counts / 40_000, expected, rtol=0, atol=0.01)
+    assert not draw_shifts(0.0, 1, 1000, CPU).any()
+
+
+def test_a_shift_changes_where_the_policy_thinks_it_is_and_nothing_else(seen):
+    torch.manual_seed(0)
+    features, policy = seen[True], Policy(VARIANTS["airloc"])
+    episodes = draw_episodes(features, 1, 30)
+    shift = torch.tensor([2, -2]).expand(1, 30, 2)
+    area, position, goal = episodes
+    plain, shifted = features.look(area, position, goal), features.look(area, position, goal, shift)
+    torch.testing.assert_close(
+        shifted[0] - plain[0], encode_position(position + shift) - encode_position(position), rtol=0, atol=1e-5
+    )
+    assert torch.equal(shifted[1], plain[1])
+    with torch.no_grad():
+        aside, here = (fly(policy, features, episodes, BUDGET, sample=False, shift=s) for s in (shift, None))
+        none = fly(policy, features, episodes, BUDGET, sample=False, shift=torch.zeros_like(shift))
+    assert torch.equal(aside.distance[0], here.distance[0])
+    assert not torch.equal(aside.log_prob, here.log_prob)
+    assert torch.equal(none.log_prob, here.log_prob)

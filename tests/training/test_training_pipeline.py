@@ -111,6 +111,42 @@ def test_stage_by_stage_it_comes_to_the_same_agent(whole, config, tmp_path):
     assert weights(tmp_path) == weights(whole)
 
 
+def test_tables_on_disk_lead_to_the_same_agent(whole, config, tmp_path):
+    train(tmp_path, replace(config, table_bytes=0))
+    assert weights(tmp_path) == weights(whole)
+    assert list((tmp_path / "policy").glob(".airloc-*")) == []
+
+
+def test_a_segmentation_unit_may_be_taken_from_another_agent_and_stays_as_it_is(whole, config, tmp_path):
+    told = []
+    settings = replace(config, seed=5, segmenter=str(whole / "agent"))
+    train(tmp_path, settings, on_step=lambda stage, *_: told.append(stage))
+    assert set(told) == {"embedder", "policy"}
+    assert not (tmp_path / "segmenter").exists()
+    before, after = (load_units(folder / "agent").eyes for folder in (whole, tmp_path))
+    for one, other in zip(*(eyes.segmenter.state_dict().values() for eyes in (before, after)), strict=True):
+        assert torch.equal(one, other)
+    assert not torch.equal(before.embedder.join.weight, after.embedder.join.weight)
+    with pytest.raises(AirlocError, match=r"segmenter = .*, and not with "):
+        train(tmp_path, replace(settings, segmenter="airloc"))
+
+
+def test_the_shipped_segmentation_unit_is_taken_by_name(config, tmp_path):
+    train(tmp_path, replace(config, segmenter="airloc"), until="embedder")
+    assert [path.name for path in tmp_path.iterdir()] == ["embedder"]
+
+
+def test_a_segmentation_unit_that_cannot_be_taken_is_refused(whole, config, tmp_path):
+    with pytest.raises(AirlocError, match=r"'airloc-no-sem-seg' has no segmentation unit"):
+        train(tmp_path, replace(config, segmenter="airloc-no-sem-seg"))
+    with pytest.raises(AirlocError, match="no checkpoint folder 'no/where'"):
+        train(tmp_path, replace(config, segmenter="no/where"))
+    for settings, until in ((config, "segmenter"), (replace(config, variant=Variant(sem_seg=False)), "airloc")):
+        with pytest.raises(AirlocError, match=r"No segmentation unit is to be trained or used.*--segmenter"):
+            train(tmp_path, replace(settings, segmenter="airloc"), until=until)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_without_any_pictures_it_trains_on_procedural_areas(tmp_path, monkeypatch):
     monkeypatch.setattr(data_module, "CHECKED", 1)
     data_module._unseen.cache_clear()

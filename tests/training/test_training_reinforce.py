@@ -59,9 +59,12 @@ def hinted(areas: int, seed: int, noise: float = 0.5) -> Features:
     meaning = torch.randn(9, 256, generator=code)[(step[..., 0] + 1) * 3 + step[..., 1] + 1]  # (n + 1, n, 256)
     seen = meaning + noise * torch.randn(areas, *meaning.shape, generator=chance)
     table = torch.cat([seen, torch.zeros(*seen.shape[:-1], 8)], dim=3).flatten(0, 2)
-    line = torch.arange(-BUDGET, max(GRID.shape) + BUDGET)
-    positions = encode_position(torch.cartesian_prod(line, line).reshape(len(line), len(line), 2))
-    return Features(GRID, areas, table, positions, BUDGET)
+    return Features(GRID, areas, table, encoded(BUDGET), BUDGET)
+
+
+def encoded(reach: int) -> torch.Tensor:
+    line = torch.arange(-reach, max(GRID.shape) + reach)
+    return encode_position(torch.cartesian_prod(line, line).reshape(len(line), len(line), 2))
 
 
 def tiny(**settings) -> PolicyConfig:
@@ -169,6 +172,72 @@ def test_policies_learn_apart_and_each_keeps_its_best(small, tmp_path):
         assert float(Validation(small, 1).success(best, BUDGET)) == pytest.approx(trained.success[k], abs=1e-5)
 
 
+def larger() -> Features:
+    """Something else to see, on a grid of 5 x 5."""
+    chance, grid, reach = torch.Generator().manual_seed(9), Grid(5, 5), 10
+    table = torch.randn(26 * 25, 264, generator=chance)
+    return Features(grid, 1, table, torch.randn(25, 25, 256, generator=chance), reach)
+
+
+def test_success_on_a_larger_grid_is_told_and_chooses_only_when_asked(small, tmp_path):
+    told = {}
+    for select in ("own", "both"):
+        steps = told.setdefault(select, [])
+        trained = train_policy(
+            tmp_path / select,
+            tiny(select=select, larger_grid="5x5", rate=1e-2, seeds=2),
+            small,
+            small,
+            larger(),
+            on_step=lambda _, figures, steps=steps: steps.append(figures),
+        )
+        assert told[select][-1]["val_best"] == pytest.approx(np.mean(trained.success))
+        for k in range(2):
+            best = Policy(tiny().variant)
+            best.load_state_dict({name: tensor[[k]] for name, tensor in trained.policies.items()})
+            own, beyond = (
+                float(Validation(features, 1).success(best, budget))
+                for features, budget in ((small, BUDGET), (larger(), 10))
+            )
+            kept = own if select == "own" else (own + beyond) / 2
+            assert trained.success[k] == pytest.approx(kept, abs=1e-5)
+    assert all(0 <= figures["val_success_5x5"] <= 1 for figures in told["own"])
+    without = [{k: v for k, v in figures.items() if k != "val_best"} for figures in told["own"]]
+    assert without == [{k: v for k, v in figures.items() if k != "val_best"} for figures in told["both"]]
+
+
+def test_choosing_by_a_larger_grid_needs_areas_of_its_size(small, tmp_path):
+    with pytest.raises(AirlocError, match=r"large enough for 7x7.*--select"):
+        train_policy(tmp_path, tiny(select="both"), small, small, on_step=silent)
+
+
+def test_shifted_training_learns_and_goes_on_exactly_where_it_was_stopped(small, tmp_path):
+    config = tiny(shift=0.5)
+    roomy = Features(small.grid, small.areas, small.table, encoded(BUDGET + 2), BUDGET + 2)
+    whole = train_policy(tmp_path / "whole", config, roomy, roomy, on_step=silent)
+
+    def stop(done, figures):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_policy(tmp_path / "broken", config, roomy, roomy, on_step=stop)
+    again = train_policy(tmp_path / "broken", config, roomy, roomy, on_step=silent)
+    plain = train_policy(tmp_path / "plain", tiny(), roomy, roomy, on_step=silent)
+    assert torch.equal(whole.policies["read"], again.policies["read"])
+    assert not torch.equal(whole.policies["read"], plain.policies["read"])
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_shifted_training_is_captured_and_learns(tmp_path):
+    def on_gpu(features: Features) -> Features:
+        positions = encoded(BUDGET + 2).cuda()
+        return Features(features.grid, features.areas, features.table.cuda(), positions, BUDGET + 2)
+
+    config = tiny(episodes=12_800, batch=64, rate=2e-3, validate_every=50, shift=0.5, seeds=2)
+    trained = train_policy(tmp_path, config, on_gpu(hinted(10, seed=1)), on_gpu(hinted(3, seed=2)), on_step=silent)
+    assert min(trained.success) > 0.6
+
+
 def test_the_last_updates_are_validated_too(small, tmp_path):
     told = []
     config = tiny(episodes=7 * 16 + 3, validate_every=5)
@@ -240,6 +309,7 @@ def test_the_median_policy_is_kept(success, median):
         ({"seeds": 0}, "seeds = 0"),
         ({"batch": 0}, "batch = 0"),
         ({"validate_every": 0}, "validate_every = 0"),
+        ({"shift": 1.5}, r"1\.5 episodes cannot be shifted.*--shift"),
     ],
 )
 def test_settings_that_train_nothing_are_refused(settings, said):

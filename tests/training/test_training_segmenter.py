@@ -42,7 +42,7 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights_and_figures(world
     whole = train_segmenter(tmp_path / "whole", tiny(world), fresh(), on_step=lambda *step: told.append(step))
     assert [step for step, _ in told] == [2, 4, 5]
     assert all(math.isfinite(value) for _, figures in told for value in figures.values())
-    assert {"loss", "iou", "f1"} == told[0][1].keys()
+    assert {"loss", "iou", "f1", "tp", "fp", "fn"} == told[0][1].keys()
 
     def stop(step, figures):
         if step == 2:
@@ -97,5 +97,6 @@ def test_overlap_counts_the_pixels_of_cells_and_not_of_gaps():
         mask[top:bottom, left + 12 : left + 36] = True
     mask[48:52] = True  # a gap
     area = SearchArea("a", np.zeros((*GRID.size, 3), dtype=np.uint8), mask)
-    assert overlap(Left(), [area], CPU) == {"iou": pytest.approx(1 / 3), "f1": pytest.approx(0.5)}
-    assert overlap(Left(), [], CPU) == {}
+    half = GRID.count * 48 * 12
+    assert overlap(Left(), [area], CPU) == (half, half, half)
+    assert overlap(Left(), [], CPU) is None

@@ -32,18 +32,34 @@ from airloc.errors import AirlocError
 from airloc.vision.eyes import Eyes
 
 KIND = "airloc"
-SHIPPED: dict[str, str] = {
-    **{name: name for name in VARIANTS},
-    "local": "airloc",
-    "priv-local": "airloc",
-    "local-no-sem-seg": "airloc-no-sem-seg",
-    "priv-local-no-sem-seg": "airloc-no-sem-seg",
-    "airloc-xbd-research": "airloc-xbd-research",
-    "priv-local-xbd-research": "airloc-xbd-research",
-}
-"""The learned agents by name, each with the name of the shipped checkpoint that it takes its weights from."""
-
 LOAD_OTHER = "Give the checkpoint folder of an agent, such as one that 'airloc train airloc' saves"
+
+
+class Shipped(NamedTuple):
+    """Where a learned agent's weights come from, and which part of them plays."""
+
+    checkpoint: str
+    """Name of the shipped checkpoint."""
+    variant: Variant
+    """What the checkpoint is of."""
+    local: bool = False
+    """Follow the embedder alone, without the policy."""
+    priv: bool = False
+    """With the embedder alone: stay inside and avoid visited cells."""
+
+
+_FULL, _NO_SEM_SEG = VARIANTS["airloc"], VARIANTS["airloc-no-sem-seg"]
+
+SHIPPED: dict[str, Shipped] = {
+    **{name: Shipped(name, variant) for name, variant in VARIANTS.items()},
+    "local": Shipped("airloc", _FULL, local=True),
+    "priv-local": Shipped("airloc", _FULL, local=True, priv=True),
+    "local-no-sem-seg": Shipped("airloc-no-sem-seg", _NO_SEM_SEG, local=True),
+    "priv-local-no-sem-seg": Shipped("airloc-no-sem-seg", _NO_SEM_SEG, local=True, priv=True),
+    "airloc-xbd-research": Shipped("airloc-xbd-research", _FULL),
+    "priv-local-xbd-research": Shipped("airloc-xbd-research", _FULL, local=True, priv=True),
+}
+"""The learned agents by name."""
 
 
 class Units(NamedTuple):
@@ -106,27 +122,27 @@ def load_agent(folder: Path, options: AgentOptions | None = None, name: str | No
 
 def shipped_agent(name: str, options: AgentOptions) -> Agent:
     """Make an agent of `SHIPPED` from the package's own weights."""
-    folder = shipped_folder(name)
+    folder, shipped = shipped_folder(name), SHIPPED[name]
     if not is_shipped(name):
         raise AirlocError(
             f"The weights of the agent {name!r} are not there: no checkpoint in {str(folder)!r}",
             "Train them with 'airloc train airloc' and give the checkpoint folder instead of the name",
         )
     units = load_units(folder)
-    wanted = VARIANTS.get(SHIPPED[name], Variant())
-    if units.policy.variant != wanted:
-        problem = f"{str(folder / CONFIG)!r} is of the variant {units.policy.variant.name!r}, not {wanted.name!r}"
+    if units.policy.variant != shipped.variant:
+        found, wanted = units.policy.variant.name, shipped.variant.name
+        problem = f"{str(folder / CONFIG)!r} is of the variant {found!r}, not {wanted!r}"
         raise AirlocError(problem, "Put the checkpoint of that variant there, or install airloc again")
     _say_terms(name, units.config)
-    if "local" in name:
+    if shipped.local:
         eyes = freeze(units.eyes, options.device)
-        return LocalAgent(name, eyes, privileged=name.startswith("priv"), sample=options.sample)
+        return LocalAgent(name, eyes, privileged=shipped.priv, sample=options.sample)
     return _airloc(name, units, options)
 
 
 def shipped_folder(name: str) -> Path:
     """Where the weights of an agent of `SHIPPED` are when they are installed."""
-    return weights_root() / SHIPPED[name]
+    return weights_root() / SHIPPED[name].checkpoint
 
 
 def is_shipped(name: str) -> bool:

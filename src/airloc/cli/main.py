@@ -20,7 +20,9 @@ from airloc.errors import AirlocError
 VERBS: dict[str, str] = {
     "demo": "play all agents on procedural areas and write a report to look at",
     "evaluate": "score an agent on your areas or a dataset",
+    "exploitation": "see how often AiRLoc follows its exploitation prior, by distance",
     "train": "train AiRLoc, or one of its units, from pictures",
+    "folds": "pool the segmentation unit's figures over the folds of a cross-validation",
     "data": "list, fetch, prepare and show search areas",
 }
 """Each verb is the module of the same name in this package, with a function `main(arguments)`."""

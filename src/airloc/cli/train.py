@@ -65,7 +65,10 @@ def _watch(settings: AirlocConfig) -> Iterator[OnStep]:
 
         def say(stage: str, done: int, figures: dict[str, float]) -> None:
             now = time.monotonic()
-            shown = "  ".join(f"{name} {value:.4f}" for name, value in figures.items())
+            shown = "  ".join(
+                f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:.4f}"
+                for name, value in figures.items()
+            )
             if stage == "policy" and stage in last:
                 before, so_far = last[stage]
                 shown += f"  {(done - so_far) * settings.seeds / max(now - before, 1e-9):,.0f} episodes/s"

@@ -2,13 +2,15 @@
 
 A data folder holds either pictures, or one folder a set (`masa`, `naip`, `austin`, ...), each with pictures or with
 `images/` and an index. Pictures of known ground size (windows.csv) are resampled so that a cell is 70 to 130 m wide,
-around the 100 m of the paper; others are used at their own resolution and at coarser ones.
+around the 100 m of the paper; others are used at their own resolution and at coarser ones. For cross-validation a fold
+of the tiles is left out of training and checked on instead of the split `val`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from fnmatch import fnmatchcase
+from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -24,6 +26,7 @@ from airloc.areas.windows import Window, read_windows
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.training.atlas import Atlas, resample
+from airloc.training.folds import leave_out
 
 CELL_METRES = 100.0
 SYNTHETIC_SIDE_M = 640.0
@@ -31,6 +34,11 @@ SYNTHETIC_FIRST = 500_000_000
 """First world number of the procedural areas that are trained on; evaluation draws its worlds far below."""
 CHECKED = 40
 """Number of procedural areas that training is checked on where there is nothing better."""
+TERMS: dict[str, str] = {
+    "deepglobe": "the terms of DeepGlobe 2018 (research only)",
+    "xbd": "CC BY-NC-SA 4.0",
+}
+"""Terms that weights trained on a set are under, by its folder's name; of the other sets that are known, none."""
 CHUNK = 20
 """Procedural areas that a process makes at a time; so few are made without starting any."""
 
@@ -47,10 +55,22 @@ class Data:
     """How often each set is drawn from."""
     split: str = "train"
     """Split to train on, where an index names splits."""
+    only: str = "*"
+    """Pattern of the file names to use, such as 'hurricane-michael_*_pre_disaster*'; the others are not read."""
     synthetic: int = 1500
     """Number of procedural areas."""
     synthetic_weight: float = 1.0
     """How often procedural areas are drawn from."""
+    fold: int | None = None
+    """Number of the fold to leave out and to check on, from 0: of the tiles of sets whose index names splits or, where
+    none does, of all pictures. Without it the index's splits count."""
+    folds: int = 4
+    """Folds that tiles or pictures are dealt into where one is left out."""
+
+    def __post_init__(self) -> None:
+        if self.fold is not None and (self.folds < 2 or not 0 <= self.fold < self.folds):
+            problem = f"There is no fold {self.fold} among {self.folds}"
+            raise AirlocError(problem, "Give --folds 2 or more, and with --fold a number below it, from 0")
 
 
 @dataclass(frozen=True)
@@ -96,13 +116,25 @@ def load_atlas(
 
 
 def validation_areas(data: Data, grid: Grid) -> list[SearchArea]:
-    """The areas that training is checked on: the split `val` where an index names one, else unseen procedural ones."""
-    areas = [
-        crop_ground(area, (grid.rows * CELL_METRES, grid.cols * CELL_METRES)) or area
-        for folder in _folders(data)
-        for area in _read(folder, "val")
-    ]
-    return [fit(area, grid) for area in areas] or _unseen(grid)
+    """The areas that training is checked on: the fold left out, or the split `val`, else unseen procedural ones."""
+    areas = [fit(_crop(area, grid) or area, grid) for area in _checked(data)]
+    if not areas and data.fold is not None:
+        problem = f"There are no tiles to leave out as the fold {data.fold}"
+        raise AirlocError(problem, "Give --root with more pictures than folds, or leave --fold out")
+    return areas or _unseen(grid)
+
+
+def large_validation_areas(data: Data, grid: Grid) -> list[SearchArea]:
+    """Those of the pictures that training is checked on whose ground is known to hold a larger grid at 100 m a cell."""
+    return [fit(cropped, grid) for area in _checked(data) if (cropped := _crop(area, grid)) is not None]
+
+
+def _checked(data: Data) -> list[SearchArea]:
+    return [area for areas in _read(data, "val").values() for area in areas]
+
+
+def _crop(area: SearchArea, grid: Grid) -> SearchArea | None:
+    return crop_ground(area, (grid.rows * CELL_METRES, grid.cols * CELL_METRES))
 
 
 @lru_cache(maxsize=1)
@@ -120,21 +152,27 @@ def _all_sets(data: Data) -> list[tuple[float, list[SearchArea]]]:
 
 def _sets(data: Data) -> Iterator[tuple[float, list[SearchArea]]]:
     """Every set of areas with its weight."""
-    folders = _folders(data)
+    found = {folder: areas for folder, areas in _read(data, data.split).items() if areas}
     named = dict(zip(data.sets, data.weights, strict=True))
-    found = False
-    for folder in folders:
-        areas = list(_read(folder, data.split))
-        if areas:
-            found = True
-            yield named.get(folder.parent.name if folder.name == "images" else folder.name, 1.0), areas
-    if folders and not found:
+    for folder, areas in found.items():
+        yield named.get(_set_name(folder), 1.0), areas
+    if data.root and not found:
+        called = "" if data.only == "*" else f"is called like {data.only!r} and "
         raise AirlocError(
-            f"No picture of the data folder {data.root} is in the split {data.split!r}",
-            "Name another split with --split, or mend the splits in windows.csv",
+            f"No picture of the data folder {data.root} {called}is in the split {data.split!r}",
+            "Name another split with --split or other files with --only, or mend the splits in windows.csv",
         )
     if data.synthetic > 0:
         yield data.synthetic_weight, _procedural_areas(data.synthetic)
+
+
+def terms(data: Data) -> str:
+    """The terms that weights trained on the data are under, where it is known to have some; else empty."""
+    return " and ".join(sorted({TERMS[name] for name in map(_set_name, _folders(data)) if name in TERMS}))
+
+
+def _set_name(folder: Path) -> str:
+    return folder.parent.name if folder.name == "images" else folder.name
 
 
 def _procedural_areas(count: int) -> list[SearchArea]:
@@ -175,12 +213,25 @@ def _folders(data: Data) -> list[Path]:
     return found
 
 
-def _read(folder: Path, split: str) -> Iterator[SearchArea]:
-    """Read the areas of a folder that are in a split; without an index all are for training."""
-    windows = read_windows(folder)
-    chosen = [p for p in list_pictures(folder) if (windows.get(p.name, Window()).split or "train") == split]
-    with ThreadPoolExecutor() as pool:
-        yield from pool.map(lambda path: read_area(path, windows.get(path.name)), chosen)
+def _read(data: Data, split: str) -> dict[Path, list[SearchArea]]:
+    """Read the areas that are in a split, by folder; without an index all are for training."""
+    indexes = {folder: read_windows(folder) for folder in _folders(data)}
+    with_splits = {folder for folder, windows in indexes.items() if any(w.split for w in windows.values())}
+    found = {}
+    for folder, windows in indexes.items():
+        pictures = [path for path in list_pictures(folder) if fnmatchcase(path.name, data.only)]
+        split_of = {path.name: windows.get(path.name, Window()).split or "train" for path in pictures}
+        if data.fold is not None and folder in (with_splits or indexes):
+            masked = {name for name, window in windows.items() if window.mask}
+            split_of = leave_out(split_of, masked, data.split, data.fold, data.folds)
+        chosen = [path for path in pictures if split_of[path.name] == split]
+        with ThreadPoolExecutor() as pool:
+            found[folder] = list(pool.map(partial(_read_area, windows=windows), chosen))
+    return found
+
+
+def _read_area(path: Path, windows: Mapping[str, Window]) -> SearchArea:
+    return read_area(path, windows.get(path.name))
 
 
 def _scales(area: SearchArea, smallest: int, ladder: Scales) -> Iterator[tuple[Pixels, Mask | None]]:

@@ -1,25 +1,36 @@
 """What the frozen units say of every (cell, goal) pair of every area, computed once.
 
 Policy training then touches only the LSTM: a step is one gather from this table. The patch that is black, seen
-outside the area, is one more cell.
+outside the area, is one more cell. A table that would take too much of the device's memory is kept in a file and
+mapped, and what a step needs is read from there: slower, and on a GPU not captured, but the same numbers.
 
 Legend: A areas, n cells, F = 264 numbers of a pair: the embedding c and the prior u.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from airloc.areas.area import Pixels
+from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from airloc.task.rules import inside
 from airloc.vision.embedder import EMBEDDING
 from airloc.vision.eyes import Eyes
 from airloc.vision.position import encode_position
+
+PAIR = EMBEDDING + 8
+MARGIN = 2
+"""Cells that an area may be placed aside of where it is, at most (see `flight.draw_shifts`)."""
+SHARE = 0.5
+"""Of a GPU's free memory, or of the machine's whole one, that a table may take unless a limit is given."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,21 +40,38 @@ class Features:
     grid: Grid
     areas: int
     table: torch.Tensor
-    """(A * (n + 1) * n, F), by area, cell (black last) and goal."""
+    """(A * (n + 1) * n, F), by area, cell (black last) and goal; on the device, or on the CPU mapped from a file."""
     positions: torch.Tensor
-    """(rows + 2 T, cols + 2 T, E): encoded positions, as far outside as the budget T leads."""
+    """(rows + 2 reach, cols + 2 reach, E): encoded positions, from -reach on."""
     reach: int
+    """How far outside positions are encoded: as far as the budget leads, and the margin more."""
 
-    def look(self, area: torch.Tensor, position: torch.Tensor, goal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """What is seen at positions (..., 2) with goals (..., 2) in areas (...): c + p (..., E) and u (..., 8)."""
+    @property
+    def device(self) -> torch.device:
+        """Where episodes are flown."""
+        return self.positions.device
+
+    @property
+    def fits(self) -> bool:
+        """Whether the table is on the device, so that flying never waits for the host."""
+        return self.table.device == self.device
+
+    def look(
+        self, area: torch.Tensor, position: torch.Tensor, goal: torch.Tensor, shift: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """What is seen at positions (..., 2) with goals (..., 2) in areas (...): c + p (..., E) and u (..., 8).
+
+        With a shift (..., 2) positions are encoded as if the area lay that far aside.
+        """
         count = self.grid.count
         seen = inside(position, self.grid)
         cell = torch.where(seen, position[..., 0] * self.grid.cols + position[..., 1], count)
         target = goal[..., 0] * self.grid.cols + goal[..., 1]
         row = (area * (count + 1) + cell) * count + target
-        pair = self.table.index_select(0, row.flatten()).view(*row.shape, -1).float()
-        place = self.positions[position[..., 0] + self.reach, position[..., 1] + self.reach]
-        return pair[..., :EMBEDDING] + place, pair[..., EMBEDDING:]
+        pairs = self.table.index_select(0, row.flatten().to(self.table.device)).to(self.device)
+        pair = pairs.view(*row.shape, -1).float()
+        row, col = (position if shift is None else position + shift).add(self.reach).unbind(dim=-1)
+        return pair[..., :EMBEDDING] + self.positions[row, col], pair[..., EMBEDDING:]
 
 
 @torch.no_grad()
@@ -54,21 +82,65 @@ def tabulate(
     budget: int,
     *,
     device: torch.device,
+    folder: Path | None = None,
+    limit: int | None = None,
     on_area: Callable[[int], None] = lambda areas: None,
 ) -> Features:
-    """Compute the table for images (A, height, width, 3) at the grid's size."""
+    """Compute the table for images (A, height, width, 3) at the grid's size.
+
+    Args:
+        eyes: Who looks.
+        images: The areas.
+        grid: What is laid on them.
+        budget: Moves in an episode.
+        device: Where episodes will be flown.
+        folder: Where a table goes that is larger than the limit; without it, the table is on the device in any case.
+        limit: Bytes that the table may take on the device; by default a share of its memory.
+        on_area: Called with the number of areas just computed.
+    """
     eyes = eyes.to(device).eval()
-    half = torch.float16 if device.type == "cuda" else torch.float32
-    table = torch.empty(len(images) * (grid.count + 1) * grid.count, EMBEDDING + 8, dtype=half, device=device)
+    dtype = torch.float16 if device.type == "cuda" else torch.float32
     rows = (grid.count + 1) * grid.count
-    for number, image in enumerate(images):
-        with torch.autocast(device.type, torch.float16, enabled=device.type == "cuda"):
-            table[number * rows : (number + 1) * rows] = _pairs(eyes, image, grid, device)
-        on_area(1)
-    first, last = -budget, max(grid.shape) + budget
-    line = torch.arange(first, last, device=device)
+
+    def parts() -> Iterable[torch.Tensor]:
+        for image in images:
+            with torch.autocast(device.type, torch.float16, enabled=device.type == "cuda"):
+                yield _pairs(eyes, image, grid, device).to(dtype)
+            on_area(1)
+
+    size = len(images) * rows * PAIR * dtype.itemsize
+    if folder is not None and size > (memory_share(device) if limit is None else limit):
+        table = _mapped(parts(), folder, size, dtype)
+    else:
+        table = torch.empty(len(images) * rows, PAIR, dtype=dtype, device=device)
+        for number, part in enumerate(parts()):
+            table[number * rows : (number + 1) * rows] = part
+    reach = budget + MARGIN
+    line = torch.arange(-reach, max(grid.shape) + reach, device=device)
     positions = encode_position(torch.cartesian_prod(line, line).reshape(len(line), len(line), 2))
-    return Features(grid, len(images), table, positions, budget)
+    return Features(grid, len(images), table, positions, reach)
+
+
+def memory_share(device: torch.device) -> int:
+    """Bytes that a table may take on a device."""
+    if device.type == "cuda":
+        return int(SHARE * torch.cuda.mem_get_info(device)[0])
+    return int(SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+
+def _mapped(parts: Iterable[torch.Tensor], folder: Path, size: int, dtype: torch.dtype) -> torch.Tensor:
+    """Write parts of a table to a file and map it; the file has no name any more, so that it ends with the process."""
+    try:
+        with NamedTemporaryFile(dir=folder, prefix=".airloc-", suffix=".tmp") as file:
+            for part in parts:
+                file.write(part.cpu().numpy().data)
+            file.flush()
+            return torch.from_file(file.name, shared=False, size=size // dtype.itemsize, dtype=dtype).view(-1, PAIR)
+    except OSError as error:
+        raise AirlocError(
+            f"Cannot keep a table of {size / 1e9:.1f} GB in {str(folder)!r}: {error.strerror or error}",
+            "Free some space, use fewer --areas, or let it take more memory with --table-bytes",
+        ) from error
 
 
 def _pairs(eyes: Eyes, image: Pixels, grid: Grid, device: torch.device) -> torch.Tensor:

@@ -11,7 +11,7 @@ from airloc.agents.constraints import privileged_moves, unvisited, visit
 from airloc.agents.policy import Policy
 from airloc.grid import Grid
 from airloc.task import priors, rules
-from airloc.training.features import Features
+from airloc.training.features import MARGIN, Features
 
 
 class Episodes(NamedTuple):
@@ -39,7 +39,7 @@ class Flight(NamedTuple):
 
 def draw_episodes(features: Features, policies: int, batch: int) -> Episodes:
     """Draw areas, starts and different goals uniformly, for every policy its own."""
-    grid, device = features.grid, features.table.device
+    grid, device = features.grid, features.device
     shape = (policies, batch)
     area = torch.randint(features.areas, shape, device=device)
     start = torch.randint(grid.count, shape, device=device)
@@ -47,8 +47,35 @@ def draw_episodes(features: Features, policies: int, batch: int) -> Episodes:
     return Episodes(area, _cells(start, grid), _cells(goal, grid))
 
 
-def fly(policy: Policy, features: Features, episodes: Episodes, budget: int, *, sample: bool) -> Flight:
-    """Fly episodes, drawing moves by their probability or taking the most probable ones."""
+def draw_shifts(share: float, policies: int, batch: int, device: torch.device) -> torch.Tensor:
+    """Draw where areas are placed, (K, B, 2): for a share of the episodes up to `MARGIN` cells aside, else as they lie.
+
+    Who has seen areas anywhere in a larger frame cannot take the borders of one grid for those of every other.
+    """
+    chance = torch.rand(3, policies, batch, device=device)
+    offset = (chance[1:] * (2 * MARGIN + 1)).long() - MARGIN
+    return (offset * (chance[0] < share)).movedim(0, -1)
+
+
+def fly(
+    policy: Policy,
+    features: Features,
+    episodes: Episodes,
+    budget: int,
+    *,
+    sample: bool,
+    shift: torch.Tensor | None = None,
+) -> Flight:
+    """Fly episodes, drawing moves by their probability or taking the most probable ones.
+
+    Args:
+        policy: Who flies.
+        features: What the eyes say of the areas.
+        episodes: Areas, starts and goals.
+        budget: Moves in an episode.
+        sample: Draw moves.
+        shift: How far aside positions are told, (K, B, 2); they are told as they are without it.
+    """
     area, position, goal = episodes
     moves = rules.moves_on(position.device)
     policies, batch = area.shape
@@ -58,7 +85,7 @@ def fly(policy: Policy, features: Features, episodes: Episodes, budget: int, *, 
     visited = unvisited(policies * batch, features.grid, position.device)
     record = []
     for _ in range(budget):
-        seen, prior = features.look(area, position, goal)
+        seen, prior = features.look(area, position, goal, shift)
         logits, memory = policy(seen, prior, memory)
         if policy.variant.priv:
             visited = visit(visited, position.flatten(0, 1), features.grid)
@@ -81,7 +108,7 @@ class Validation:
     """All pairs of the validation areas, weighed to equal distances: success without the noise of a draw."""
 
     def __init__(self, features: Features, policies: int) -> None:
-        grid, device = features.grid, features.table.device
+        grid, device = features.grid, features.device
         prior = torch.from_numpy(priors.per_distance(grid)).float().to(device)
         start, goal = (~torch.eye(grid.count, dtype=torch.bool, device=device)).nonzero(as_tuple=True)
         self.weight = prior[start, goal]  # sums to one

@@ -5,30 +5,34 @@
     FOLDER/policy       the run of the policies
     FOLDER/agent        the checkpoint of the agent: the policy with the median validation success
 
-Run again, it goes on where it stopped; what is done is not done again.
+A segmentation unit that is taken from another agent stays as it is. Run again, it goes on where it stopped; what is
+done is not done again.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 
-from airloc.agents.learned import save_agent
+from airloc.agents.learned import SHIPPED, load_units, save_agent, shipped_folder
 from airloc.agents.policy import Policy, Variant
-from airloc.training.data import Data
+from airloc.errors import AirlocError
+from airloc.training.data import Data, terms
 from airloc.training.embedder import EmbedderConfig, train_embedder
 from airloc.training.reinforce import (
     PolicyConfig,
     Trained,
     ended,
+    larger_features,
     train_policy,
     training_features,
     validation_features,
 )
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
 from airloc.vision.eyes import Eyes
+from airloc.vision.segmenter import Segmenter
 
 Stage = Literal["segmenter", "embedder", "policy", "airloc"]
 OnStep = Callable[[str, int, dict[str, float]], None]
@@ -43,6 +47,8 @@ class AirlocConfig:
     """What is trained on."""
     variant: Variant = field(default_factory=Variant)
     """Which parts of AiRLoc are kept."""
+    segmenter: str = ""
+    """Take the segmentation unit of this agent, a name or a checkpoint folder, as it is, instead of training one."""
     segmenter_steps: int = 20_000
     """Updates of the segmentation unit."""
     embedder_steps: int = 60_000
@@ -59,6 +65,13 @@ class AirlocConfig:
     """Adam's learning rate for the policies."""
     validate_every: int = 1000
     """Updates of the policies between validations."""
+    shift: float = 0.0
+    """Share of the episodes whose positions are told up to two cells aside, for larger grids than the trained one."""
+    select: Literal["own", "both"] = "own"
+    """Keep the best policies by success on 5 x 5, or by its mean with that on 7 x 7."""
+    table_bytes: int | None = None
+    """Memory that a table for the policies may take; a larger one is mapped from a file. By default half of what a GPU
+    has free, or the machine has."""
     seeds: int = 5
     """Policies trained at once; the one with the median validation success is kept."""
     seed: int = 0
@@ -79,13 +92,13 @@ PRESETS: dict[str, AirlocConfig] = {
     ),
     "fast": AirlocConfig(
         segmenter_steps=300,
-        embedder_steps=1500,
+        embedder_steps=1600,
         embedder_batch=128,
-        areas=40,
-        episodes=160_000,
+        areas=80,
+        episodes=320_000,
         batch=256,
         rate=5e-4,
-        validate_every=50,
+        validate_every=100,
         seeds=1,
         data=Data(synthetic=300),
     ),
@@ -98,9 +111,12 @@ def train_stages(
 ) -> None:
     """Train everything up to a stage; the last one, `airloc`, also writes the agent's checkpoint."""
     policy = _policy(config)  # refuses what cannot be trained before anything is
+    given = _given(config, until)
     torch.manual_seed(config.seed)
     eyes = Eyes(config.variant.sem_seg).to(device)
-    if eyes.segmenter is not None:
+    if given is not None:
+        eyes.segmenter = given.segmenter.to(device)
+    elif eyes.segmenter is not None:
         settings = SegmenterConfig(data=config.data, steps=config.segmenter_steps, seed=config.seed)
         train_segmenter(folder / "segmenter", settings, eyes.segmenter, on_step=_named("segmenter", on_step))
     if until == "segmenter":
@@ -110,18 +126,51 @@ def train_stages(
         return
     trained = ended(folder / "policy", policy)
     if trained is None:
-        features, checked = training_features(eyes, policy, device), validation_features(eyes, policy, device)
-        trained = train_policy(folder / "policy", policy, features, checked, on_step=_named("policy", on_step))
+        place = folder / "policy"
+        features = training_features(eyes, policy, device, place)
+        checked = validation_features(eyes, policy, device, place)
+        larger = larger_features(eyes, policy, device, place)
+        trained = train_policy(place, policy, features, checked, larger, on_step=_named("policy", on_step))
     if until == "airloc":
         chosen = Policy(config.variant)
         chosen.load_state_dict({name: tensor[[trained.median]].cpu() for name, tensor in trained.policies.items()})
-        save_agent(folder / "agent", eyes.cpu(), chosen, {"grid": policy.grid}, card(config, trained, command))
+        under = _terms(config, given)
+        about = {"grid": policy.grid, **({"terms": under} if under else {})}
+        save_agent(folder / "agent", eyes.cpu(), chosen, about, card(config, trained, command, under))
+
+
+class Given(NamedTuple):
+    """A segmentation unit that is taken as it is, and the terms it is under."""
+
+    segmenter: Segmenter
+    terms: str
+
+
+def _given(config: AirlocConfig, until: Stage) -> Given | None:
+    """Take the segmentation unit of the agent that is named, if any."""
+    if not config.segmenter:
+        return None
+    if until == "segmenter" or not config.variant.sem_seg:
+        problem = f"No segmentation unit is to be trained or used, and one to be taken from {config.segmenter!r}"
+        raise AirlocError(problem, "Leave --segmenter out, or train a later stage of a variant with sem-seg")
+    units = load_units(shipped_folder(config.segmenter) if config.segmenter in SHIPPED else Path(config.segmenter))
+    if units.eyes.segmenter is None:
+        problem = f"The agent {config.segmenter!r} has no segmentation unit"
+        raise AirlocError(problem, "Give --segmenter an agent that has one, such as airloc")
+    return Given(units.eyes.segmenter, units.config.get("terms", ""))
+
+
+def _terms(config: AirlocConfig, given: Given | None) -> str:
+    """Terms of the data and of a segmentation unit that was taken."""
+    parts = (terms(config.data), given.terms if given else "")
+    return " and ".join(dict.fromkeys(filter(None, parts)))
 
 
 def _embedder(config: AirlocConfig) -> EmbedderConfig:
     return EmbedderConfig(
         data=config.data,
         sem_seg=config.variant.sem_seg,
+        segmenter=config.segmenter,
         steps=config.embedder_steps,
         batch=config.embedder_batch,
         validate_every=max(1, min(2000, config.embedder_steps // 5)),
@@ -138,6 +187,9 @@ def _policy(config: AirlocConfig) -> PolicyConfig:
         batch=config.batch,
         rate=config.rate,
         validate_every=config.validate_every,
+        shift=config.shift,
+        select=config.select,
+        table_bytes=config.table_bytes,
         seeds=config.seeds,
         seed=config.seed,
     )
@@ -147,15 +199,20 @@ def _named(stage: str, on_step: OnStep) -> Callable[[int, dict[str, float]], Non
     return lambda step, figures: on_step(stage, step, figures)
 
 
-def card(config: AirlocConfig, trained: Trained, command: str) -> str:
-    """What the weights are, in Markdown."""
-    sets = ", ".join(config.data.sets) if config.data.root else "none"
+def card(config: AirlocConfig, trained: Trained, command: str, under: str = "") -> str:
+    """What the weights are, in Markdown; `under` names terms other than the project's licence."""
+    data = config.data
+    sets = ", ".join(data.sets) if data.root else "none"
+    named = "" if data.only == "*" else f" (files called `{data.only}`)"
+    left_out = "" if data.fold is None else f"; fold {data.fold} of {data.folds} was left out and checked on"
+    taken = f"- Segmentation unit: that of `{config.segmenter}`, as it is.\n" if config.segmenter else ""
+    means = "; mean of 5 x 5 and 7 x 7" if config.select == "both" else ""
     successes = ", ".join(f"{100 * success:.1f} %" for success in trained.success)
     return (
         f"# {config.variant.name}\n\n"
-        f"- Data: sets {sets}; {config.data.synthetic} procedural areas.\n"
-        "- Terms: those of the data it was trained on.\n"
+        f"- Data: sets {sets}{named}; {data.synthetic} procedural areas{left_out}.\n{taken}"
+        f"- Terms: {under + ', not the licence of airloc' if under else 'those of the data it was trained on'}.\n"
         f"- Made by: `{command}`\n"
-        f"- Validation success of the {config.seeds} policies trained (all pairs, equal distances): {successes}; "
-        f"this is the median one, {100 * trained.success[trained.median]:.1f} %.\n"
+        f"- Validation success of the {config.seeds} policies trained (all pairs, equal distances{means}): "
+        f"{successes}; this is the median one, {100 * trained.success[trained.median]:.1f} %.\n"
     )

@@ -10,11 +10,15 @@ move. Deviations from the paper:
 1. Areas are cut at any offset of the training pictures, each in its four flips.
 2. Several policies (seeds) are trained at once, stacked, each on its own episodes.
 3. The loss is the mean over the moves made, not over batch x budget.
+4. With `shift`, which is off by default, a share of the episodes is told positions some cells aside.
+
+Where the validation areas are large enough, success on 7 x 7 is logged too.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -24,9 +28,9 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.flips import ORIENTATIONS, flip_image
 from airloc.training.atlas import Atlas
-from airloc.training.data import Data, load_atlas, validation_areas
+from airloc.training.data import Data, large_validation_areas, load_atlas, validation_areas
 from airloc.training.features import Features, tabulate
-from airloc.training.flight import Validation, draw_episodes, fly
+from airloc.training.flight import Validation, draw_episodes, draw_shifts, fly
 from airloc.training.learner import Learner
 from airloc.training.returns import discounted, normalise_by_group
 from airloc.training.runs import Run, check_finite
@@ -56,10 +60,19 @@ class PolicyConfig:
     """Adam's learning rate."""
     gamma: float = 0.9
     """Discount of later rewards."""
+    shift: float = 0.0
+    """Share of the episodes whose positions are told up to two cells aside, as if the area lay in a larger frame."""
     validate_every: int = 1000
     """Updates between validations, each of which saves the state."""
     patience: int = 15
     """Validations without a better mean before training stops."""
+    larger_grid: str = "7x7"
+    """Also validated on, with twice its side as the budget, where validation areas are large enough."""
+    select: Literal["own", "both"] = "own"
+    """Keep the best weights by success on the own grid, or by its mean with that on the larger one."""
+    table_bytes: int | None = None
+    """Memory that a table of the frozen units' outputs may take on the device; a larger one is mapped from a file in
+    the run's folder. By default half of a GPU's free memory, or of the machine's."""
     seeds: int = 1
     """Policies trained at once, from different weights."""
     seed: int = 0
@@ -69,6 +82,8 @@ class PolicyConfig:
         for name in ("areas", "batch", "validate_every", "seeds"):
             if getattr(self, name) < 1:
                 raise AirlocError(f"Policies cannot be trained with {name} = {getattr(self, name)}", "Give 1 or more")
+        if not 0 <= self.shift <= 1:
+            raise AirlocError(f"A share of {self.shift} episodes cannot be shifted", "Give --shift from 0 to 1")
         if self.updates < 1:
             problem = f"{self.episodes} episodes do not fill one batch of {self.batch}"
             raise AirlocError(problem, "Ask for more --episodes, or for a smaller --batch")
@@ -94,18 +109,34 @@ class Trained:
         return sorted(range(len(self.success)), key=lambda k: (self.success[k], k))[len(self.success) // 2]
 
 
-def training_features(eyes: Eyes, config: PolicyConfig, device: torch.device) -> Features:
+def training_features(eyes: Eyes, config: PolicyConfig, device: torch.device, folder: Path) -> Features:
     """Cut areas from the training pictures and tabulate what the eyes say of them, in all four flips."""
     grid = Grid.parse(config.grid)
     atlas = load_atlas(config.data, grid.size[0], device)
-    return tabulate(eyes, cut_areas(atlas, config.areas, grid, config.seed), grid, config.budget, device=device)
+    images, limit = cut_areas(atlas, config.areas, grid, config.seed), config.table_bytes
+    return tabulate(eyes, images, grid, config.budget, device=device, folder=folder, limit=limit)
 
 
-def validation_features(eyes: Eyes, config: PolicyConfig, device: torch.device) -> Features:
+def validation_features(eyes: Eyes, config: PolicyConfig, device: torch.device, folder: Path) -> Features:
     """Tabulate what the eyes say of the validation areas."""
-    grid = Grid.parse(config.grid)
+    grid, limit = Grid.parse(config.grid), config.table_bytes
     images = np.stack([area.image for area in validation_areas(config.data, grid)])
-    return tabulate(eyes, images, grid, config.budget, device=device)
+    return tabulate(eyes, images, grid, config.budget, device=device, folder=folder, limit=limit)
+
+
+def larger_features(eyes: Eyes, config: PolicyConfig, device: torch.device, folder: Path) -> Features | None:
+    """Tabulate what the eyes say of validation areas that hold the larger grid; nothing where there are none."""
+    grid, limit = Grid.parse(config.larger_grid), config.table_bytes
+    areas = large_validation_areas(config.data, grid)
+    if not areas:
+        return None
+    images = np.stack([area.image for area in areas])
+    return tabulate(eyes, images, grid, larger_budget(grid), device=device, folder=folder, limit=limit)
+
+
+def larger_budget(grid: Grid) -> int:
+    """Moves in an episode on the larger grid, as evaluation allows."""
+    return 2 * max(grid.shape)
 
 
 def cut_areas(atlas: Atlas, count: int, grid: Grid, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
@@ -130,21 +161,23 @@ def train_policy(
     config: PolicyConfig,
     features: Features,
     checked: Features,
+    larger: Features | None = None,
     *,
     on_step: Callable[[int, dict[str, float]], None],
 ) -> Trained:
-    """Train policies on tabulated features in a run folder."""
-    device = features.table.device
+    """Train policies on tabulated features in a run folder, checked on others and, where given, on a larger grid."""
+    device = features.device
     torch.manual_seed(config.seed)
     policy = Policy(config.variant, config.seeds).to(device)
-    validation = Validation(checked, config.seeds)
+    validate = _validator(policy, config, checked, larger)
     learner = Learner(policy, config.rate)
     groups = features.grid.max_distance + config.budget + 1
 
     def update() -> torch.Tensor:
         # Roll out.
         episodes = draw_episodes(features, config.seeds, config.batch)
-        flight = fly(policy, features, episodes, config.budget, sample=True)
+        shift = draw_shifts(config.shift, config.seeds, config.batch, device) if config.shift else None
+        flight = fly(policy, features, episodes, config.budget, sample=True, shift=shift)
         # Returns, normalised by the distance left to the goal.
         returns = discounted(flight.reward.float(), config.gamma).transpose(0, 1).flatten(1)  # (K, T B)
         group = flight.distance.transpose(0, 1).flatten(1)
@@ -158,7 +191,7 @@ def train_policy(
         return torch.stack([loss.detach(), flight.found.float().mean()])
 
     with Run.open(folder, config) as run:
-        fast_update = learner.capture(update)
+        fast_update = learner.capture(update) if features.fits else update
         best = {name: tensor.detach().clone() for name, tensor in policy.named_parameters()}
         success = torch.full((config.seeds,), -1.0, device=device)
         highest, waited = -1.0, 0
@@ -179,7 +212,7 @@ def train_policy(
             loss, found = (seen / (step - run.step)).tolist()
             seen.zero_()
             check_finite(loss, step, run)
-            now = validation.success(policy, config.budget)
+            now, figures = validate()
             better = now > success
             success = torch.where(better, now, success)
             for name, tensor in policy.named_parameters():
@@ -187,9 +220,32 @@ def train_policy(
             mean = float(now.mean())
             waited = 0 if mean > highest else waited + 1
             highest = max(highest, mean)
-            figures = {"loss": loss, "success": found, "val_success": mean, "val_best": float(success.mean())}
+            figures = {"loss": loss, "success": found, **figures, "val_best": float(success.mean())}
             run.log(step, **figures)
             state = {"learner": learner.take(), "best": best, "success": success, "rng": rng_state(device)}
             run.save_state(step, {**state, "highest": highest, "waited": waited})
             on_step((step + 1) * config.batch, figures)
     return Trained(best, tuple(success.tolist()))
+
+
+def _validator(
+    policy: Policy, config: PolicyConfig, checked: Features, larger: Features | None
+) -> Callable[[], tuple[torch.Tensor, dict[str, float]]]:
+    """A function that gives the success of every policy by which weights are chosen, (K,), and figures to log."""
+    if larger is None and config.select == "both":
+        problem = f"No validation area is known to be large enough for {config.larger_grid}"
+        raise AirlocError(problem, "Give ground sizes (side_m) in windows.csv, or leave --select out")
+    own = Validation(checked, config.seeds)
+    beyond = None if larger is None else Validation(larger, config.seeds)
+
+    def validate() -> tuple[torch.Tensor, dict[str, float]]:
+        success = own.success(policy, config.budget)
+        figures = {"val_success": float(success.mean())}
+        if beyond is not None:
+            grid = beyond.features.grid
+            there = beyond.success(policy, larger_budget(grid))
+            figures[f"val_success_{grid}"] = float(there.mean())
+            success = (success + there) / 2 if config.select == "both" else success
+        return success, figures
+
+    return validate
