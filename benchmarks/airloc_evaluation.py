@@ -9,9 +9,9 @@ import torch
 
 from airloc.agents.airloc import AirlocAgent
 from airloc.agents.freeze import freeze
-from airloc.agents.learned import is_shipped
 from airloc.agents.policy import Policy, Variant
 from airloc.agents.registry import make_agent
+from airloc.agents.shipped import is_there
 from airloc.areas.synthetic import Synthetic
 from airloc.grid import Grid
 from airloc.rollout import play
@@ -29,7 +29,7 @@ def run() -> list[tuple[str, str, str, str]]:
     grid = Grid(5, 5)
     areas = list(Synthetic(count=AREAS).areas(grid))
     names = [area.name for area in areas]
-    agent = make_agent("airloc") if is_shipped("airloc") else untrained_airloc()
+    agent = make_agent("airloc") if is_there("airloc") else untrained_airloc()
     suite, few = suites.per_distance(names, grid), suites.per_distance(names[:ALONE], grid)
     env = BatchEnv(CellTable.of(areas, grid), suite.budget)
     speed = len(suite) / best_of(lambda: play(agent, suite, env), runs=2)

@@ -1,4 +1,4 @@
-"""Learned agents from checkpoint folders, and those whose weights are shipped with the package.
+"""AiRLoc and its variants from checkpoint folders, and those whose weights are shipped with the package.
 
 `config.json` of an agent's checkpoint holds, besides what every checkpoint has:
 
@@ -12,10 +12,8 @@
 Tensors are named `eyes.*` (segmentation unit and patch embedder) and `policy.*` (temporal and decision unit).
 """
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +26,7 @@ from airloc.agents.checkpoint import CONFIG, Checkpoint, load_checkpoint, load_i
 from airloc.agents.freeze import freeze
 from airloc.agents.local import LocalAgent
 from airloc.agents.policy import VARIANTS, Policy, Variant
+from airloc.agents.shipped import folder_of, say_terms
 from airloc.errors import AirlocError
 from airloc.vision.eyes import Eyes
 
@@ -59,7 +58,7 @@ SHIPPED: dict[str, Shipped] = {
     "airloc-xbd-research": Shipped("airloc-xbd-research", _FULL),
     "priv-local-xbd-research": Shipped("airloc-xbd-research", _FULL, local=True, priv=True),
 }
-"""The learned agents by name."""
+"""AiRLoc, its variants and what its embedder does alone, by name."""
 
 
 class Units(NamedTuple):
@@ -116,43 +115,24 @@ def load_agent(folder: Path, options: AgentOptions | None = None, name: str | No
     """Make the agent of a checkpoint folder, called by its variant unless `name` says otherwise."""
     options = options or AgentOptions()
     units = load_units(folder)
-    _say_terms(name or str(folder), units.config)
+    say_terms(name or str(folder), units.config)
     return _airloc(name or units.policy.variant.name, units, options)
 
 
 def shipped_agent(name: str, options: AgentOptions) -> Agent:
     """Make an agent of `SHIPPED` from the package's own weights."""
-    folder, shipped = shipped_folder(name), SHIPPED[name]
-    if not is_shipped(name):
-        raise AirlocError(
-            f"The weights of the agent {name!r} are not there: no checkpoint in {str(folder)!r}",
-            "Train them with 'airloc train airloc' and give the checkpoint folder instead of the name",
-        )
+    shipped = SHIPPED[name]
+    folder = folder_of(shipped.checkpoint, name, "airloc train airloc")
     units = load_units(folder)
     if units.policy.variant != shipped.variant:
         found, wanted = units.policy.variant.name, shipped.variant.name
         problem = f"{str(folder / CONFIG)!r} is of the variant {found!r}, not {wanted!r}"
         raise AirlocError(problem, "Put the checkpoint of that variant there, or install airloc again")
-    _say_terms(name, units.config)
+    say_terms(name, units.config)
     if shipped.local:
         eyes = freeze(units.eyes, options.device)
         return LocalAgent(name, eyes, privileged=shipped.priv, sample=options.sample)
     return _airloc(name, units, options)
-
-
-def shipped_folder(name: str) -> Path:
-    """Where the weights of an agent of `SHIPPED` are when they are installed."""
-    return weights_root() / SHIPPED[name].checkpoint
-
-
-def is_shipped(name: str) -> bool:
-    """Whether the weights of an agent of `SHIPPED` are installed."""
-    return (shipped_folder(name) / CONFIG).is_file()
-
-
-def weights_root() -> Path:
-    """The folder of all shipped checkpoints."""
-    return Path(str(resources.files("airloc"))) / "weights"
 
 
 def _airloc(name: str, units: Units, options: AgentOptions) -> AirlocAgent:
@@ -178,9 +158,3 @@ def _variant(checkpoint: Checkpoint) -> Variant:
         return Variant(**parts)
     except AirlocError as error:
         raise AirlocError(f"{str(path)!r} names no variant: {error.problem}", LOAD_OTHER) from error
-
-
-def _say_terms(name: str, config: Mapping[str, Any]) -> None:
-    """Say on stderr which terms the weights are under, where the project's licence does not cover them."""
-    if terms := config.get("terms"):
-        print(f"airloc: the weights of {name} are under {terms}, not under airloc's licence", file=sys.stderr)

@@ -102,7 +102,7 @@ def _best_by_move(
         window = table[:, grid.rows - 1 - row : 2 * grid.rows - 1 - row, grid.cols - 1 - col : 2 * grid.cols - 1 - col]
         value = belief[here] @ window.reshape(len(table), -1).T  # (b, P)
         value = value.masked_fill(~inside(cell + steps, grid).all(dim=1), -torch.inf)
-        best[here] = value.unflatten(1, (8, -1)).amax(dim=2)
+        best[here] = value.view(len(here), 8, -1).amax(dim=2)
     # Several moves often lead to the same cells equally soon: rounding must not decide between them.
     return best * _preference(best.device)
 
@@ -113,7 +113,7 @@ def _table(worth: Worth, length: int, left: int, shape: tuple[int, int], device:
     steps = _paths(length, device)[..., None, None, :]  # (P, H, 1, 1, 2)
     rows, cols = (torch.arange(1 - side, side, device=device) for side in shape)
     away = torch.maximum((rows[:, None] - steps[..., 0]).abs(), (cols - steps[..., 1]).abs())  # (P, H, Y, X)
-    return torch.cat([worth(some, left).float() for some in away.split(4096)])
+    return torch.cat([worth(some, left).float() for some in torch.split(away, 4096)])
 
 
 @lru_cache

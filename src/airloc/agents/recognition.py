@@ -66,5 +66,5 @@ def _rows(encoding: Encoding) -> torch.Tensor:
 
 
 def _encoding(network: RelationNetwork, rows: torch.Tensor) -> Encoding:
-    parts = rows.split([shape.numel() for shape in network.shapes], dim=1)
-    return Encoding(*(part.unflatten(1, shape) for part, shape in zip(parts, network.shapes, strict=True)))
+    parts = torch.split(rows, [shape.numel() for shape in network.shapes], dim=1)
+    return Encoding(*(part.reshape(-1, *shape) for part, shape in zip(parts, network.shapes, strict=True)))

@@ -16,8 +16,9 @@ from typing import Literal, NamedTuple
 
 import torch
 
-from airloc.agents.learned import SHIPPED, load_units, save_agent, shipped_folder
+from airloc.agents.learned import SHIPPED, load_units, save_agent
 from airloc.agents.policy import Policy, Variant
+from airloc.agents.shipped import folder_of
 from airloc.errors import AirlocError
 from airloc.training.data import Data, terms
 from airloc.training.embedder import EmbedderConfig, train_embedder
@@ -153,7 +154,9 @@ def _given(config: AirlocConfig, until: Stage) -> Given | None:
     if until == "segmenter" or not config.variant.sem_seg:
         problem = f"No segmentation unit is to be trained or used, and one to be taken from {config.segmenter!r}"
         raise AirlocError(problem, "Leave --segmenter out, or train a later stage of a variant with sem-seg")
-    units = load_units(shipped_folder(config.segmenter) if config.segmenter in SHIPPED else Path(config.segmenter))
+    name = config.segmenter
+    shipped = SHIPPED.get(name)
+    units = load_units(folder_of(shipped.checkpoint, name, "airloc train airloc") if shipped else Path(name))
     if units.eyes.segmenter is None:
         problem = f"The agent {config.segmenter!r} has no segmentation unit"
         raise AirlocError(problem, "Give --segmenter an agent that has one, such as airloc")

@@ -176,10 +176,10 @@ def judge(network: RelationNetwork, puzzle: Puzzle) -> torch.Tensor:
     areas, cells = puzzle.glimpses.shape[:2]
     goals = puzzle.goals.shape[1]
     both = network.encode(torch.cat([puzzle.glimpses, puzzle.goals], dim=1).flatten(0, 1))
-    parts = [part.unflatten(0, (areas, cells + goals)) for part in both]
+    parts = [part.reshape(areas, cells + goals, *part.shape[1:]) for part in both]
     glimpse = Encoding(*(part[:, :cells, None].expand(-1, -1, goals, *part.shape[2:]).flatten(0, 2) for part in parts))
     goal = Encoding(*(part[:, None, cells:].expand(-1, cells, -1, *part.shape[2:]).flatten(0, 2) for part in parts))
-    return network.relate(glimpse, goal).unflatten(0, (areas, cells, goals))
+    return network.relate(glimpse, goal).view(areas, cells, goals, -1)
 
 
 def pair_loss(by_cell: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
@@ -230,7 +230,7 @@ def relate_all(network: RelationNetwork, areas: Sequence[SearchArea], grid: Grid
         encoding = network.look(torch.from_numpy(cut_patches(area.image, grid)).to(device))
         glimpse = encoding.at(torch.arange(grid.count, device=device).repeat_interleave(grid.count))
         goal = encoding.at(torch.arange(grid.count, device=device).repeat(grid.count))
-        tables.append(network.relate(glimpse, goal).unflatten(0, (grid.count, grid.count)))
+        tables.append(network.relate(glimpse, goal).view(grid.count, grid.count, -1))
     return torch.stack(tables)
 
 

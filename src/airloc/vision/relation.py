@@ -64,6 +64,7 @@ class RelationNetwork(nn.Module):
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()
+        self.width = width
         middle, last, dense = 2 * width, 3 * width, 4 * width
         self.shapes = tuple(
             torch.Size(shape)
@@ -139,13 +140,13 @@ class RelationNetwork(nn.Module):
             self.whole(maps),
             self.place(maps).flatten(2).transpose(1, 2),
         )
-        return Encoding(*(part.unflatten(0, (len(standardised), TURNS)) for part in parts))
+        return Encoding(*(part.reshape(len(standardised), TURNS, *part.shape[1:]) for part in parts))
 
     def relate(self, glimpse: Encoding, goal: Encoding) -> torch.Tensor:
         """Judge pairs of encoded patches: logits (B, O)."""
         # The goal's facing edge and corner are those it has when turned by two quarters.
         edge, side, corner = (part.roll(2, dims=1) for part in (goal.edge.flip(2), goal.side.flip(2), goal.corner))
-        fine = (glimpse.edge - edge).abs().unflatten(2, (LENGTH, 2)).flatten(3)  # (B, K, L, 2 W)
+        fine = (glimpse.edge - edge).abs().reshape(*edge.shape[:2], LENGTH, 2 * self.width)  # (B, K, L, 2 W)
         rows = self.along(torch.cat([fine, self.join_side(glimpse.side, side)], dim=3))
         corners = self.join_corner(glimpse.corner, corner)
         whole = self.join_whole(glimpse.whole, goal.whole)
@@ -184,7 +185,7 @@ class _Along(nn.Module):
     def forward(self, joined: torch.Tensor) -> torch.Tensor:
         first = self.first(joined.flatten(0, 1).transpose(1, 2)).relu()
         rows = (first + self.second(first)).relu()
-        return torch.cat([rows.mean(dim=2), rows.amax(dim=2)], dim=1).unflatten(0, joined.shape[:2])
+        return torch.cat([rows.mean(dim=2), rows.amax(dim=2)], dim=1).view(*joined.shape[:2], -1)
 
 
 def _convolution(inputs: int, outputs: int, stride: tuple[int, int] = (1, 1)) -> list[nn.Module]:
