@@ -8,6 +8,7 @@ from airloc.agents.constraints import privileged_moves, unvisited, visit
 from airloc.agents.learned import SHIPPED
 from airloc.agents.planned import lawnmower, moves_along, spiral
 from airloc.agents.registry import available_agents, make_agent
+from airloc.agents.searchers import SEARCHERS
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import Grid, distance
@@ -22,7 +23,7 @@ grids = st.builds(Grid, st.integers(1, 7), st.integers(2, 7), st.just(2), st.jus
 
 def play_blank(name: str, grid: Grid, *, areas: int = 300, seed: int = 0) -> tuple[suites.Suite, Trajectories]:
     """Play on areas that show nothing, as small as the agent's eyes allow."""
-    tiny = grid if name in SHIPPED else Grid(grid.rows, grid.cols, 2, 0)
+    tiny = grid if name in SHIPPED or name in SEARCHERS else Grid(grid.rows, grid.cols, 2, 0)
     suite = suites.per_distance([str(n) for n in range(areas)], tiny, seed=seed)
     env = BatchEnv(CellTable([np.zeros((*tiny.size, 3), dtype=np.uint8)] * areas, tiny), suite.budget)
     return suite, play(make_agent(name), suite, env, seed=seed)

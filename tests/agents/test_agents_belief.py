@@ -152,10 +152,22 @@ def test_black_glimpses_tell_nothing(agent: BeliefAgent, stage: Stage):
     )
 
 
-def test_goals_of_another_size_are_refused_with_the_cure(agent: BeliefAgent):
-    goal = torch.zeros(1, 32, 32, 3, dtype=torch.uint8)
-    with pytest.raises(AirlocError, match="48"):
-        agent.reset(Briefing(goal, GRID, 10, torch.zeros(1, 10, 8)))
+def test_goals_of_another_size_are_resampled_with_a_warning(agent: BeliefAgent, stage: Stage):
+    observation, state = begun(agent, stage)
+    large = state.recognition.goal.repeat_interleave(2, dim=1).repeat_interleave(2, dim=2)
+    with pytest.warns(UserWarning, match="96 x 96 px are resampled to 48 x 48"):
+        resampled = agent.reset(Briefing(large, GRID, 10, torch.zeros(len(large), 10, 8)))
+    assert resampled.recognition.goal.shape == state.recognition.goal.shape
+    uniform = torch.full((1, 20, 30, 3), 77, dtype=torch.uint8)
+    with pytest.warns(UserWarning, match="20 x 30"):
+        assert (agent.reset(Briefing(uniform, GRID, 10, torch.zeros(1, 10, 8))).recognition.goal == 77).all()
+    assert agent.act(observation, resampled)[0].shape == (len(large),)
+
+
+def test_cells_of_another_size_are_refused_with_the_cure(agent: BeliefAgent, stage: Stage):
+    observation, state = begun(agent, stage)
+    with pytest.raises(AirlocError, match="48 x 48 px, not of 32 x 32"):
+        agent.act(observation._replace(patch=observation.patch[:, :32, :32]), state)
 
 
 @given(rows=st.integers(1, 8), cols=st.integers(2, 8), prior=st.sampled_from(["per-distance", "uniform"]))

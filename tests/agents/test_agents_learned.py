@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from airloc.agents import learned
+from airloc.agents import shipped as shipped_module
 from airloc.agents.agent import AgentOptions
 from airloc.agents.checkpoint import load_checkpoint, save_checkpoint
 from airloc.agents.learned import SHIPPED, load_agent, load_units, save_agent
@@ -32,7 +32,7 @@ def save(folder: Path, name: str = "airloc", dtype: torch.dtype = torch.float32,
 @pytest.fixture
 def shipped(tmp_path, monkeypatch) -> Path:
     """A folder of weights in place of the package's."""
-    monkeypatch.setattr(learned, "weights_root", lambda: tmp_path)
+    monkeypatch.setattr(shipped_module, "weights_root", lambda: tmp_path)
     return tmp_path
 
 
@@ -94,7 +94,7 @@ FULL = {"residual": True, "prior": True, "sem_seg": True, "priv": False}
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"kind": "belief"}, r"config\.json' is of the kind 'belief'"),
+        ({"kind": "glider"}, r"config\.json' is of the kind 'glider'"),
         ({"kind": None}, r"config\.json' is of the kind None"),
         (
             {"variant": {**FULL, "residual": False, "prior": False}},

@@ -14,7 +14,7 @@ from PIL import Image
 from airloc.areas.synthetic import generate
 from airloc.cli import train as train_module
 from airloc.cli.train import Train, _watch
-from airloc.training.pipeline import PRESETS, AirlocConfig
+from airloc.training.pipeline import PRESETS
 
 TINY = (
     *("--segmenter-steps", 1, "--embedder-steps", 1, "--embedder-batch", 4, "--areas", 1, "--seeds", 1),
@@ -175,7 +175,7 @@ def test_a_second_run_into_one_folder_is_refused(airloc, world, tmp_path):
 
 
 def test_figures_are_lines_on_the_error_stream_with_the_speed_of_policies(capsys):
-    with _watch(AirlocConfig(seeds=2)) as say:
+    with _watch({"segmenter": 10, "embedder": 20, "policy": 128}, seeds=2) as say:
         say("segmenter", 10, {"loss": 0.5})
         say("embedder", 20, {"loss": 0.5, "val_accuracy": 0.25})
         say("policy", 64, {"val_success": 0.5})

@@ -1,3 +1,6 @@
+import gc
+
+import pytest
 import torch
 from torch import nn
 
@@ -74,3 +77,28 @@ def test_the_rate_can_be_changed_and_zero_moves_nothing():
 
 def test_on_the_cpu_an_update_is_not_captured():
     assert Learner(network(), 1e-2).capture(update_that := lambda: torch.zeros(1)) is update_that
+
+
+def test_weight_decay_pulls_weights_towards_zero():
+    free, pulled = Learner(network(), 1e-2), Learner(network(), 1e-2, decay=0.5)
+    for seed in range(5):
+        update(free, seed)
+        update(pulled, seed)
+    norms = [sum(float(p.detach().square().sum()) for p in learner.network.parameters()) for learner in (free, pulled)]
+    assert norms[1] < norms[0]
+
+
+@pytest.mark.gpu
+def test_a_captured_update_keeps_alive_what_it_reads():
+    learner = Learner(network().cuda(), 0.0)
+
+    def made():
+        x = torch.full((16, 4), 3.0, device="cuda")
+        return learner.capture(lambda: (x.sum() + 0 * learner.network(x).sum()).detach())
+
+    replay = made()
+    gc.collect()
+    torch.cuda.empty_cache()
+    filled = [torch.full((16, 4), -7.0, device="cuda") for _ in range(64)]
+    assert float(replay()) == 16 * 4 * 3.0
+    del filled

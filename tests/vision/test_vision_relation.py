@@ -68,3 +68,28 @@ def test_the_network_has_at_most_two_million_parameters():
 @torch.inference_mode()
 def test_shapes_say_what_an_encoding_of_a_patch_looks_like(network: RelationNetwork, pair):
     assert tuple(part.shape[1:] for part in network.encode(pair[0])) == network.shapes
+
+
+@torch.inference_mode()
+def test_without_seams_or_textures_other_parts_decide(pair):
+    whole, seams, textures = made_relation(), made_relation(), made_relation()
+    seams.textures = textures.seams = False
+    answers = [network(*pair) for network in (whole, seams, textures)]
+    assert not torch.allclose(answers[0], answers[1])
+    assert not torch.allclose(answers[0], answers[2])
+    # What textures say does not depend on which sides face each other: only the whole is left of both patches.
+    encodings = textures.encode(pair[0]), textures.encode(pair[1])
+    other = encodings[0]._replace(
+        edge=encodings[0].edge * 2, side=encodings[0].side * 2, corner=encodings[0].corner * 2
+    )
+    torch.testing.assert_close(textures.relate(other, encodings[1]), answers[2])
+
+
+def test_in_training_some_pairs_lack_a_part():
+    network = made_relation()
+    network.train()
+    torch.manual_seed(0)
+    seams, textures = network._kept(torch.ones(4000, 4, 3))
+    assert 0.9 < float(seams.mean()) < 0.99
+    assert 0.9 < float(textures.mean()) < 0.99
+    assert (seams + textures > 0).all()

@@ -3,9 +3,11 @@
 Legend: B episodes, n of them with something new, S = 48 side of a patch, O offsets, E numbers of an encoding.
 """
 
+import warnings
 from typing import NamedTuple
 
 import torch
+from torch.nn.functional import interpolate
 
 from airloc.agents.memo import Memo, content_keys, pair_keys
 from airloc.errors import AirlocError
@@ -29,15 +31,21 @@ class Recognition(NamedTuple):
 
 
 def begin(goal: torch.Tensor) -> Recognition:
-    """Get ready to look for goals (B, S, S, 3)."""
+    """Get ready to look for goals (B, S, S, 3); pictures of another size are resampled, with a warning."""
     if goal.shape[1:] != (SIDE, SIDE, 3):
-        problem = f"Learned agents see cells of {SIDE} x {SIDE} px, not of {goal.shape[1]} x {goal.shape[2]}"
-        raise AirlocError(problem, f"Lay a grid with cells of {SIDE} px on the areas")
+        height, width = goal.shape[1:3]
+        warnings.warn(f"Goals of {height} x {width} px are resampled to {SIDE} x {SIDE} px", stacklevel=3)
+        values = goal.permute(0, 3, 1, 2).float()
+        values = interpolate(values, (SIDE, SIDE), mode="bilinear", antialias=True, align_corners=False)
+        goal = values.round().clamp(0, 255).byte().permute(0, 2, 3, 1).contiguous()
     return Recognition(goal, content_keys(goal), Memo(), Memo())
 
 
 def recognise(network: RelationNetwork, patch: torch.Tensor, before: Recognition) -> tuple[torch.Tensor, Recognition]:
     """Judge how the goals lie to glimpses (B, S, S, 3): logits (B, O), all zero where there is nothing to see."""
+    if patch.shape[1:] != (SIDE, SIDE, 3):
+        problem = f"Learned agents see cells of {SIDE} x {SIDE} px, not of {patch.shape[1]} x {patch.shape[2]}"
+        raise AirlocError(problem, f"Lay a grid with cells of {SIDE} px on the areas")
     keys = content_keys(patch)
     encodings = before.encodings
 

@@ -1,8 +1,8 @@
-"""`airloc train`: the units of AiRLoc, or all of it, from pictures."""
+"""`airloc train`: the units of AiRLoc, all of it, or the belief searcher, from pictures."""
 
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +16,20 @@ from tyro.conf import Positional
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import check_device
 from airloc.training.pipeline import PRESETS, AirlocConfig, OnStep, Stage, train_stages
+from airloc.training.relation import RelationConfig
+from airloc.training.searcher import train_searcher
+
+BELIEF = "belief"
+HEADLINES = {"segmenter": "iou", "embedder": "val_accuracy", "policy": "val_success", "relation": "val_accuracy"}
+"""The figure that each stage is about."""
 
 
 @dataclass(frozen=True)
 class Train:
-    """Train up to a stage: segmenter, embedder, policy, or airloc, which also writes the agent's checkpoint."""
+    """Train up to a stage: segmenter, embedder, policy, or airloc, which also writes the agent's checkpoint.
+
+    'airloc train belief' trains the belief searcher instead; its options are listed by 'airloc train belief --help'.
+    """
 
     stage: Positional[Stage]
     """How far to train; what an earlier run has done in the folder is not done again."""
@@ -33,31 +42,61 @@ class Train:
     """Where the settings begin: paper, large or fast."""
 
 
+@dataclass(frozen=True)
+class TrainBelief:
+    """Train the belief searcher: its relation network, and the agent's checkpoint."""
+
+    settings: tyro.conf.OmitArgPrefixes[RelationConfig]
+    out: Path = Path("runs/belief")
+    """The folder of the run; the agent ends in its subfolder `agent`."""
+    device: str = "cpu"
+    """Where to compute, such as cpu or cuda."""
+
+
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc train`."""
+    command = "airloc train " + shlex.join(arguments)
+    if arguments and arguments[0] == BELIEF:
+        begin = TrainBelief(settings=RelationConfig())
+        run_belief(tyro.cli(TrainBelief, args=arguments[1:], prog="airloc train belief", default=begin), command)
+        return
     preset = _preset(arguments)
     default = Train(stage="airloc", out=Path("runs/airloc"), settings=PRESETS[preset], preset=preset)
     options = tyro.cli(Train, args=arguments, prog="airloc train", default=default)
-    run(options, "airloc train " + shlex.join(arguments))
+    run(options, command)
+
+
+def run_belief(options: TrainBelief, command: str) -> None:
+    """Train the belief searcher as the options say."""
+    device = _device(options.device)
+    with _watch({"relation": options.settings.steps}) as say:
+        train_searcher(options.out, options.settings, device=device, command=command, on_step=say)
+    print(f"The agent: {options.out / 'agent'}")
 
 
 def run(options: Train, command: str) -> None:
     """Train as the options say."""
-    device = torch.device(check_device(options.device))
-    if device.type == "cuda":
-        torch.backends.cuda.matmul.allow_tf32 = True
-        torch.backends.cudnn.benchmark = True
-    with _watch(options.settings) as say:
-        train_stages(options.out, options.settings, options.stage, device=device, command=command, on_step=say)
+    device, settings = _device(options.device), options.settings
+    steps = {"segmenter": settings.segmenter_steps, "embedder": settings.embedder_steps, "policy": settings.episodes}
+    with _watch(steps, settings.seeds) as say:
+        train_stages(options.out, settings, options.stage, device=device, command=command, on_step=say)
     if options.stage == "airloc":
         print(f"The agent: {options.out / 'agent'}")
 
 
+def _device(name: str) -> torch.device:
+    """The device to train on, set up to be fast."""
+    device = torch.device(check_device(name))
+    if device.type == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = True
+        torch.backends.cudnn.benchmark = True
+    return device
+
+
 @contextmanager
-def _watch(settings: AirlocConfig) -> Iterator[OnStep]:
+def _watch(totals: Mapping[str, int], seeds: int = 1) -> Iterator[OnStep]:
     """Print a line a validation on the error stream, and below it, where somebody watches, a bar of the stage."""
     console, began = Console(stderr=True), time.monotonic()
-    totals = {"segmenter": settings.segmenter_steps, "embedder": settings.embedder_steps, "policy": settings.episodes}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     tasks: dict[str, TaskID] = {}
     last: dict[str, tuple[float, int]] = {}
@@ -71,7 +110,7 @@ def _watch(settings: AirlocConfig) -> Iterator[OnStep]:
             )
             if stage == "policy" and stage in last:
                 before, so_far = last[stage]
-                shown += f"  {(done - so_far) * settings.seeds / max(now - before, 1e-9):,.0f} episodes/s"
+                shown += f"  {(done - so_far) * seeds / max(now - before, 1e-9):,.0f} episodes/s"
             last[stage] = now, done
             if stage not in tasks:
                 tasks[stage] = progress.add_task(stage, total=totals[stage])
@@ -84,7 +123,7 @@ def _watch(settings: AirlocConfig) -> Iterator[OnStep]:
 
 def _headline(stage: str, figures: dict[str, float]) -> str:
     """The stage and the figure that it is about."""
-    name = {"segmenter": "iou", "embedder": "val_accuracy", "policy": "val_success"}[stage]
+    name = HEADLINES[stage]
     return f"{stage} {name} {figures[name]:.3f}" if name in figures else stage
 
 

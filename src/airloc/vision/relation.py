@@ -34,6 +34,8 @@ EDGE = 8
 """Pixels from the edge that the fine features see."""
 LENGTH = SIDE // 2
 """Features along a side."""
+DROPPED = 0.05
+"""Share of the pairs, in training, that must be judged without seams, and of those without the whole."""
 
 
 class Encoding(NamedTuple):
@@ -60,11 +62,16 @@ class RelationNetwork(nn.Module):
 
     Args:
         width: Feature maps of the first layers; later layers have two to four times as many.
+
+    Attributes:
+        seams: Look at sides and corners; without them only the whole counts.
+        textures: Look at the whole; without it only sides and corners count.
     """
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()
         self.width = width
+        self.seams = self.textures = True
         middle, last, dense = 2 * width, 3 * width, 4 * width
         self.shapes = tuple(
             torch.Size(shape)
@@ -150,11 +157,20 @@ class RelationNetwork(nn.Module):
         rows = self.along(torch.cat([fine, self.join_side(glimpse.side, side)], dim=3))
         corners = self.join_corner(glimpse.corner, corner)
         whole = self.join_whole(glimpse.whole, goal.whole)
-        answers: torch.Tensor = self.judge(torch.cat([rows, corners, whole], dim=2))  # (B, K, J)
+        seams, textures = self._kept(rows)
+        parts = [rows * seams, corners * seams, whole * textures]
+        answers: torch.Tensor = self.judge(torch.cat(parts, dim=2))  # (B, K, J)
         over = self.join_place(glimpse.place, goal.place)  # (B, K, 36, 3 W)
         same = self.same(torch.cat([over.mean(dim=2), over.amax(dim=2)], dim=2)).mean(dim=1)  # (B, 1)
         others = answers.flatten(1)[:, sectors(answers.device)]
         return torch.cat([others[:, :SAME], same, others[:, SAME:]], dim=1)
+
+    def _kept(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Whether each pair is judged by its seams, and whether by the whole, each (B, 1, 1) or one for all."""
+        if self.training:
+            drawn = torch.rand(len(rows), 1, 1, device=rows.device)
+            return (drawn >= DROPPED).to(rows.dtype), (drawn < 1 - DROPPED).to(rows.dtype)
+        return rows.new_tensor(self.seams), rows.new_tensor(self.textures)
 
 
 class _Join(nn.Module):

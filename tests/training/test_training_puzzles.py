@@ -1,0 +1,84 @@
+import pytest
+import torch
+
+from airloc.grid import Grid
+from airloc.task.rules import inside
+from airloc.training.atlas import Atlas
+from airloc.training.data import Data, load_atlas
+from airloc.training.puzzles import Change, another_day, draw_puzzles, random_walks
+
+CPU = torch.device("cpu")
+GRID = Grid(5, 5)
+STILL = Change(together=0.0, often=0.0, askew=0.0)
+
+
+@pytest.fixture(scope="module")
+def atlas(world) -> Atlas:
+    return load_atlas(Data(root=world, synthetic=0), GRID.size[0], CPU)
+
+
+def picked(glimpses: torch.Tensor, cell: torch.Tensor) -> torch.Tensor:
+    return torch.stack([glimpses[n, cells] for n, cells in enumerate(cell)])
+
+
+def test_without_change_goals_are_cells_of_their_area(atlas: Atlas):
+    torch.manual_seed(0)
+    puzzle = draw_puzzles(atlas, GRID, 4, 6, STILL)
+    assert puzzle.glimpses.shape == (4, 25, 3, 48, 48)
+    assert puzzle.goals.shape == (4, 6, 3, 48, 48)
+    torch.testing.assert_close(puzzle.goals, picked(puzzle.glimpses, puzzle.cell))
+    assert all(len(set(cells.tolist())) == 6 for cells in puzzle.cell)
+
+
+def test_cells_lie_in_the_area_as_the_grid_says(atlas: Atlas):
+    torch.manual_seed(3)
+    puzzle = draw_puzzles(atlas, GRID, 1, 1, STILL)
+    torch.manual_seed(3)
+    image = atlas.cut(*atlas.draw(1, 256), 256)[0].float() / 255
+    mirrored = image.flip(1)
+    for number, (row, col) in enumerate(GRID.cells()):
+        cuts = [
+            (((side[row * 52 : row * 52 + 48, col * 52 : col * 52 + 48]).permute(2, 0, 1) - 0.4) / 0.2)
+            for side in (image, mirrored)
+        ]
+        assert any(torch.allclose(puzzle.glimpses[0, number], cut, atol=1e-2) for cut in cuts)
+
+
+def test_goals_of_another_day_differ_and_still_show_the_same_place(atlas: Atlas):
+    torch.manual_seed(1)
+    puzzle = draw_puzzles(atlas, GRID, 6, 5, Change(often=1.0, askew=0.0))
+    cells, goals = picked(puzzle.glimpses, puzzle.cell).flatten(0, 1), puzzle.goals.flatten(0, 1)
+    assert not torch.allclose(cells, goals)
+
+    def grey(patches: torch.Tensor) -> torch.Tensor:
+        flat = patches.mean(dim=1).flatten(1)
+        return (flat - flat.mean(dim=1, keepdim=True)) / flat.std(dim=1, keepdim=True)
+
+    alike = (grey(cells) * grey(goals)).mean(dim=1)
+    others = (grey(cells) * grey(goals).roll(1, 0)).mean(dim=1)
+    assert alike.median() > 0.8 > 0.5 > others.median()
+
+
+def test_askew_goals_are_cut_elsewhere(atlas: Atlas):
+    torch.manual_seed(1)
+    change = Change(together=0.0, often=0.0, askew=1.0)
+    puzzle = draw_puzzles(atlas, GRID, 3, 5, change)
+    assert not torch.allclose(puzzle.goals, picked(puzzle.glimpses, puzzle.cell), atol=0.1)
+
+
+def test_another_day_without_strength_is_the_same_day():
+    images = torch.rand(3, 3, 64, 64, generator=torch.Generator().manual_seed(0)).clamp(1e-4, 1)
+    torch.testing.assert_close(another_day(images, 0.0), images)
+    assert another_day(images, 1.0).min() >= 0
+    assert another_day(images, 1.0).max() <= 1
+
+
+@pytest.mark.parametrize("grid", [Grid(3, 3), GRID, Grid(2, 6)])
+def test_walks_make_single_moves_inside_and_seldom_return(grid: Grid):
+    torch.manual_seed(0)
+    walks = random_walks(grid, 200, min(8, grid.count - 1), CPU)
+    cells = torch.stack([walks // grid.cols, walks % grid.cols], dim=2)
+    assert inside(cells, grid).all()
+    assert ((cells[:, 1:] - cells[:, :-1]).abs().amax(dim=2) == 1).all()
+    fresh = [len(set(walk.tolist())) / len(walk) for walk in walks]
+    assert sum(fresh) / len(fresh) > 0.9
