@@ -55,11 +55,11 @@ class Lookahead:
     remains is flown to after the path.
     """
 
-    horizon: int = 4
+    horizon: int = 3
     """Moves looked ahead, where the grid is small enough."""
     discount: float = 0.8
     """What a find is worth one move later."""
-    recognise: float = 0.15
+    recognise: float = 0.3
     """Probability that a glimpse tells that the goal is beside it."""
     beyond: float = 0.5
     """Discount per move of what is flown to after the path."""
