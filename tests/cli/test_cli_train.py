@@ -189,3 +189,15 @@ def test_figures_are_lines_on_the_error_stream_with_the_speed_of_policies(capsys
     assert "episodes/s" in lines[3]
     assert "episodes/s" not in lines[2]
     assert "\x1b" not in err
+
+
+def test_a_belief_searcher_is_trained_from_nothing_but_procedural_areas(airloc, tmp_path):
+    tiny = ("--steps", 1, "--areas", 2, "--goals", 2, "--width", 2, "--synthetic", 2, "--validate-every", 1)
+    ended = airloc("train", "belief", *tiny, "--out", tmp_path / "run")
+    assert ended.code == 0
+    assert str(tmp_path / "run" / "agent") in ended.out
+    assert "relation" in ended.err
+    scored = airloc("evaluate", tmp_path / "run" / "agent", "--json", tmp_path / "score.json")
+    assert scored.code == 0
+    again = airloc("train", "belief", *tiny, "--rate", 0.5, "--out", tmp_path / "run")
+    assert again.refused("rate = 0.003")

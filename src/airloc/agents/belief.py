@@ -81,6 +81,10 @@ class BeliefAgent:
         noise = state.noise[:, state.step - 1] if self.sample else None
         return choose(worth.clamp(min=0).log() if self.sample else worth, noise), state
 
+    def here(self, observation: Observation, state: State) -> torch.Tensor:
+        """The probability that the glimpse shows the goal itself, (B,)."""
+        return self.observe(observation, state).same
+
     @torch.inference_mode()
     def observe(self, observation: Observation, state: State) -> State:
         """Take a glimpse into account, without moving."""

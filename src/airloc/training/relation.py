@@ -47,15 +47,15 @@ WALK = 10
 class RelationConfig:
     """Settings of the relation network's training."""
 
-    data: Data = field(default_factory=Data)
+    data: Data = field(default_factory=lambda: Data(synthetic=0))
     """What is trained on."""
     change: Change = field(default_factory=Change)
     """How goals may differ from glimpses."""
     width: int = 32
     """Feature maps of the first layers."""
-    steps: int = 20_000
+    steps: int = 14_000
     """Updates."""
-    areas: int = 32
+    areas: int = 24
     """Areas in an update."""
     goals: int = 10
     """Goals in each of them."""
@@ -63,7 +63,7 @@ class RelationConfig:
     """Share of the areas that are small."""
     direction: float = 1.0
     """Weight of the loss by direction, of glimpses beside the goal."""
-    rate: float = 2e-3
+    rate: float = 3e-3
     """The optimizer's learning rate at its highest."""
     decay: float = 0.02
     """Weight decay."""
