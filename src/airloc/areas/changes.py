@@ -20,7 +20,7 @@ from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid
 
-SPREADS = {"saturation": 0.5, "gain": 0.2, "contrast": 0.4, "gamma": 0.35}
+SPREADS = {"saturation": 0.5, "gain": 0.1, "contrast": 0.4, "gamma": 0.35}
 """Photometric factors are e^x, x uniform between minus and plus these: saturation by 0.61 to 1.65, for instance."""
 
 BLUR = (0.5, 1.5)
@@ -46,15 +46,15 @@ class View:
     coarse: float = 1.0
     """Side of the sensor's pixels, in pixels of the flight."""
     saturation: float = 1.0
-    gains: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    """Factors of red, green and blue."""
     contrast: float = 1.0
     """Factor of the differences from the picture's mean."""
+    gains: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    """Factors of red, green and blue."""
     gamma: float = 1.0
 
 
 def photometric(rng: np.random.Generator, strength: float) -> View:
-    """Another light or sensor: saturation, channel gains, contrast and gamma."""
+    """Another light or sensor: saturation, contrast, channel gains and gamma."""
 
     def factor(name: str) -> float:
         return math.exp(strength * rng.uniform(-SPREADS[name], SPREADS[name]))
@@ -146,12 +146,12 @@ def coarsened(picture: Pixels, side: float) -> Pixels:
 
 
 def recoloured(picture: Pixels, view: View) -> Pixels:
-    """Change saturation, channel gains, contrast and gamma, in this order."""
+    """Change saturation, contrast, channel gains and gamma, in this order."""
     light = picture / 255.0
-    grey = light.mean(axis=2, keepdims=True)
-    light = (grey + (light - grey) * view.saturation) * np.array(view.gains)
-    middle = light.mean()
-    light = (middle + (light - middle) * view.contrast).clip(0.0, 1.0) ** view.gamma
+    grey, middle = light.mean(axis=2, keepdims=True), light.mean()
+    light = grey + (light - grey) * view.saturation
+    light = middle + (light - middle) * view.contrast
+    light = (light * view.gains).clip(0.0, 1.0) ** view.gamma
     bright: Pixels = np.round(light * 255.0).astype(np.uint8)
     return bright
 
