@@ -19,11 +19,11 @@ def changes_sheet(seed: int = 0, tile: int = 112) -> Pixels:
         tile: Side of each picture on the sheet, in pixels.
     """
     grid = Grid()
+    images = {regime: generate(seed, size=grid.size, regime=regime).image for regime, _ in PLACES}
     pictures, captions = [], []
     for name, change in CHANGES.items():
         for regime, cell in PLACES:
-            image = generate(seed, size=grid.size, regime=regime).image
             view = change(stream(seed, "sheet", name, regime), 1.0)
-            pictures += [take(image, grid, cell, shown) for shown in (View(), view)]
+            pictures += [take(images[regime], grid, cell, shown) for shown in (View(), view)]
             captions += ["the cell", name]
     return contact_sheet(pictures, captions, columns=2 * len(PLACES), tile=tile)
