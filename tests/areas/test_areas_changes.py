@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from conftest import random_image
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from airloc.areas.changes import CHANGES, View, blurred, check_change, coarsened
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid
 from airloc.task.cells import cut_patches
+from conftest import random_image
 
 GRID = Grid(5, 5)
 IMAGE = random_image(0, GRID.size)
