@@ -284,6 +284,56 @@ def test_controls_and_comparisons_are_recorded_and_shown(score, airloc, areas_fo
     assert "blind optimum" in shown
 
 
+def test_a_change_is_recorded_and_shown_whatever_the_batch(score, airloc, areas_folder: Path):
+    options = ("--areas", areas_folder, "--change", "all", "--no-timing")
+    record = score("priv-local", *options)
+    assert (record["change"], record["options"]["change_strength"]) == ("all", 1.0)
+    assert score("priv-local", *options, "--batch", 3) == record
+    assert "Goals' pictures: change all" in airloc("evaluate", "random", *options).out
+    plain = score("priv-local", "--areas", areas_folder, "--no-timing")
+    assert (plain["change"], plain["options"]["change_strength"]) == (None, None)
+    none = score("priv-local", *options, "--change-strength", 0)
+    same = CONTRACT | {"success_by_distance_ci95"}
+    assert {key: none[key] for key in same} == {key: plain[key] for key in same}
+
+
+def test_changes_go_with_pairs_episode_files_and_a_wrong_goal(score, airloc, pairs: Path, tmp_path: Path):
+    saved = tmp_path / "saved.csv"
+    both = ("--areas", pairs, "--goals", pairs, "--change", "turned", "--no-timing")
+    drawn = score("priv-local", *both, "--save-episodes", saved)
+    listed = score("priv-local", *both, "--episodes", saved)
+    assert (listed["success"], listed["steps"]) == (drawn["success"], drawn["steps"])
+    wrong = score("priv-local", *both, "--control", "wrong-goal")
+    assert (wrong["control"], wrong["change"]) == ("wrong-goal", "turned")
+
+
+def test_areas_are_chosen_by_patterns_on_their_names(score, airloc, pairs: Path, areas_folder: Path, tmp_path: Path):
+    def names(*arguments: object) -> set[str]:
+        lines = tmp_path / "lines.jsonl"
+        record = score("random", *arguments, "--trajectories", lines)
+        found = {json.loads(line)["area"] for line in lines.read_text().splitlines()}
+        assert record["areas"] == len(found)
+        return found
+
+    first, second = (f"fire_0000000{number}_post_disaster.png" for number in range(2))
+    both = ("--areas", pairs, "--goals", pairs)
+    assert names(*both, "--only", "fire_00000000*") == {first}
+    (pairs / "fire_00000000_pre_disaster.png").unlink()  # what is left out is not missed
+    assert names(*both, "--except", "fire_00000000*") == {second}
+    (areas_folder / "broken.png").write_bytes(b"no picture")
+    left = names("--areas", areas_folder, "--except", "b*", "--except", "e.*")
+    assert left == {"a.png", "c d.png"}
+    (areas_folder / "broken.png").unlink()
+    episodes, cache = tmp_path / "e.csv", tmp_path / "cache"
+    episodes.write_text(HEADER + "e.png,0,0,1,1\na.png,0,0,1,1\na.png,0,0,2,1\n")
+    assert names("--areas", areas_folder, "--episodes", episodes, "--only", "a*") == {"a.png"}
+    assert airloc("data", "prepare", "folder", "--path", areas_folder, "--out", cache).code == 0
+    assert names("--areas", cache, "--only", "?.png") == {"a.png", "b.png", "e.png"}
+    assert names("--areas", cache, "--episodes", episodes, "--except", "a*") == {"e.png"}
+    record = score("random", "--areas", cache, "--only", "a*", "--only", "b*", "--except", "c*")
+    assert (record["options"]["only"], record["options"]["except"]) == (["a*", "b*"], ["c*"])
+
+
 def test_without_a_folder_the_areas_are_procedural(airloc, tmp_path: Path):
     out = tmp_path / "new" / "folder" / "score.json"
     outcome = airloc("evaluate", "random", "--grid", "1x2", "--json", out)
@@ -417,10 +467,22 @@ def test_episode_files_that_are_none_are_refused(refuses, areas_folder: Path, tm
         (["--device", "warp"], "Use --device cpu"),
         (["--device", "meta"], "Use --device cpu"),
         (["--against", "belif"], "There is no agent 'belif'"),
+        (["--change", "offgrid"], "There is no change 'offgrid'. Did you mean 'off-grid'?"),
+        (["--change", ""], "Changes are: photometric, blur, coarse, off-grid, turned, all"),
+        (["--change", "all", "--change-strength", "1.5"], "Give 0 (no change) to 1"),
+        (["--change", "all", "--change-strength", "nan"], "Give 0 (no change) to 1"),
+        (["--change-strength", "0.5"], "Add --change"),
+        (["--change", "blur", "--control", "mean-goal"], "Leave out --change, or use --control wrong-goal"),
+        (["--only", "z*"], "left by --only z*"),
+        (["--except", "*"], "left by --except *"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(refuses, areas_folder: Path, arguments: list[str], said: str):
     refuses(["--areas", areas_folder, *arguments], said)
+
+
+def test_procedural_areas_are_not_chosen_by_name(refuses):
+    refuses(["--only", "synthetic*"], "Procedural areas are not chosen by name", "Give --areas too")
 
 
 def test_a_wrong_goal_needs_a_second_area(refuses, tmp_path: Path):

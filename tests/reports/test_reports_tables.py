@@ -2,6 +2,7 @@
 
 import io
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -11,7 +12,7 @@ from airloc.areas.area import SearchArea
 from airloc.evaluation.evaluate import evaluate
 from airloc.evaluation.records import Score, compare
 from airloc.grid import Grid
-from airloc.reports.tables import comparison_line, number, percent, percent_interval, score_table
+from airloc.reports.tables import comparison_line, goals_line, number, percent, percent_interval, score_table
 from airloc.task.suites import Suite, per_distance
 
 
@@ -41,6 +42,15 @@ def test_the_table_shows_each_agent_the_floor_and_every_distance(scores: list[Sc
     assert "52.1" in text
     assert percent(scores[0].value("success")) in text
     assert [f"d = {d}" for d in range(1, 5) if f"d = {d}" not in text] == []
+
+
+def test_the_table_says_how_goals_differ(scores: list[Score]):
+    out = io.StringIO()
+    goals = goals_line(change="blur", strength=0.5, control="wrong-goal", folder=Path("before"))
+    Console(file=out, width=120).print(score_table(scores, 0.5, exact=True, goals=goals))
+    assert "Goals' pictures: from before, change blur at 0.5 of its strength, control wrong-goal" in out.getvalue()
+    assert goals_line() == ""
+    assert "pictures" not in shown(scores)
 
 
 def test_a_floor_that_is_not_proven_says_so(scores: list[Score]):

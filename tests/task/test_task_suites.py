@@ -118,3 +118,13 @@ def test_a_byte_order_mark_and_empty_lines_do_no_harm(tmp_path: Path):
     path = tmp_path / "episodes.csv"
     path.write_bytes(b"\xef\xbb\xbf" + HEADER.encode() + b"\na.png,0,0,1,1\r\n\r\n")
     assert len(read_suite(path, Grid(5, 5))) == 1
+
+
+def test_a_suite_over_some_areas_keeps_their_episodes():
+    suite = suites.all_pairs(["a", "b", "c"], Grid(2, 2), equal_distances=True)
+    part = suite.over(["c", "a"])
+    assert part.areas == ("c", "a")
+    assert [part.areas[area] for area in part.area] == ["a"] * 12 + ["c"] * 12
+    assert np.array_equal(part.goal[12:], suite.goal[24:])
+    assert np.array_equal(part.weight, np.delete(suite.weight, np.s_[12:24]))
+    assert suite.over(suite.areas).digest == suite.digest

@@ -7,8 +7,10 @@ from pathlib import Path
 from airloc.areas.area import SearchArea, fit
 from airloc.areas.cutting import crop_ground
 from airloc.areas.folder import Folder, read_area
+from airloc.areas.names import ALL_NAMES, Names
 from airloc.areas.pairs import goal_pictures
-from airloc.areas.prepared import Prepared, is_prepared
+from airloc.areas.pictures import list_pictures
+from airloc.areas.prepared import Prepared, is_prepared, open_prepared
 from airloc.areas.registry import AreaSource
 from airloc.areas.synthetic import Synthetic
 from airloc.areas.windows import Window, read_windows
@@ -22,6 +24,7 @@ def choose_source(
     split: str = "",
     cell_metres: float | None = None,
     only: Sequence[str] | None = None,
+    names: Names = ALL_NAMES,
     count: int = 100,
     seed: int = 0,
 ) -> AreaSource:
@@ -32,6 +35,7 @@ def choose_source(
         split: Only the areas of this split.
         cell_metres: Crop so that each cell stands for this many metres.
         only: Only the areas of these names.
+        names: Only the areas whose names are wanted.
         count: How many procedural areas.
         seed: Decides the procedural areas.
     """
@@ -39,11 +43,18 @@ def choose_source(
     if where is None:
         if split or cell_metres is not None:
             raise AirlocError("Procedural areas have neither splits nor another ground size", "Give --areas too")
+        if names:
+            raise AirlocError("Procedural areas are not chosen by name", "Give --areas too, or leave out the patterns")
         return Synthetic(count=count, seed=seed)
     if is_prepared(where):
         if cell_metres is not None:
             raise AirlocError(f"{where} is a prepared cache, cut already", "Give --cell-metres when preparing it")
+        if names:
+            only = names.choose((entry["name"] for entry in open_prepared(where).entries), where)
+            return Prepared(where, split=split, only=tuple(only))
         return Prepared(where, split=split)
+    if names:
+        only = names.choose((path.name for path in list_pictures(where)) if only is None else only, where)
     return Folder(where, split=split, cell_metres=cell_metres, only=None if only is None else tuple(only))
 
 
@@ -55,6 +66,7 @@ def load_pairs(
     split: str = "",
     cell_metres: float | None = None,
     only: Sequence[str] | None = None,
+    names: Names = ALL_NAMES,
 ) -> tuple[list[SearchArea], list[SearchArea]]:
     """Read areas and, for each, the picture of the same ground that its goals are taken from."""
     _check_cell_metres(cell_metres)
@@ -63,7 +75,7 @@ def load_pairs(
             raise AirlocError(
                 f"{folder} is a prepared cache, and goals are matched by file names", "Give folders of pictures"
             )
-    pictures = goal_pictures(areas, goals, only)
+    pictures = goal_pictures(areas, goals, only, names)
     windows = read_windows(areas)
     chosen = [name for name in pictures if split in ("", windows.get(name, Window()).split)]
     if not chosen:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from airloc.areas.names import ALL_NAMES, Names
 from airloc.areas.pictures import list_pictures, pick
 from airloc.errors import AirlocError
 
@@ -21,7 +22,9 @@ def partner(name: str) -> str | None:
     return name.replace(PRE, POST) if PRE in name else None
 
 
-def goal_pictures(areas: Path, goals: Path, names: Sequence[str] | None = None) -> dict[str, Path]:
+def goal_pictures(
+    areas: Path, goals: Path, names: Sequence[str] | None = None, wanted: Names = ALL_NAMES
+) -> dict[str, Path]:
     """Find the picture that each area's goal patch is taken from.
 
     It is the picture of the same file name in the folder of goals or, failing that, its `partner`. Where both
@@ -30,7 +33,8 @@ def goal_pictures(areas: Path, goals: Path, names: Sequence[str] | None = None) 
     Args:
         areas: The folder of areas.
         goals: The folder of pictures to take the goals from.
-        names: The areas wanted, by file name; None for all that the folder holds.
+        names: The areas, by file name; None for all that the folder holds.
+        wanted: Which of them are wanted.
 
     Returns:
         The goal picture of each area, in the order of `names`.
@@ -47,7 +51,7 @@ def goal_pictures(areas: Path, goals: Path, names: Sequence[str] | None = None) 
                 f"The folder {areas} holds no pictures named ..._{POST}, and the goals come from the same folder",
                 "Give another folder of goals",
             )
-    return {name: goals / _goal_name(name, there, goals, same) for name in names}
+    return {name: goals / _goal_name(name, there, goals, same) for name in wanted.choose(names, areas)}
 
 
 def pair_up(folder: Path) -> list[tuple[Path, Path]]:

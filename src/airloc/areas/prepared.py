@@ -36,6 +36,8 @@ class Prepared:
     """The folder with images.npy and index.json."""
     split: str = ""
     """Only the areas of this split; all if empty."""
+    only: tuple[str, ...] | None = None
+    """Only the areas of these names."""
 
     def areas(self, grid: Grid) -> Iterator[SearchArea]:
         """Give the areas one by one, their images mapped from the disk; the grid must be the prepared one."""
@@ -45,7 +47,8 @@ class Prepared:
                 f"{self.path} was prepared for {_describe(opened.grid)}, not for {_describe(grid)}",
                 f"Ask for the grid {opened.grid}, or run `airloc data prepare` again with --grid {grid}",
             )
-        rows = [row for row, entry in enumerate(opened.entries) if self.split in ("", entry["split"])]
+        inside = [row for row, entry in enumerate(opened.entries) if self.split in ("", entry["split"])]
+        rows = [row for row in inside if self.only is None or opened.entries[row]["name"] in self.only]
         if not rows:
             raise AirlocError(f"No area of {self.path} is in the split {self.split!r}", "Ask for another split")
         return (opened[row] for row in rows)

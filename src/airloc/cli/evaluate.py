@@ -7,20 +7,22 @@ from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
-from tyro.conf import Positional, arg
+from tyro.conf import Positional, UseAppendAction, arg
 
 from airloc import __version__
 from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.choose import choose_source, load_pairs
+from airloc.areas.names import Names
 from airloc.cli.outputs import promised
 from airloc.cli.progress import bar, reading
 from airloc.drawing.files import write_atomically
 from airloc.errors import AirlocError
+from airloc.evaluation.changed import Change, check_control
 from airloc.evaluation.evaluate import check_device, evaluate
 from airloc.evaluation.records import Score, compare, to_json, trajectory_lines
 from airloc.grid import Grid
-from airloc.reports.tables import comparison_line, score_table
+from airloc.reports.tables import comparison_line, goals_line, score_table
 from airloc.task.episode_files import read_suite
 from airloc.task.priors import check_size
 from airloc.task.rules import check_budget
@@ -47,12 +49,20 @@ class Evaluate:
     """Moves allowed; twice the longer side unless given."""
     split: str = ""
     """Only the areas that windows.csv beside the pictures puts into this split."""
+    only: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="PATTERN")]] = ()
+    """Only the areas whose file names match a pattern such as 'santa-rosa-*'; may be given several times."""
+    without: UseAppendAction[Annotated[tuple[str, ...], arg(name="except", metavar="PATTERN")]] = ()
+    """Not the areas whose file names match a pattern; may be given several times."""
     cell_metres: float | None = None
     """Crop areas of known ground size so that each cell stands for this many metres."""
     equal_distances: bool = False
     """With all-pairs: weigh pairs so that every distance counts the same, as per-distance draws them."""
     control: Literal["wrong-goal", "mean-goal"] | None = None
     """Swap the goal's picture, to see how much of the score is vision."""
+    change: str | None = None
+    """Let the goal's picture differ from what the flight sees: photometric, blur, coarse, off-grid, turned or all."""
+    change_strength: float = 1.0
+    """How much it differs, from 0 (not at all) to 1."""
     against: str | None = None
     """Another agent to compare with on the same episodes, in pairs."""
     sample: bool = False
@@ -84,7 +94,7 @@ def run(options: Evaluate) -> None:
         scores = _score(options)
         record = _record(scores, options)
         _write(options, scores[0], record)
-    _show(scores, record)
+    _show(scores, record, options)
 
 
 def _score(options: Evaluate) -> list[Score]:
@@ -103,6 +113,7 @@ def _score(options: Evaluate) -> list[Score]:
                 suite,
                 goal_areas=goal_areas,
                 control=options.control,
+                change=_change(options),
                 seed=options.seed,
                 batch=options.batch,
                 device=options.device,
@@ -116,6 +127,8 @@ def _check(options: Evaluate) -> None:
     """Refuse what makes no sense before anything is read."""
     if options.batch < 1:
         raise AirlocError(f"A batch of {options.batch} plays nothing", "Give a batch of 1 or more")
+    if _change(options) is not None:
+        check_control(options.control)
     if options.equal_distances and options.episodes != "all-pairs":
         raise AirlocError("Only all pairs can be weighed to equal distances", "Add --episodes all-pairs")
     if options.episodes not in GENERATED and not Path(options.episodes).exists():
@@ -127,12 +140,22 @@ def _check(options: Evaluate) -> None:
     check_size(Grid.parse(options.grid))
 
 
+def _change(options: Evaluate) -> Change | None:
+    """The change that the options name."""
+    if options.change is not None:
+        return Change(options.change, options.change_strength)
+    if options.change_strength != 1:
+        raise AirlocError("There is no change to give a strength to", "Add --change, such as --change all")
+    return None
+
+
 def _load(options: Evaluate) -> tuple[Suite, list[SearchArea], list[SearchArea] | None]:
     """Read the episodes and exactly the areas they need, in their order."""
     grid = Grid.parse(options.grid)
     listed = None
     if options.episodes not in GENERATED:
         listed = read_suite(Path(options.episodes), grid, budget=options.budget)
+        listed = listed.over(_names(options).choose(listed.areas, Path(options.episodes)))
     only = None if listed is None else listed.areas
     areas, goal_areas = _read_areas(options, grid, only)
     if listed is None:
@@ -151,16 +174,21 @@ def _load(options: Evaluate) -> tuple[Suite, list[SearchArea], list[SearchArea] 
 def _read_areas(
     options: Evaluate, grid: Grid, only: Sequence[str] | None
 ) -> tuple[list[SearchArea], list[SearchArea] | None]:
+    split, cell_metres, names = options.split, options.cell_metres, _names(options)
     if options.goals is not None:
         if options.areas is None:
             raise AirlocError("Goals from a folder need areas from a folder", "Give --areas too")
         return load_pairs(
-            options.areas, options.goals, grid, split=options.split, cell_metres=options.cell_metres, only=only
+            options.areas, options.goals, grid, split=split, cell_metres=cell_metres, only=only, names=names
         )
     source = choose_source(
-        options.areas, split=options.split, cell_metres=options.cell_metres, only=only, seed=options.seed
+        options.areas, split=split, cell_metres=cell_metres, only=only, names=names, seed=options.seed
     )
     return reading(source.areas(grid)), None
+
+
+def _names(options: Evaluate) -> Names:
+    return Names(options.only, options.without)
 
 
 def _generate(options: Evaluate, grid: Grid, names: list[str]) -> Suite:
@@ -173,10 +201,14 @@ def _generate(options: Evaluate, grid: Grid, names: list[str]) -> Suite:
 def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
     record = scores[0].record(timing=options.timing)
     record["control"] = options.control
+    record["change"] = options.change
     record["options"] = {
         "areas": None if options.areas is None else str(options.areas),
         "goals": None if options.goals is None else str(options.goals),
         "split": options.split,
+        "only": list(options.only),
+        "except": list(options.without),
+        "change_strength": None if options.change is None else options.change_strength,
         "cell_metres": options.cell_metres,
         "equal_distances": options.equal_distances,
         "sample": options.sample,
@@ -197,8 +229,11 @@ def _write(options: Evaluate, score: Score, record: dict[str, Any]) -> None:
         write_atomically(options.json, to_json(record))
 
 
-def _show(scores: list[Score], record: dict[str, Any]) -> None:
+def _show(scores: list[Score], record: dict[str, Any], options: Evaluate) -> None:
     console = Console()
-    console.print(score_table(scores, record["blind_optimum"], exact=record["blind_optimum_exact"]))
+    goals = goals_line(
+        change=options.change, strength=options.change_strength, control=options.control, folder=options.goals
+    )
+    console.print(score_table(scores, record["blind_optimum"], exact=record["blind_optimum_exact"], goals=goals))
     if "against" in record:
         console.print(comparison_line(scores[0].agent, record["against"]))

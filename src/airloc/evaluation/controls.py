@@ -5,6 +5,8 @@ An agent that scores as high with a wrong picture as with the right one has not 
 
 from collections.abc import Callable
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from airloc.errors import AirlocError
@@ -16,13 +18,17 @@ from airloc.task.suites import Suite
 
 def wrong_goal(suite: Suite, cells: CellTable, seed: int) -> GoalPictures:
     """Show a random cell of another area."""
-    if cells.areas < 2:
+    area, goal = (torch.from_numpy(array).to(cells.device) for array in wrong_cells(suite, cells.areas, seed))
+    return lambda numbers: cells.patches(area[numbers], goal[numbers])
+
+
+def wrong_cells(suite: Suite, areas: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """For every episode a random cell of another area: the area's number (E,) and the cell (E, 2)."""
+    if areas < 2:
         raise AirlocError("A wrong goal comes from another area, and there is only one", "Give at least two areas")
     rng = stream(seed, "control", "wrong-goal")
-    area = (suite.area + rng.integers(1, cells.areas, size=len(suite))) % cells.areas
-    goal = torch.from_numpy(rng.integers(suite.grid.shape, size=(len(suite), 2))).to(cells.device)
-    elsewhere = torch.from_numpy(area).to(cells.device)
-    return lambda numbers: cells.patches(elsewhere[numbers], goal[numbers])
+    area = (suite.area + rng.integers(1, areas, size=len(suite))) % areas
+    return area, rng.integers(suite.grid.shape, size=(len(suite), 2))
 
 
 def mean_goal(suite: Suite, cells: CellTable, seed: int) -> GoalPictures:

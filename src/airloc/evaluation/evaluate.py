@@ -7,9 +7,10 @@ import torch
 from airloc.agents.agent import Agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
+from airloc.evaluation.changed import Change, changed_goals
 from airloc.evaluation.controls import CONTROLS
 from airloc.evaluation.records import Score
-from airloc.rollout import play
+from airloc.rollout import GoalPictures, play
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
 from airloc.task.suites import Suite
@@ -22,6 +23,7 @@ def evaluate(
     *,
     goal_areas: Sequence[SearchArea] | None = None,
     control: str | None = None,
+    change: Change | None = None,
     seed: int = 0,
     batch: int = 1024,
     device: str = "cpu",
@@ -35,6 +37,7 @@ def evaluate(
         suite: The episodes.
         goal_areas: Other pictures of the same ground to take the goals from, one for each area.
         control: Swap the goal's picture: a name in `CONTROLS`.
+        change: Let the goals' pictures differ from what the flight sees.
         seed: Decides every random choice, and the bootstrap.
         batch: Episodes in step.
         device: Where the areas are kept.
@@ -43,7 +46,11 @@ def evaluate(
     cells = CellTable.of(areas, suite.grid, device)
     goal_cells = None if goal_areas is None else CellTable.of(goal_areas, suite.grid, device)
     env = BatchEnv(cells, suite.budget, goal_cells)
-    goals = None if control is None else _control(control)(suite, goal_cells or cells, seed)
+    goals: GoalPictures | None = None
+    if change is not None:
+        goals = changed_goals(change, suite, goal_areas or areas, control=control, seed=seed, device=device)
+    elif control is not None:
+        goals = _control(control)(suite, goal_cells or cells, seed)
     played = play(agent, suite, env, seed=seed, batch=batch, goals=goals, on_batch=on_batch)
     return Score.of(agent.name, suite, played, [area.source for area in areas], seed)
 
@@ -58,7 +65,7 @@ def check_device(name: str) -> str:
     return name
 
 
-def _control(name: str) -> Callable[..., Callable[[torch.Tensor], torch.Tensor]]:
+def _control(name: str) -> Callable[..., GoalPictures]:
     if name not in CONTROLS:
         raise AirlocError(f"There is no control {name!r}", f"Use one of {', '.join(CONTROLS)}")
     return CONTROLS[name]

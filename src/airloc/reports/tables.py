@@ -1,6 +1,7 @@
 """Scores as a table for the terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -17,11 +18,20 @@ DISTANCES = 6
 """Columns of a table of success by distance."""
 
 
-def score_table(scores: Sequence[Score], blind_optimum: float, *, exact: bool) -> Group:
-    """Lay scores on one suite out as two tables, the metrics and the success by distance."""
+def score_table(scores: Sequence[Score], blind_optimum: float, *, exact: bool, goals: str = "") -> Group:
+    """Lay scores on one suite out as two tables, the metrics and the success by distance.
+
+    Args:
+        scores: The agents' scores.
+        blind_optimum: What blind flight reaches.
+        exact: Whether that is proven.
+        goals: How the goals' pictures differ from what the flight sees, as `goals_line` says it.
+    """
     suite = scores[0].suite
     areas = len(set(suite.area.tolist()))
     head = f"{len(suite)} episodes ({suite.name}) on {areas} areas, {suite.grid} cells, {suite.budget} moves"
+    if goals:
+        head += f"\n{goals}"
     tiles = scores[0].bootstrap.clusters
     if tiles == 1:
         head += "\nOne area or tile says nothing about others: there are no intervals"
@@ -77,6 +87,22 @@ def _row(score: Score) -> list[str]:
         number(score.value("residual_distance"), 2),
         number(score.runtime_ms, 3),
     ]
+
+
+def goals_line(
+    *, change: str | None = None, strength: float = 1.0, control: str | None = None, folder: Path | None = None
+) -> str:
+    """Say in one line how the goals' pictures differ from what the flight sees; nothing where they do not.
+
+    >>> goals_line(change="off-grid", control="wrong-goal")
+    "Goals' pictures: change off-grid, control wrong-goal"
+    """
+    said = [f"from {folder}"] if folder is not None else []
+    if change is not None:
+        said.append(f"change {change}" + (f" at {strength:g} of its strength" if strength != 1 else ""))
+    if control is not None:
+        said.append(f"control {control}")
+    return f"Goals' pictures: {', '.join(said)}" if said else ""
 
 
 def comparison_line(agent: str, against: Mapping[str, Any]) -> str:

@@ -67,6 +67,14 @@ class Suite:
         weights = np.asarray(self.weight / self.weight.sum(), dtype="<f8").tobytes()
         return hashlib.sha256(head.encode() + self.file() + weights).hexdigest()
 
+    def over(self, areas: Sequence[str]) -> "Suite":
+        """The episodes over these of the areas, in their order; areas are numbered as given."""
+        number = {name: index for index, name in enumerate(areas)}
+        kept = np.array([self.areas[area] in number for area in self.area.tolist()], dtype=np.bool_)
+        area = np.array([number[self.areas[area]] for area in self.area[kept].tolist()], dtype=np.int64)
+        start, goal, weight = self.start[kept], self.goal[kept], self.weight[kept]
+        return replace(self, areas=tuple(areas), area=area, start=start, goal=goal, weight=weight)
+
     def file(self) -> bytes:
         """The suite as an episode file; names of files that are not UTF-8 keep their bytes."""
         return self.csv().encode("utf-8", "surrogateescape")
