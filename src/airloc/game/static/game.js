@@ -154,9 +154,23 @@ async function move(number) {
   } catch (error) {
     asking = false;
     if (error instanceof Refusal && error.reason === "turn") trouble("This game went on in another window.");
-    else if (!(error instanceof Refusal)) trouble("The server does not answer; trying again.");
-    else if (error.reason !== "over") trouble(error.message);
+    else if (error instanceof Refusal && error.reason !== "over") trouble(error.message);
     await refresh();
+  }
+}
+
+// Ask until the server answers, and tell the player why nothing happens meanwhile.
+async function insist(path) {
+  for (let tries = 0; ; tries++) {
+    try {
+      const answer = await ask(path);
+      if (tries) by("trouble").hidden = true;
+      return answer;
+    } catch (error) {
+      if (error instanceof Refusal && error.status < 500 && error.status !== 429) throw error;
+      trouble("The server does not answer; trying again.");
+      await new Promise((done) => { setTimeout(done, 1000); });
+    }
   }
 }
 
@@ -165,19 +179,16 @@ async function refresh() {
   if (!game || asking) return;
   asking = true;
   try {
-    const state = await ask(`/api/games/${game.game}`);
-    asking = false;
+    const state = await insist(`/api/games/${game.game}`);
     if (state.ending !== null) await end(state);
     else if (state.turn !== game.turn) play(state);
-    else Object.assign(game, { seconds_left: state.seconds_left }), count();
-  } catch (error) {
-    if (error instanceof Refusal && error.status === 404) {
-      game = null;
-      await attempt(welcome);
-    } else {
-      trouble("The server does not answer; trying again.");
-      await new Promise((done) => { setTimeout(done, 1000); });
+    else {
+      game.seconds_left = state.seconds_left;
+      count();
     }
+  } catch {
+    game = null;  // the server has forgotten the game
+    await attempt(welcome);
   } finally {
     asking = false;
   }
@@ -186,7 +197,7 @@ async function refresh() {
 async function end(state) {
   const id = state.game;
   game = { ...state };
-  const [reveal, about] = await Promise.all([ask(`/api/games/${id}/reveal`), ask("/api/me")]);
+  const [reveal, about] = await Promise.all([insist(`/api/games/${id}/reveal`), insist("/api/me")]);
   me = about;
   game = null;
   by("ending-title").textContent = headline(reveal);
