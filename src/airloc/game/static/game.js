@@ -5,7 +5,7 @@ import { headline, showEnding, summary } from "./ending.js";
 import { NAMES, moveOfKey, target } from "./moves.js";
 import { Refusal, ask, paint } from "./server.js";
 
-const SECTIONS = ["welcome", "consent", "game", "ending", "thanks"];
+const SECTIONS = ["welcome", "consent", "game", "ending", "note"];
 const WARNINGS = [30, 10, 5];
 
 const by = (id) => document.getElementById(id);
@@ -66,12 +66,19 @@ function showConsent() {
     return paragraph;
   }));
   show("consent");
+  document.documentElement.dataset.ready = "yes";
 }
 
 function showThanks() {
-  by("thanks-text").textContent = `You have played all ${me.games} games and found ${plural(me.found, "place")}. You can close this page.`;
-  show("thanks");
-  by("thanks-title").focus();
+  showNote("Thank you", `You have played all ${me.games} games and found ${plural(me.found, "place")}. You can close this page.`);
+}
+
+function showNote(title, text) {
+  by("note-title").textContent = title;
+  by("note-text").textContent = text;
+  show("note");
+  by("note-title").focus();
+  document.documentElement.dataset.ready = "yes";
 }
 
 async function agree(event) {
@@ -227,6 +234,7 @@ async function attempt(work) {
     await work();
   } catch (error) {
     if (error instanceof Refusal && error.reason === "game-under-way") return attempt(welcome);
+    if (error instanceof Refusal && error.reason === "no-link") return showNote("A personal link is needed", error.message);
     trouble(error instanceof Refusal ? error.message : "The server does not answer. Load the page again in a moment.");
   }
   return undefined;
