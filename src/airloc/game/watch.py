@@ -156,10 +156,11 @@ def frames(tracks: Sequence[Track], world: World, episode: Episode) -> list[Pixe
 def _panel(track: Track, step: int, world: World, episode: Episode, margin: int) -> Pixels:
     """One search after some steps: the belief where there is one, and the path otherwise."""
     image, path = world.image(episode.area), track.path[: step + 1]
+    found = track.found and len(path) == len(track.path)
     beliefs = [look.belief for look in track.looks if look.belief is not None]
     if not beliefs:
         return draw_trajectory(
-            image, world.grid, path, episode.goal, scale=1, dim_unvisited=True, margin=margin, found=track.found
+            image, world.grid, path, episode.goal, scale=1, dim_unvisited=True, margin=margin, found=found
         )
     belief = torch.tensor(beliefs[min(step, len(beliefs) - 1)]).clamp(0, 1).reshape(world.grid.shape).numpy()
     return draw_belief(

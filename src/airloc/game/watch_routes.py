@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
+import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from airloc.agents.registry import available_agents
 from airloc.drawing.files import encode_png
+from airloc.drawing.palette import heat, hex_of
 from airloc.game.files import page_files, respond
 from airloc.game.refusal import RefusedError
 from airloc.game.watch import MAX_AGENTS, Watch
@@ -20,6 +22,8 @@ from airloc.grid import Cell
 
 Name = Annotated[str, Query(max_length=300)]
 CellText = Annotated[str, Query(pattern=r"^\d{1,2},\d{1,2}$")]
+_COLOURS = 33
+"""Steps of the colours of a belief on the page."""
 _CACHE = {"cache-control": "private, max-age=3600"}
 
 
@@ -39,6 +43,7 @@ def watch_routes(watch: Watch, chosen: Sequence[str]) -> APIRouter:
         "agents": available_agents(),
         "chosen": [name for name in chosen if name in available_agents()][:MAX_AGENTS],
         "most": MAX_AGENTS,
+        "heat": [hex_of((r, g, b)) for r, g, b in heat(np.linspace(0, 1, _COLOURS)).tolist()],
     }
 
     @router.get("/watch")
