@@ -217,6 +217,8 @@ async def _malformed(request: Request, error: Exception) -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
+    if status == 400:
+        return await _malformed(request, error)
     return _error(status, "no-such-thing", "There is nothing at this address, or not in this way")
 
 
