@@ -17,9 +17,10 @@ from airloc.game.app import make_app
 from airloc.game.desk import FreeTable, PlayDesk
 from airloc.game.guard import Limits
 from airloc.game.referee import Referee
-from airloc.game.rivals import AgentPool, Rivals
+from airloc.game.rivals import Rivals
 from airloc.game.serving import listen, make_server, url_of
 from airloc.game.store import Store
+from airloc.game.workshop import ThreadWorkshop
 from airloc.grid import MOVES, Cell, Grid
 from airloc.task.world import World
 
@@ -41,7 +42,8 @@ def free_table(
     world: World | None = None, seconds: float = 60.0, agents: Sequence[str] = ("lawnmower",), **more: Any
 ) -> FreeTable:
     world = world or noise_world()
-    return FreeTable(Referee(world, Store(), seconds, **more), Rivals(agents, AgentPool(), world))
+    workshop = ThreadWorkshop({"play": world})
+    return FreeTable(Referee(world, Store(), seconds, **more), Rivals(agents, workshop, "play"))
 
 
 @contextmanager

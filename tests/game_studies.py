@@ -1,10 +1,14 @@
 """Small studies for tests, and people who play them."""
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
+from airloc.cli.study import study_desk, study_worlds
 from airloc.game.assignment import assign, draw_episodes
 from airloc.game.study import Rules, Study, create_study
+from airloc.game.study_desk import StudyDesk
+from airloc.game.workshop import ThreadWorkshop
 from airloc.grid import Grid
 from game_hall import Client, move_towards, noise_areas
 
@@ -21,6 +25,12 @@ def small_study(
     return create_study(path, rules, shown, noise_areas(2, shape, seed=99), games)
 
 
+def desk_of(study: Study, agents: Sequence[str] = ()) -> StudyDesk:
+    """The desk of a study, with agents in this process."""
+    worlds = study_worlds(study)
+    return study_desk(study, worlds, ThreadWorkshop(worlds), agents)
+
+
 def joined(url: str, token: str) -> Client:
     """A participant who has opened their link."""
     client = Client(url)
@@ -28,7 +38,7 @@ def joined(url: str, token: str) -> Client:
     return client
 
 
-def take_part(study: Study, desk, seed: int = 0, skill: float = 0.5) -> None:
+def take_part(study: Study, desk: StudyDesk, seed: int = 0, skill: float = 0.5) -> None:
     """Everybody plays all of their games, some better and some worse."""
     dice = random.Random(seed)
     for person in study.people():

@@ -5,49 +5,12 @@ import time
 import pytest
 
 from airloc.game.desk import FreeTable
-from airloc.game.match import Game
 from airloc.grid import MOVES
 from game_hall import free_table, move_away, move_towards, noise_world, playing
+from game_page import await_turn, click_move, held, start
 
 KEYS = ("ArrowUp", "PageUp", "ArrowRight", "PageDown", "ArrowDown", "End", "ArrowLeft", "Home")
 NUMPAD = ("Numpad8", "Numpad9", "Numpad6", "Numpad3", "Numpad2", "Numpad1", "Numpad4", "Numpad7")
-
-
-def held(table: FreeTable) -> Game:
-    """The game that the server holds."""
-    (game,) = [
-        game
-        for (player,) in table.referee.store.db.execute("SELECT DISTINCT player FROM games").fetchall()
-        for game in table.referee.store.games_of(player)[-1:]
-    ]
-    return game
-
-
-def start(page) -> None:
-    page.click("#start")
-    page.wait_for_selector("#game:not([hidden])")
-
-
-def cell_at(page, table: FreeTable, cell):
-    return page.locator("#board .cell").nth(table.referee.world.grid.index(cell))
-
-
-def click_move(page, table: FreeTable, move: int, tap: bool = False) -> None:
-    """Click the cell that a move leads to, and wait until the server has made it."""
-    game = held(table)
-    target = (game.position[0] + int(MOVES[move][0]), game.position[1] + int(MOVES[move][1]))
-    target_cell = cell_at(page, table, target)
-    target_cell.tap() if tap else target_cell.click()
-    await_turn(table, game.turn + 1)
-    if held(table).ending is None:
-        page.wait_for_selector(f"#board .cell.here >> text='{game.turn + 1}'")
-
-
-def await_turn(table: FreeTable, turn: int) -> None:
-    until = time.monotonic() + 10
-    while held(table).turn < turn:
-        assert time.monotonic() < until, "the move did not arrive"
-        time.sleep(0.01)
 
 
 def win(page, table: FreeTable, **how) -> int:

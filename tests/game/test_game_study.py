@@ -7,18 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airloc.cli.study import study_desk
 from airloc.errors import AirlocError
 from airloc.game.app import make_app
 from airloc.game.assignment import assign, draw_episodes, overlaps
 from airloc.game.match import Episode
 from airloc.game.results import HUMAN, results_of
-from airloc.game.rivals import AgentPool
 from airloc.game.study import Rules, Study, create_study
 from airloc.game.study_routes import study_routes
 from airloc.grid import Grid, distance
 from game_hall import GENEROUS, Client, noise_areas, running
-from game_studies import joined, small_study, take_part
+from game_studies import desk_of, joined, small_study, take_part
 
 
 @settings(max_examples=30, deadline=None)
@@ -79,7 +77,7 @@ def test_files_that_are_no_study_are_errors_for_people(tmp_path: Path):
 def served(tmp_path: Path):
     """A study under way: its address, the study, and how its desk sees it."""
     study = small_study(tmp_path / "s.db")
-    desk = study_desk(study, AgentPool(), ("lawnmower",))
+    desk = desk_of(study, ("lawnmower",))
     with running(make_app(desk, limits=GENEROUS, more=[study_routes(desk)])) as url:
         yield url, study, desk
 
@@ -152,8 +150,8 @@ def test_one_participants_game_is_no_other_ones(served):
 def test_those_who_run_it_need_the_token(served):
     url, study, _ = served
     client = Client(url)
-    for given in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": study.admin[:-1]}):
-        assert client.ask("GET", "/api/admin/people", headers=given).status == 401
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": study.admin[:-1]}):
+        assert client.ask("GET", "/api/admin/people", headers=headers).status == 401
     answer = client.ask("GET", "/api/admin/people", headers={"Authorization": f"Bearer {study.admin}"})
     assert [(row["stage"], row["played"], row["games"]) for row in answer.json["people"]] == [("consent", 0, 2)] * 2
     assert answer.json["people"][0]["link"] == f"/join/{study.people()[0].token}"
@@ -162,7 +160,7 @@ def test_those_who_run_it_need_the_token(served):
 
 def test_results_are_the_games_that_are_over(tmp_path: Path):
     study = small_study(tmp_path / "s.db", people=3)
-    desk = study_desk(study, AgentPool(), ())
+    desk = desk_of(study)
     with pytest.raises(AirlocError, match="Nobody has ended a game"):
         results_of(study)
     take_part(study, desk)
@@ -184,7 +182,7 @@ def test_results_are_the_games_that_are_over(tmp_path: Path):
 
 def test_a_game_lost_by_time_counts_with_all_of_its_moves_and_where_it_stopped(tmp_path: Path):
     study = small_study(tmp_path / "s.db", people=1, seconds=0.0)
-    desk = study_desk(study, AgentPool(), ())
+    desk = desk_of(study)
     token = study.people()[0].token
     desk.agree(token, None, None)
     desk.end_practice(token)

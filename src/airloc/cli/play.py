@@ -8,6 +8,7 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
+from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.choose import choose_source
 from airloc.areas.synthetic import Synthetic
@@ -16,12 +17,14 @@ from airloc.errors import AirlocError
 from airloc.game.app import make_app
 from airloc.game.desk import FreeTable, PlayDesk
 from airloc.game.referee import Referee
-from airloc.game.rivals import AgentPool, Rivals
+from airloc.game.rivals import Rivals
 from airloc.game.serving import LOOPBACK_NAMES, listen, open_browser, serve, url_of
 from airloc.game.store import Store
 from airloc.game.watch import Watch
 from airloc.game.watch_routes import watch_routes
+from airloc.game.workshop import ProcessWorkshop
 from airloc.grid import Grid
+from airloc.task.rules import check_budget
 from airloc.task.world import World
 
 DEFAULT_AGENT = "airloc"
@@ -65,28 +68,30 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def run(options: Play) -> None:
-    """Take the address, read the areas, serve until interrupted."""
-    grid = Grid.parse(options.grid)
+    """Check everything cheap, take the address, read the areas, serve until interrupted."""
+    grid, seconds = Grid.parse(options.grid), limit(options.seconds)
     check_screen(grid)
-    pool = pool_of(options.agents)
+    if options.budget is not None:
+        check_budget(options.budget)
+    check_agents(options.agents)
     with listen(options.host, options.port, public=options.public) as taken:
-        played, watched = _areas(options, grid)
-        world = World.build(played, grid, options.budget, "per-distance", None)
-        table = FreeTable(Referee(world, Store(), limit(options.seconds)), Rivals(options.agents, pool, world))
-        watch = Watch(World.build(watched, grid, options.budget, "per-distance", None), pool)
-        hosts = None if options.public else LOOPBACK_NAMES
-        app = make_app(PlayDesk(table), hosts=hosts, more=[watch_routes(watch, options.agents)])
+        play, watch = (
+            World.build(areas, grid, options.budget, "per-distance", None) for areas in _areas(options, grid)
+        )
+        workshop = ProcessWorkshop({"play": play, "watch": watch}, options.agents)
+        table = FreeTable(Referee(play, Store(), seconds), Rivals(options.agents, workshop, "play"))
+        more = [watch_routes(Watch(watch, workshop), options.agents)]
+        app = make_app(PlayDesk(table), hosts=None if options.public else LOOPBACK_NAMES, more=more)
         url = url_of(taken)
         say(f"Play at {url} and watch agents at {url}watch; Ctrl-C ends it.")
         serve(app, taken, on_ready=partial(open_browser, url) if options.open else lambda: None)
+        workshop.close()
 
 
-def pool_of(names: Sequence[str]) -> AgentPool:
-    """Give a pool with these agents made: a wrong name is an error now, and nobody waits for them later."""
-    pool = AgentPool()
+def check_agents(names: Sequence[str]) -> None:
+    """Make the agents once: a wrong name is an error now, and not when a game is over."""
     for name in names:
-        pool.get(name)
-    return pool
+        make_agent(name)
 
 
 def check_screen(grid: Grid) -> None:

@@ -1,6 +1,6 @@
 """`airloc study`: the game as a study with people, from the links to the Human row beside all agents."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -15,7 +15,7 @@ from airloc.areas.choose import choose_source
 from airloc.areas.synthetic import Synthetic
 from airloc.cli.outputs import promised
 from airloc.cli.people import people_lines, people_table
-from airloc.cli.play import DEFAULT_AGENT, check_screen, limit, pool_of, say
+from airloc.cli.play import DEFAULT_AGENT, check_agents, check_screen, limit, say
 from airloc.cli.progress import bar, reading
 from airloc.drawing.files import write_atomically
 from airloc.errors import AirlocError
@@ -28,12 +28,13 @@ from airloc.game.desk import FreeTable
 from airloc.game.match import Episode
 from airloc.game.referee import Referee
 from airloc.game.results import Results, results_of
-from airloc.game.rivals import AgentPool, Rivals
+from airloc.game.rivals import Rivals
 from airloc.game.serving import LOOPBACK_NAMES, listen, serve, url_of
 from airloc.game.store import Store
 from airloc.game.study import CONSENT, Rules, Study, create_study
 from airloc.game.study_desk import StudyDesk, StudyTable
 from airloc.game.study_routes import study_routes
+from airloc.game.workshop import ProcessWorkshop, Workshop
 from airloc.grid import Grid
 from airloc.reports.tables import comparison_line, score_table
 from airloc.task.episode_files import read_suite
@@ -139,12 +140,16 @@ class Serve:
         """Serve until interrupted."""
         study = Study(self.study)
         with listen(self.host, self.port, public=self.public) as taken:
-            desk = study_desk(study, pool_of(self.agents), self.agents)
+            check_agents(self.agents)
+            worlds = study_worlds(study)
+            workshop = ProcessWorkshop(worlds, self.agents)
+            desk = study_desk(study, worlds, workshop, self.agents)
             hosts = None if self.public else LOOPBACK_NAMES
             url = url_of(taken)
             say(f"The study is at {url}. Participants open their own links: airloc study links {self.study}")
             say(f"See how far they are at {url}admin with the token {study.admin}")
             serve(make_app(desk, hosts=hosts, more=[study_routes(desk)]), taken)
+            workshop.close()
         study.store.close()
 
 
@@ -225,16 +230,21 @@ def main(arguments: Sequence[str]) -> None:
     command.run()
 
 
-def study_desk(study: Study, pool: AgentPool, agents: Sequence[str]) -> StudyDesk:
+def study_worlds(study: Study) -> dict[str, World]:
+    """What a study is played on: the areas of its games, and those of practice."""
+    areas = {"games": study.areas(), "practice": study.areas(practice=True)}
+    return {
+        name: World.build(some, study.grid, study.rules.budget, "per-distance", None) for name, some in areas.items()
+    }
+
+
+def study_desk(study: Study, worlds: Mapping[str, World], workshop: Workshop, agents: Sequence[str]) -> StudyDesk:
     """Set the tables of a study: one for its games, one for practice."""
-    rules, grid = study.rules, study.grid
-    worlds = [World.build(study.areas(practice=p), grid, rules.budget, "per-distance", None) for p in (False, True)]
-    recorded, practice = (Rivals(agents, pool, world) for world in worlds)
-    return StudyDesk(
-        study,
-        StudyTable(Referee(worlds[0], study.store, rules.seconds), recorded),
-        FreeTable(Referee(worlds[1], Store(), rules.seconds), practice),
-    )
+    stores = {"games": study.store, "practice": Store()}
+    referees = {name: Referee(worlds[name], stores[name], study.rules.seconds) for name in worlds}
+    rivals = {name: Rivals(agents, workshop, name) for name in worlds}
+    recorded = StudyTable(referees["games"], rivals["games"])
+    return StudyDesk(study, recorded, FreeTable(referees["practice"], rivals["practice"]))
 
 
 def _agents(names: Sequence[str], results: Results) -> list[Score]:

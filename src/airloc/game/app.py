@@ -22,10 +22,8 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from airloc.drawing.files import encode_png
 from airloc.game.answers import Answers
 from airloc.game.desk import Desk, Table
 from airloc.game.files import page_files, respond
@@ -164,7 +162,7 @@ def _games(desk: Desk) -> APIRouter:
     async def reveal(game: str, token: Token) -> Response:
         table, player = seat(game, token)
         over = _ended(table.referee.look(game, player))
-        flights = await run_in_threadpool(table.rivals.flights, over.episode)
+        flights = await table.rivals.flights(over.episode)
         content: dict[str, Any] = {
             "ending": over.ending,
             "area": table.referee.world.names[over.episode.area],
@@ -181,7 +179,7 @@ def _games(desk: Desk) -> APIRouter:
     async def area(game: str, token: Token) -> Response:
         table, player = seat(game, token)
         over = _ended(table.referee.look(game, player))
-        picture = await run_in_threadpool(encode_png, table.referee.world.image(over.episode.area))
+        picture = await table.rivals.picture(over.episode.area)
         return Response(picture, media_type="image/png", headers=PUBLIC_CACHE)
 
     return router

@@ -5,7 +5,7 @@ class RefusedError(Exception):
     """A request that is turned down.
 
     Args:
-        status: The HTTP status, 4xx.
+        status: The HTTP status, 4xx, or 503 when asking again will help.
         reason: A short name that the page knows.
         message: What to tell the person.
     """

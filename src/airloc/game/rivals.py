@@ -1,9 +1,8 @@
-"""The agents that players are compared with at the end of a game, on the same episode.
+"""The agents that players are compared with at the end of a game, on the same episode, and the area as a picture.
 
-Played on demand, one episode at a time, and remembered. Nothing here is reached before a game is over.
+Computed on demand and remembered. Nothing here is reached before a game is over.
 """
 
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from airloc.agents.agent import Agent
-from airloc.agents.registry import make_agent
+from airloc.drawing.files import encode_png
 from airloc.game.match import Episode
+from airloc.game.workshop import AgentPool, Workshop
 from airloc.grid import Cell
 from airloc.rollout import Trajectories, play
 from airloc.task.batch import BatchEnv
@@ -20,25 +20,6 @@ from airloc.task.suites import Suite
 from airloc.task.world import World
 
 _REMEMBERED = 4096
-
-
-class AgentPool:
-    """Makes agents by their names, each once, from any thread."""
-
-    def __init__(self) -> None:
-        self._made: dict[str, Agent] = {}
-        self._lock = threading.Lock()
-
-    def get(self, name: str) -> Agent:
-        """The agent of a name.
-
-        Raises:
-            AirlocError: When there is none of that name.
-        """
-        with self._lock:
-            if name not in self._made:
-                self._made[name] = make_agent(name)
-            return self._made[name]
 
 
 class Flight(NamedTuple):
@@ -54,30 +35,41 @@ class Rivals:
 
     Args:
         names: Which agents.
-        pool: Where agents come from.
-        world: Where they play.
+        workshop: Where they play.
+        world: The name of the world in the workshop.
     """
 
-    def __init__(self, names: Sequence[str], pool: AgentPool, world: World) -> None:
+    def __init__(self, names: Sequence[str], workshop: Workshop, world: str) -> None:
         self.names = tuple(names)
-        self._pool = pool
+        self._workshop = workshop
         self._world = world
-        self._lock = threading.Lock()
-        self._known: OrderedDict[Episode, tuple[Flight, ...]] = OrderedDict()
+        self._flights: OrderedDict[Episode, tuple[Flight, ...]] = OrderedDict()
+        self._pictures: dict[int, bytes] = {}
 
-    def flights(self, episode: Episode) -> tuple[Flight, ...]:
-        """The agents' paths in an episode; safe to be called from several threads, one at a time works."""
-        with self._lock:
-            if episode not in self._known:
-                self._known[episode] = tuple(self._fly(name, episode) for name in self.names)
-            self._known.move_to_end(episode)
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-            return self._known[episode]
+    async def flights(self, episode: Episode) -> tuple[Flight, ...]:
+        """The agents' paths in an episode."""
+        if episode not in self._flights:
+            self._flights[episode] = await self._workshop.run(fly, self._world, self.names, episode)
+            if len(self._flights) > _REMEMBERED:
+                self._flights.popitem(last=False)
+        return self._flights[episode]
 
-    def _fly(self, name: str, episode: Episode) -> Flight:
-        played = play_one(self._pool.get(name), self._world, episode)
-        return Flight(name, path_of(played), bool(played.found[0]))
+    async def picture(self, area: int) -> bytes:
+        """The whole area as PNG."""
+        if area not in self._pictures:
+            self._pictures[area] = await self._workshop.run(draw_area, self._world, area)
+        return self._pictures[area]
+
+
+def fly(world: World, pool: AgentPool, names: Sequence[str], episode: Episode) -> tuple[Flight, ...]:
+    """Let agents play an episode."""
+    played = {name: play_one(pool.get(name), world, episode) for name in names}
+    return tuple(Flight(name, path_of(one), bool(one.found[0])) for name, one in played.items())
+
+
+def draw_area(world: World, pool: AgentPool, area: int) -> bytes:
+    """The whole area as PNG; no agent is needed."""
+    return encode_png(world.image(area))
 
 
 def play_one(agent: Agent, world: World, episode: Episode, seed: int = 0) -> Trajectories:

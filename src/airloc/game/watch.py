@@ -3,10 +3,8 @@
 An agent plays by `rollout.play` as in evaluation; a recorder between the two writes down what its state shows.
 """
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -19,7 +17,8 @@ from airloc.drawing.heatmap import belief_strip, draw_belief
 from airloc.drawing.trajectory import draw_trajectory
 from airloc.game.match import Episode
 from airloc.game.refusal import RefusedError
-from airloc.game.rivals import AgentPool, path_of, play_one
+from airloc.game.rivals import draw_area, path_of, play_one
+from airloc.game.workshop import AgentPool, Workshop
 from airloc.grid import Cell
 from airloc.task.batch import Observation
 from airloc.task.world import World
@@ -91,20 +90,18 @@ def follow(agent: Agent, world: World, episode: Episode) -> Track:
 
 
 class Watch:
-    """Searches to be watched on a world, each played once and remembered.
+    """Searches to be watched on a world.
 
     Args:
         world: The areas; not those that people play on, because watching shows them whole.
-        pool: Where agents come from.
+        workshop: Where the searches are made.
+        name: The name of the world in the workshop.
     """
 
-    def __init__(self, world: World, pool: AgentPool) -> None:
+    def __init__(self, world: World, workshop: Workshop, name: str = "watch") -> None:
         self.world = world
-        self._pool = pool
-        # One search at a time: players must not wait for watchers.
-        self._alone = threading.Lock()
-        self.track: Callable[[str, Episode], Track] = lru_cache(maxsize=2048)(self._track)
-        self.animation: Callable[[tuple[str, ...], Episode, int], bytes] = lru_cache(maxsize=32)(self._animation)
+        self._workshop = workshop
+        self._name = name
 
     def episode(self, area: str, start: Cell, goal: Cell) -> Episode:
         """The episode that a link names.
@@ -131,14 +128,27 @@ class Watch:
             raise RefusedError(404, "no-agent", "There is no agent of that name")
         return wanted
 
-    def _track(self, agent: str, episode: Episode) -> Track:
-        with self._alone:
-            return follow(self._pool.get(agent), self.world, episode)
+    async def track(self, agent: str, episode: Episode) -> Track:
+        """An agent's search."""
+        return await self._workshop.run(search, self._name, agent, episode)
 
-    def _animation(self, agents: tuple[str, ...], episode: Episode, ms: int) -> bytes:
-        tracks = [self.track(agent, episode) for agent in agents]
-        with self._alone:
-            return encode_gif(frames(tracks, self.world, episode), ms)
+    async def animation(self, agents: tuple[str, ...], episode: Episode, ms: int) -> bytes:
+        """Some agents' searches side by side, as GIF."""
+        return await self._workshop.run(animate, self._name, agents, episode, ms)
+
+    async def picture(self, area: int) -> bytes:
+        """The whole area as PNG."""
+        return await self._workshop.run(draw_area, self._name, area)
+
+
+def search(world: World, pool: AgentPool, agent: str, episode: Episode) -> Track:
+    """Let an agent of the pool search."""
+    return follow(pool.get(agent), world, episode)
+
+
+def animate(world: World, pool: AgentPool, agents: tuple[str, ...], episode: Episode, ms: int) -> bytes:
+    """Let agents search and draw them side by side."""
+    return encode_gif(frames([search(world, pool, agent, episode) for agent in agents], world, episode), ms)
 
 
 def frames(tracks: Sequence[Track], world: World, episode: Episode) -> list[Pixels]:

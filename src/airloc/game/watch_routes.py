@@ -1,7 +1,4 @@
-"""The routes of watching: areas, searches as data, searches as an animation.
-
-Searches take a moment of computing and run beside the event loop, one at a time.
-"""
+"""The routes of watching: areas, searches as data, searches as an animation."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,10 +7,8 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
-from starlette.concurrency import run_in_threadpool
 
 from airloc.agents.registry import available_agents
-from airloc.drawing.files import encode_png
 from airloc.drawing.palette import heat, hex_of
 from airloc.game.files import page_files, respond
 from airloc.game.refusal import RefusedError
@@ -58,14 +53,14 @@ def watch_routes(watch: Watch, chosen: Sequence[str]) -> APIRouter:
     async def picture(area: Name) -> Response:
         if area not in watch.world.names:
             raise RefusedError(404, "no-area", "There is no area of that name to watch")
-        content = await run_in_threadpool(encode_png, watch.world.image(watch.world.names.index(area)))
+        content = await watch.picture(watch.world.names.index(area))
         return Response(content, media_type="image/png", headers=_CACHE)
 
     @router.get("/api/watch/search")
     async def search(area: Name, start: CellText, goal: CellText, agent: Name) -> Response:
         (name,) = watch.agents(agent)[:1]
         episode = watch.episode(area, _cell(start), _cell(goal))
-        track = await run_in_threadpool(watch.track, name, episode)
+        track = await watch.track(name, episode)
         return JSONResponse(asdict(track), headers=_CACHE)
 
     @router.get("/api/watch/search.gif")
@@ -73,7 +68,7 @@ def watch_routes(watch: Watch, chosen: Sequence[str]) -> APIRouter:
         area: Name, start: CellText, goal: CellText, agents: Name, ms: Annotated[int, Query(ge=100, le=2000)] = 700
     ) -> Response:
         episode = watch.episode(area, _cell(start), _cell(goal))
-        content = await run_in_threadpool(watch.animation, watch.agents(agents), episode, ms)
+        content = await watch.animation(watch.agents(agents), episode, ms)
         headers = {**_CACHE, "content-disposition": 'attachment; filename="search.gif"'}
         return Response(content, media_type="image/gif", headers=headers)
 
