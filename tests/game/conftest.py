@@ -13,9 +13,9 @@ OPTIONS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """Debian's Chromium, driven by Playwright."""
+    """Debian's Chromium, driven by Playwright; not for longer than a module, whose loop no other test could use."""
     path = shutil.which("chromium")
     if path is None:
         if os.environ.get("CI") == "true":

@@ -118,6 +118,21 @@ def test_keys_that_lead_outside_cost_no_move(open_page):
             assert page.inner_text("#say") == "The area ends here"
 
 
+def test_a_key_that_is_held_down_is_one_move(open_page):
+    table = free_table()
+    with playing(table) as url:
+        page = open_page(url)
+        start(page)
+        game = held(table)
+        key = KEYS[move_away(game.position, game.episode.goal, table.referee.world.grid)]
+        for _ in range(5):
+            page.keyboard.down(key)  # the second and later ones are repeats
+        await_turn(table, 1)
+        page.wait_for_timeout(200)
+        page.keyboard.up(key)
+        assert held(table).turn == 1
+
+
 def test_tabbing_reaches_the_cells_around_and_each_has_a_name(open_page):
     table = free_table()
     with playing(table) as url:

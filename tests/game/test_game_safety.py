@@ -6,7 +6,7 @@ import pytest
 
 from airloc.errors import AirlocError
 from airloc.game.app import make_app
-from airloc.game.desk import Bounds, PlayDesk
+from airloc.game.desk import FreeTable, PlayDesk
 from airloc.game.guard import Buckets, Limits
 from airloc.game.serving import is_loopback, listen, url_of
 from game_hall import Client, free_table, noise_world, playing
@@ -93,9 +93,9 @@ def test_a_bucket_fills_again_with_time_and_only_so_many_are_remembered():
 
 
 def test_only_so_many_visitors_and_games_are_kept():
-    table = free_table(noise_world(2, "2x2"))
-    desk = PlayDesk(table, Bounds(visitors=3, games=4))
-    table._games = 4
+    plain = free_table(noise_world(2, "2x2"))
+    table = FreeTable(plain.referee, plain.rivals, games=4)
+    desk = PlayDesk(table, visitors=3)
     visitors = [desk.admit(None) for _ in range(4)]
     assert [desk.knows(visitor) for visitor in visitors] == [False, True, True, True]
     for _ in range(7):

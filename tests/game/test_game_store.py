@@ -94,7 +94,7 @@ def test_games_that_nobody_asks_about_end_by_time_too():
     now = [0.0]
     referee = Referee(noise_world(), Store(), 30.0, lambda: now[0])
     games = [referee.begin("p", EPISODE) for _ in range(3)]
-    referee.forget(games[2])
+    referee.forget(games[2].id)
     now[0] = 31.0
     referee.expire()
     assert [referee.store.game(game.id).ending for game in games[:2]] == ["time", "time"]

@@ -1,12 +1,14 @@
 """Watching: the recorder changes nothing, and the page plays a search to its end."""
 
 import io
+import re
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from playwright.sync_api import expect
 
 from airloc.agents.registry import make_agent
 from airloc.game.match import Episode
@@ -125,6 +127,15 @@ def test_searches_that_make_no_sense_are_refused(query: str, status: int):
         client.close()
 
 
+def test_watchers_wait_only_in_a_short_queue(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("airloc.game.watch.MAX_WAITING", 0)
+    with playing(free_table(), more=[watching()]) as url:
+        client = Client(url)
+        assert client.ask("GET", f"/api/watch/search?{SEARCH}&agent=spiral").status == 503
+        assert client.ask("GET", "/api/watch").status == 200
+        client.close()
+
+
 def test_an_agent_is_watched_to_the_end_shared_and_saved(open_page):
     with playing(free_table(), more=[watching(believing())]) as url:
         page = open_page(f"{url}watch?{SEARCH}&agents=lawnmower,spiral")
@@ -137,7 +148,7 @@ def test_an_agent_is_watched_to_the_end_shared_and_saved(open_page):
         assert page.get_attribute("html", "data-step") == "0"
         page.locator("#speed").fill("8")
         page.click("#play")
-        page.wait_for_function("document.getElementById('play').textContent === 'Pause'")
+        expect(page.locator("#play")).to_have_text("Pause")
         page.click("#play")
         paused = page.get_attribute("html", "data-step")
         page.wait_for_timeout(300)
@@ -164,9 +175,9 @@ def test_start_goal_area_and_agents_are_picked_on_the_page(open_page):
         assert cells.count() == 25
         cells.nth(0).click()
         page.locator("#picker rect[fill='#ffffff']").nth(24).click()
-        page.wait_for_function("location.search.includes('start=0%2C0') && location.search.includes('goal=4%2C4')")
+        expect(page).to_have_url(re.compile("start=0%2C0&goal=4%2C4"))
         page.select_option("#area", "noise_2")
-        page.wait_for_function("location.search.includes('noise_2')")
+        expect(page).to_have_url(re.compile("noise_2"))
         page.check("input[value=blind]")
         page.wait_for_selector(".panel[data-agent=blind]")
         page.click("#random")
@@ -174,6 +185,6 @@ def test_start_goal_area_and_agents_are_picked_on_the_page(open_page):
         page.keyboard.press("Tab")
         for name in ("lawnmower", "spiral"):
             page.uncheck(f"input[value={name}]")
-        page.wait_for_function("document.querySelectorAll('.panel').length === 1")
+        expect(page.locator(".panel")).to_have_count(1)
         page.uncheck("input[value=blind]")
         assert page.inner_text("#trouble") == "Choose an agent."

@@ -135,6 +135,8 @@ class Serve:
     """Let other machines in; needed for any address but loopback."""
     port: int = 8766
     """The port to listen on; 0 for any that is free."""
+    names: tuple[str, ...] = ()
+    """Further names that the server answers to, such as that of a proxy in front of it."""
 
     def run(self) -> None:
         """Serve until interrupted."""
@@ -144,7 +146,7 @@ class Serve:
             worlds = study_worlds(study)
             workshop = ProcessWorkshop(worlds, self.agents)
             desk = study_desk(study, worlds, workshop, self.agents)
-            hosts = None if self.public else LOOPBACK_NAMES
+            hosts = None if self.public else (*LOOPBACK_NAMES, *self.names)
             url = url_of(taken)
             say(f"The study is at {url}. Participants open their own links: airloc study links {self.study}")
             say(f"See how far they are at {url}admin with the token {study.admin}")

@@ -82,7 +82,7 @@ def make_app(
     return app
 
 
-def token_of(request: Request) -> str | None:
+async def token_of(request: Request) -> str | None:
     """The player's token, as the cookie has it."""
     return request.cookies.get(COOKIE)
 

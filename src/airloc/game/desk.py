@@ -1,11 +1,10 @@
 """Who plays, and what: free play for anybody. `study_desk` is the other kind of desk.
 
-A visitor gets a random token as a cookie. Visitors and their games are kept in memory, as many as `Bounds` allows.
+A visitor gets a random token as a cookie. Visitors and their games are kept in memory, a bounded number of them.
 """
 
 import secrets
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,15 +15,10 @@ from airloc.game.refusal import RefusedError, no_such_game
 from airloc.game.rivals import Rivals
 from airloc.task.world import World
 
-
-@dataclass(frozen=True)
-class Bounds:
-    """How much is kept for visitors."""
-
-    visitors: int = 20_000
-    """Visitors remembered; the one who has been away longest goes first."""
-    games: int = 50
-    """Games remembered of each, the oldest go first."""
+MAX_VISITORS = 20_000
+"""Visitors remembered; the one who has been away longest goes first."""
+MAX_GAMES = 50
+"""Games remembered of each, the oldest go first."""
 
 
 class Table(Protocol):
@@ -76,7 +70,7 @@ class Desk(Protocol):
 class FreeTable:
     """Free play on a world: endless games, areas that the player has seen least first."""
 
-    def __init__(self, referee: Referee, rivals: Rivals, games: int = Bounds.games) -> None:
+    def __init__(self, referee: Referee, rivals: Rivals, games: int = MAX_GAMES) -> None:
         self.referee = referee
         self.rivals = rivals
         self._games = games
@@ -84,29 +78,29 @@ class FreeTable:
 
     def begin(self, token: str) -> Game:
         """Begin a game on an area that this player has played least often."""
-        before = self.referee.store.games_of(token)
-        for game in before[: max(0, len(before) - self._games + 1)]:
-            self.referee.forget(game)
-        return self.referee.begin(token, self._draw(before))
+        before = self.referee.store.played(token)
+        for number, _, _ in before[: max(0, len(before) - self._games + 1)]:
+            self.referee.forget(number)
+        return self.referee.begin(token, self._draw([area for _, area, _ in before]))
 
     def current(self, token: str) -> Game | None:
         """The player's latest game, if it goes on."""
-        games = [self.referee.look(game.id, token) for game in self.referee.store.games_of(token)[-1:]]
-        return next((game for game in games if game.ending is None), None)
+        latest = self.referee.store.latest(token)
+        game = latest and self.referee.look(latest.id, token)
+        return game if game and game.ending is None else None
 
     def tally(self, token: str) -> dict[str, int]:
         """How many games the player has ended, and how many goals were found."""
-        endings = [game.ending for game in self.referee.store.games_of(token) if game.ending]
+        endings = [ending for _, _, ending in self.referee.store.played(token) if ending]
         return {"played": len(endings), "found": endings.count("found")}
 
-    def _draw(self, before: list[Game]) -> Episode:
-        world = self.referee.world
-        played = Counter(game.episode.area for game in before)
+    def _draw(self, before: list[int]) -> Episode:
+        """Draw an episode, given the areas played before."""
+        world, played = self.referee.world, Counter(before)
         least = min(played[area] for area in range(len(world.names)))
         areas = [area for area in range(len(world.names)) if played[area] == least]
         (start,), (goal,) = world.sampler.draw(self._rng, 1)
-        area = int(self._rng.choice(areas))
-        return Episode(area, (int(start[0]), int(start[1])), (int(goal[0]), int(goal[1])))
+        return Episode(int(self._rng.choice(areas)), (int(start[0]), int(start[1])), (int(goal[0]), int(goal[1])))
 
 
 class PlayDesk:
@@ -114,12 +108,12 @@ class PlayDesk:
 
     Args:
         table: Where they play.
-        bounds: How much is kept.
+        visitors: How many are remembered.
     """
 
-    def __init__(self, table: FreeTable, bounds: Bounds | None = None) -> None:
+    def __init__(self, table: FreeTable, visitors: int = MAX_VISITORS) -> None:
         self._table = table
-        self._bounds = bounds or Bounds()
+        self._most = visitors
         self._visitors: OrderedDict[str, None] = OrderedDict()
 
     def knows(self, token: str) -> bool:
@@ -132,7 +126,7 @@ class PlayDesk:
             token = secrets.token_urlsafe(24)
         self._visitors[token] = None
         self._visitors.move_to_end(token)
-        if len(self._visitors) > self._bounds.visitors:
+        if len(self._visitors) > self._most:
             self._forget(self._visitors.popitem(last=False)[0])
         return token
 
@@ -163,8 +157,8 @@ class PlayDesk:
         return [self._table]
 
     def _forget(self, token: str) -> None:
-        for game in self._table.referee.store.games_of(token):
-            self._table.referee.forget(game)
+        for number, _, _ in self._table.referee.store.played(token):
+            self._table.referee.forget(number)
 
 
 def about_world(referee: Referee) -> dict[str, Any]:

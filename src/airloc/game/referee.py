@@ -20,7 +20,7 @@ class Referee:
     Args:
         world: The areas, with their grid and budget.
         store: Where games are kept.
-        seconds: The time limit of a game; infinite for none.
+        seconds: The time limit of every game; infinite for none.
         clock: Seconds that never go back.
     """
 
@@ -75,17 +75,17 @@ class Referee:
 
     def expire(self) -> None:
         """End the games whose time is over although nobody asks; games without a clock wait for their players."""
-        for number in list(self._began):
+        now = self._clock()
+        for number in [number for number, began in self._began.items() if now - began >= self.seconds]:
             game = self.store.game(number)
-            if game is None:
-                del self._began[number]
-            else:
+            if game is not None:
                 self._on_time(game)
+            self._began.pop(number, None)
 
-    def forget(self, game: Game) -> None:
+    def forget(self, number: str) -> None:
         """Delete a game."""
-        self._began.pop(game.id, None)
-        self.store.forget(game)
+        self._began.pop(number, None)
+        self.store.forget(number)
 
     def _on_time(self, game: Game) -> Game:
         """End the game if its time is over."""

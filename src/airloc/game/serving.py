@@ -79,7 +79,7 @@ def make_server(app: FastAPI) -> uvicorn.Server:
         access_log=False,
         server_header=False,
         date_header=False,
-        proxy_headers=False,
+        proxy_headers=True,  # of a proxy on this machine alone, which is uvicorn's default
         timeout_keep_alive=75,
         timeout_graceful_shutdown=2,
         limit_concurrency=2000,

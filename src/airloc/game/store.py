@@ -70,6 +70,18 @@ class Store:
         rows = self.db.execute(f"SELECT {_COLUMNS} FROM games WHERE player = ? ORDER BY rowid", (player,))
         return [self._game(row) for row in rows.fetchall()]
 
+    def latest(self, player: str) -> Game | None:
+        """A player's latest game."""
+        rows = self.db.execute(f"SELECT {_COLUMNS} FROM games WHERE player = ? ORDER BY rowid DESC LIMIT 1", (player,))
+        row = rows.fetchone()
+        return None if row is None else self._game(row)
+
+    def played(self, player: str) -> list[tuple[str, int, Ending | None]]:
+        """Ids, areas and endings of a player's games, oldest first; without their moves, which is quick."""
+        return self.db.execute(
+            "SELECT id, area, ending FROM games WHERE player = ? ORDER BY rowid", (player,)
+        ).fetchall()
+
     def recorded(self) -> list[Game]:
         """All games that have a slot, by player and slot."""
         rows = self.db.execute(f"SELECT {_COLUMNS} FROM games WHERE slot IS NOT NULL ORDER BY player, slot")
@@ -88,10 +100,10 @@ class Store:
             self._update(game, elapsed, ending)
         return replace(game, elapsed=elapsed, ending=ending)
 
-    def forget(self, game: Game) -> None:
+    def forget(self, number: str) -> None:
         """Delete a game with its moves."""
         with self.db:
-            self.db.execute("DELETE FROM games WHERE id = ?", (game.id,))
+            self.db.execute("DELETE FROM games WHERE id = ?", (number,))
 
     def close(self) -> None:
         """Close the file; what is in it stays."""

@@ -47,12 +47,12 @@ class StudyDesk:
 
     def about(self, token: str) -> dict[str, Any]:
         """What the page shows a participant before a game."""
-        played = self._played(token)
-        current = self._under_way(token) or self._practice.current(token)
+        played, stage = self._played(token), self.stage(token)
+        current = self._practice.current(token) if stage == "practice" else self._under_way(token)
         return {
             "mode": "study",
             **about_world(self._recorded.referee),
-            "stage": self.stage(token),
+            "stage": stage,
             "consent": self.study.rules.consent,
             "games": len(self._games[token]),
             "next": len(played),

@@ -3,7 +3,8 @@
 An agent plays by `rollout.play` as in evaluation; a recorder between the two writes down what its state shows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,8 @@ from airloc.task.world import World
 
 MAX_AGENTS = 4
 """Agents side by side."""
+MAX_WAITING = 24
+"""Searches and pictures that watchers may wait for at a time, all together."""
 _DIGITS = 4
 
 
@@ -102,6 +105,7 @@ class Watch:
         self.world = world
         self._workshop = workshop
         self._name = name
+        self._under_way = 0
 
     def episode(self, area: str, start: Cell, goal: Cell) -> Episode:
         """The episode that a link names.
@@ -130,15 +134,29 @@ class Watch:
 
     async def track(self, agent: str, episode: Episode) -> Track:
         """An agent's search."""
-        return await self._workshop.run(search, self._name, agent, episode)
+        with self._place():
+            return await self._workshop.run(search, self._name, agent, episode)
 
     async def animation(self, agents: tuple[str, ...], episode: Episode, ms: int) -> bytes:
         """Some agents' searches side by side, as GIF."""
-        return await self._workshop.run(animate, self._name, agents, episode, ms)
+        with self._place():
+            return await self._workshop.run(animate, self._name, agents, episode, ms)
 
     async def picture(self, area: int) -> bytes:
         """The whole area as PNG."""
-        return await self._workshop.run(draw_area, self._name, area)
+        with self._place():
+            return await self._workshop.run(draw_area, self._name, area)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """Take a place in the queue; players' endings come through the same workshop and must not wait long."""
+        if self._under_way >= MAX_WAITING:
+            raise RefusedError(503, "busy", "Many people are watching; ask again in a moment")
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
 
 
 def search(world: World, pool: AgentPool, agent: str, episode: Episode) -> Track:

@@ -249,7 +249,7 @@ document.addEventListener("keydown", (event) => {
   const number = moveOfKey(event);
   if (number === undefined || !game || by("game").hidden) return;
   event.preventDefault();
-  move(number);
+  if (!event.repeat) move(number);  // a key held down is one move
 });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
 addEventListener("focus", refresh);
