@@ -23,13 +23,15 @@ export const LOOKS = {
   ],
 };
 
-// An empty map of the area, with a rim of dark cells where paths leave it.
+// An empty map of the area, with a rim of dark cells on the sides where paths leave it.
 export function makeMap(picture, rows, cols, paths, label) {
-  const rim = paths.some((path) => path.some(([row, col]) => row < 0 || col < 0 || row >= rows || col >= cols)) ? 1 : 0;
+  const cells = paths.flat();
+  const rim = (outside) => (cells.some(outside) ? PITCH : 0);
+  const [left, top] = [rim(([, col]) => col < 0), rim(([row]) => row < 0)];
+  const [right, bottom] = [rim(([, col]) => col >= cols), rim(([row]) => row >= rows)];
   const [width, height] = [cols * PITCH - 4, rows * PITCH - 4];
-  const over = rim * PITCH;
   const svg = make("svg", {
-    viewBox: `${-over} ${-over} ${width + 2 * over} ${height + 2 * over}`, role: "img", "aria-label": label,
+    viewBox: `${-left} ${-top} ${left + width + right} ${top + height + bottom}`, role: "img", "aria-label": label,
   });
   svg.append(make("image", { href: picture, x: 0, y: 0, width, height, preserveAspectRatio: "none" }));
   svg.dataset.rows = rows;
