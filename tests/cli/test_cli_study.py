@@ -69,6 +69,7 @@ def check_results(airloc, tmp_path: Path, agents: list[str], *options: object) -
     simulated(path)
     games, episodes = tmp_path / "games.csv", tmp_path / "episodes.csv"
     files = ["--csv", games, "--records", records, "--save-episodes", episodes, "--json", tmp_path / "human.json"]
+    files += ["--trajectories", tmp_path / "paths.jsonl"]
     outcome = airloc("study", "results", path, *files, *options)
     assert outcome.code == 0, outcome.err
     shown = outcome.out
@@ -96,6 +97,8 @@ def check_results(airloc, tmp_path: Path, agents: list[str], *options: object) -
     assert len(rows) == 228
     assert sum(int(row["found"]) for row in rows) == round(228 * human["success"])
     assert len(episodes.read_text().splitlines()) == 229
+    paths = [json.loads(line) for line in (tmp_path / "paths.jsonl").read_text().splitlines()]
+    assert sum(one["path"][-1] == one["goal"] for one in paths) == sum(int(row["found"]) for row in rows)
 
 
 def test_a_simulated_study_of_19_times_12_games_gives_the_human_row(airloc, tmp_path: Path):

@@ -21,10 +21,10 @@ from airloc.drawing.files import write_atomically
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import evaluate
 from airloc.evaluation.floor import blind_optimum, blind_optimum_is_exact
-from airloc.evaluation.records import Score, compare, to_json
+from airloc.evaluation.records import Score, compare, to_json, trajectory_lines
 from airloc.game.app import make_app
 from airloc.game.assignment import assign, draw_episodes, episodes_of, overlaps
-from airloc.game.desk import FreeTable
+from airloc.game.desk import FreeTable, Table
 from airloc.game.match import Episode
 from airloc.game.referee import Referee
 from airloc.game.results import Results, results_of
@@ -32,7 +32,7 @@ from airloc.game.rivals import Rivals
 from airloc.game.serving import LOOPBACK_NAMES, listen, serve, url_of
 from airloc.game.store import Store
 from airloc.game.study import CONSENT, Rules, Study, create_study
-from airloc.game.study_desk import StudyDesk, StudyTable
+from airloc.game.study_desk import StudyDesk
 from airloc.game.study_routes import study_routes
 from airloc.game.workshop import ProcessWorkshop, Workshop
 from airloc.grid import Grid
@@ -184,6 +184,8 @@ class ShowResults:
     """Write the record of the row Human here, as `airloc evaluate --json` writes an agent's."""
     records: Annotated[Path | None, arg(metavar="FOLDER")] = None
     """Write the records of Human and of every agent into this folder, one file each."""
+    trajectories: Annotated[Path | None, arg(metavar="OUT.jsonl")] = None
+    """Write every game's path here, one JSON object a line, as `airloc evaluate` writes an agent's."""
     save_episodes: Annotated[Path | None, arg(metavar="OUT.csv")] = None
     """Write the episodes that were played here, as an episode file."""
 
@@ -192,7 +194,8 @@ class ShowResults:
         results = results_of(Study(self.study))
         names = available_agents() if self.agents is None else list(self.agents)
         folder = [] if self.records is None else [self.records / f"{name}.json" for name in ("Human", *names)]
-        with promised([path for path in (self.csv, self.json, self.save_episodes, *folder) if path]):
+        outputs = (self.csv, self.json, self.trajectories, self.save_episodes, *folder)
+        with promised([path for path in outputs if path]):
             human = results.score()
             agents = _agents(names, results)
             self._write(results, human, agents)
@@ -205,6 +208,8 @@ class ShowResults:
             write_atomically(self.csv, results.csv())
         if self.json is not None:
             write_atomically(self.json, to_json(record))
+        if self.trajectories is not None:
+            write_atomically(self.trajectories, trajectory_lines(human))
         if self.save_episodes is not None:
             write_atomically(self.save_episodes, results.suite.file())
         if self.records is not None:
@@ -245,7 +250,7 @@ def study_desk(study: Study, worlds: Mapping[str, World], workshop: Workshop, ag
     stores = {"games": study.store, "practice": Store()}
     referees = {name: Referee(worlds[name], stores[name], study.rules.seconds) for name in worlds}
     rivals = {name: Rivals(agents, workshop, name) for name in worlds}
-    recorded = StudyTable(referees["games"], rivals["games"])
+    recorded = Table(referees["games"], rivals["games"])
     return StudyDesk(study, recorded, FreeTable(referees["practice"], rivals["practice"]))
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from airloc.game.answers import Answers
 from airloc.game.match import Episode, Game
 from airloc.game.referee import Referee, seconds_or_none
 from airloc.game.refusal import RefusedError, no_such_game
@@ -21,18 +22,18 @@ MAX_GAMES = 50
 """Games remembered of each, the oldest go first."""
 
 
-class Table(Protocol):
-    """A place to play at: the referee, and the agents that play the same episodes."""
+class Table:
+    """A place to play at.
 
-    @property
-    def referee(self) -> Referee:
-        """Who holds the games."""
-        ...
+    Args:
+        referee: Who holds the games.
+        rivals: The agents that play the same episodes afterwards.
+    """
 
-    @property
-    def rivals(self) -> Rivals:
-        """Who plays the same episodes afterwards."""
-        ...
+    def __init__(self, referee: Referee, rivals: Rivals) -> None:
+        self.referee = referee
+        self.rivals = rivals
+        self.answers = Answers(referee.world)
 
 
 class Desk(Protocol):
@@ -67,12 +68,11 @@ class Desk(Protocol):
         ...
 
 
-class FreeTable:
+class FreeTable(Table):
     """Free play on a world: endless games, areas that the player has seen least first."""
 
     def __init__(self, referee: Referee, rivals: Rivals, games: int = MAX_GAMES) -> None:
-        self.referee = referee
-        self.rivals = rivals
+        super().__init__(referee, rivals)
         self._games = games
         self._rng = np.random.default_rng(secrets.randbits(128))
 

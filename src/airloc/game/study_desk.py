@@ -4,20 +4,10 @@ from typing import Any, Literal
 
 from airloc.game.desk import FreeTable, Table, about_world
 from airloc.game.match import Game
-from airloc.game.referee import Referee
 from airloc.game.refusal import RefusedError
-from airloc.game.rivals import Rivals
 from airloc.game.study import Person, Study
 
 Stage = Literal["consent", "practice", "games", "done"]
-
-
-class StudyTable:
-    """Where the recorded games are played."""
-
-    def __init__(self, referee: Referee, rivals: Rivals) -> None:
-        self.referee = referee
-        self.rivals = rivals
 
 
 class StudyDesk:
@@ -29,7 +19,7 @@ class StudyDesk:
         practice: Where people practise; kept in memory alone.
     """
 
-    def __init__(self, study: Study, recorded: StudyTable, practice: FreeTable) -> None:
+    def __init__(self, study: Study, recorded: Table, practice: FreeTable) -> None:
         self.study = study
         self._recorded = recorded
         self._practice = practice

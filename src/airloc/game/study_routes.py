@@ -7,9 +7,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import Field
 
-from airloc.game.app import PUBLIC_CACHE, Strict, Token, set_token
 from airloc.game.files import page_files, respond
 from airloc.game.refusal import RefusedError
+from airloc.game.requests import PRIVATE, Strict, Token, set_token
 from airloc.game.study_desk import StudyDesk
 
 
@@ -26,7 +26,7 @@ def study_routes(desk: StudyDesk) -> APIRouter:
 
     @router.get("/join/{token}")
     async def join(token: str, request: Request) -> Response:
-        response = RedirectResponse("/", 303, headers=PUBLIC_CACHE)
+        response = RedirectResponse("/", 303, headers=PRIVATE)
         if desk.knows(token):
             set_token(response, token, request)
         return response
@@ -34,12 +34,12 @@ def study_routes(desk: StudyDesk) -> APIRouter:
     @router.post("/api/consent")
     async def consent(said: Consent, token: Token) -> Response:
         desk.agree(desk.admit(token), said.age, said.gender)
-        return JSONResponse({}, headers=PUBLIC_CACHE)
+        return JSONResponse({}, headers=PRIVATE)
 
     @router.post("/api/practised")
     async def practised(token: Token) -> Response:
         desk.end_practice(desk.admit(token))
-        return JSONResponse({}, headers=PUBLIC_CACHE)
+        return JSONResponse({}, headers=PRIVATE)
 
     @router.get("/admin")
     async def admin(request: Request) -> Response:
@@ -50,6 +50,6 @@ def study_routes(desk: StudyDesk) -> APIRouter:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         if not secrets.compare_digest(given.encode(), desk.study.admin.encode()):
             raise RefusedError(401, "token", "This needs the study's token")
-        return JSONResponse({"people": desk.progress()}, headers=PUBLIC_CACHE)
+        return JSONResponse({"people": desk.progress()}, headers=PRIVATE)
 
     return router
