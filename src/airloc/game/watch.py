@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 
 from airloc.agents.agent import Agent, Briefing
@@ -190,9 +191,11 @@ def _panel(track: Track, step: int, world: World, episode: Episode, margin: int)
         return draw_trajectory(
             image, world.grid, path, episode.goal, scale=1, dim_unvisited=True, margin=margin, found=found
         )
-    belief = torch.tensor(beliefs[min(step, len(beliefs) - 1)]).clamp(0, 1).reshape(world.grid.shape).numpy()
+    belief = np.reshape(beliefs[min(step, len(beliefs) - 1)], world.grid.shape)
+    # One scale for all frames, so that a growing belief is seen to grow.
+    top = min(1.0, max(4 / world.grid.count, *map(max, beliefs)))
     return draw_belief(
-        image, world.grid, belief, position=path[-1], goal=episode.goal, visited=path, top=1.0, scale=1, margin=margin
+        image, world.grid, belief, position=path[-1], goal=episode.goal, visited=path, top=top, scale=1, margin=margin
     )
 
 
