@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from airloc.areas.area import SearchArea
-from airloc.game.assignment import assign, draw_episodes
+from airloc.game.assignment import draw_games
 from airloc.game.serving import listen
 from airloc.game.study import Person, Rules, Study, create_study
 from airloc.grid import Grid
@@ -145,8 +145,8 @@ async def _crowd(port: int, people: list[Person], load: Load, seconds: float) ->
 def make_study(path: Path, players: int) -> Study:
     grid, rng = Grid(5, 5), np.random.default_rng(0)
     areas = [SearchArea(f"{n}", rng.integers(0, 256, (*grid.size, 3), dtype=np.uint8)) for n in range(AREAS + 2)]
-    episodes = draw_episodes([area.name for area in areas[:AREAS]], grid, players, 2, seed=0)
-    return create_study(path, Rules(), areas[:AREAS], areas[AREAS:], assign(episodes, players, 2, seed=0))
+    games = draw_games([area.name for area in areas[:AREAS]], grid, players, 2, seed=0)
+    return create_study(path, Rules(), areas[:AREAS], areas[AREAS:], games)
 
 
 def percentile(seconds: list[float], share: float) -> float:

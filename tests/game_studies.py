@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from airloc.cli.study import study_desk, study_worlds
-from airloc.game.assignment import assign, draw_episodes
+from airloc.game.assignment import draw_games
 from airloc.game.study import Rules, Study, create_study
 from airloc.game.study_desk import StudyDesk
 from airloc.game.workshop import ThreadWorkshop
@@ -19,8 +19,7 @@ def small_study(
     """A study on areas of noise."""
     shape = Grid.parse(grid)
     shown = noise_areas(areas, shape)
-    episodes = draw_episodes([area.name for area in shown], shape, people, each, seed=0)
-    games = assign(episodes, people, each, seed=0)
+    games = draw_games([area.name for area in shown], shape, people, each, seed=0)
     rules = Rules(grid, shape.default_budget, seconds, 0)
     return create_study(path, rules, shown, noise_areas(2, shape, seed=99), games)
 

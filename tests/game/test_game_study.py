@@ -4,17 +4,18 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from airloc.errors import AirlocError
 from airloc.game.app import make_app
-from airloc.game.assignment import assign, draw_episodes, overlaps
+from airloc.game.assignment import assign, draw_games, episodes_of, overlaps
 from airloc.game.match import Episode
 from airloc.game.results import HUMAN, results_of
 from airloc.game.study import Rules, Study, create_study
 from airloc.game.study_routes import study_routes
 from airloc.grid import Grid, distance
+from airloc.task.suites import per_distance
 from game_hall import GENEROUS, Client, noise_areas, running
 from game_studies import desk_of, joined, small_study, take_part
 
@@ -24,12 +25,24 @@ from game_studies import desk_of, joined, small_study, take_part
 def test_everybody_plays_different_areas_as_many_of_each_distance_and_nothing_twice(people, each, spare, seed):
     grid = Grid(5, 5)
     names = [f"a{n}" for n in range(4 * each + spare)]
-    games = assign(draw_episodes(names, grid, people, each, seed), people, each, seed)
+    games = draw_games(names, grid, people, each, seed)
     assert overlaps(games) == 0
     for own in games:
         assert len({episode.area for episode in own}) == len(own) == 4 * each
         away = [distance(episode.start, episode.goal) for episode in own]
         assert sorted(away) == sorted([1, 2, 3, 4] * each)
+
+
+@settings(max_examples=30, deadline=None)
+@given(each=st.integers(1, 3), people=st.integers(2, 25), seed=st.integers(0, 9))
+@example(each=2, people=13, seed=0)
+def test_a_suite_that_is_just_enough_is_played_to_the_last_episode(each: int, people: int, seed: int):
+    grid = Grid(5, 5)
+    areas = max(each * people, 4 * each)
+    episodes = episodes_of(per_distance([f"a{n}" for n in range(areas)], grid, seed=seed))
+    games = assign(episodes, people, each, seed)
+    assert overlaps(games) == 0
+    assert areas > each * people or {episode for own in games for episode in own} == set(episodes)
 
 
 def test_games_overlap_only_when_the_episodes_do_not_last():
@@ -41,7 +54,7 @@ def test_games_overlap_only_when_the_episodes_do_not_last():
 def test_too_few_areas_are_an_error_for_people():
     grid = Grid(5, 5)
     with pytest.raises(AirlocError, match="fewer games with --per-distance"):
-        assign(draw_episodes(["a", "b"], grid, 1, 1, 0), 1, 1, 0)
+        draw_games(["a", "b"], grid, 1, 1, 0)
 
 
 def test_a_study_is_one_private_file_that_holds_the_pixels(tmp_path: Path):

@@ -23,7 +23,7 @@ from airloc.evaluation.evaluate import evaluate
 from airloc.evaluation.floor import blind_optimum, blind_optimum_is_exact
 from airloc.evaluation.records import Score, compare, to_json, trajectory_lines
 from airloc.game.app import make_app
-from airloc.game.assignment import assign, draw_episodes, episodes_of, overlaps
+from airloc.game.assignment import assign, draw_games, episodes_of, overlaps
 from airloc.game.desk import FreeTable, Table
 from airloc.game.match import Episode
 from airloc.game.referee import Referee
@@ -83,9 +83,8 @@ class Create:
         budget = check_budget(grid.default_budget if self.budget is None else self.budget)
         text = CONSENT if self.consent is None else _read(self.consent)
         with promised([self.out]):
-            areas, episodes = self._episodes(grid)
+            areas, games = self._games(grid)
             practice = self._practice(grid)
-            games = assign(episodes, self.people, self.per_distance, self.seed)
             rules = Rules(str(grid), budget, limit(self.seconds), self.seed, text)
             study = create_study(self.out, rules, areas, practice, games)
         say(f"{self.out}: {self.people} participants, {len(games[0])} games each on {len(areas)} areas.")
@@ -100,20 +99,21 @@ class Create:
         check_screen(Grid.parse(self.grid))
         check_size(Grid.parse(self.grid))
 
-    def _episodes(self, grid: Grid) -> tuple[list[SearchArea], list[Episode]]:
-        """Read the areas and draw the games, or take those of the file."""
+    def _games(self, grid: Grid) -> tuple[list[SearchArea], list[list[Episode]]]:
+        """Read the areas and draw everybody's games, or take them from the file."""
         listed = None if self.episodes is None else read_suite(self.episodes, grid, budget=self.budget)
         only = None if listed is None else listed.areas
         areas = reading(choose_source(self.areas, split=self.split, only=only, seed=self.seed).areas(grid))
         if listed is None:
             names = [area.name for area in areas]
-            return areas, draw_episodes(names, grid, self.people, self.per_distance, self.seed)
+            return areas, draw_games(names, grid, self.people, self.per_distance, self.seed)
         by_name = {area.name: area for area in areas}
         missing = [name for name in listed.areas if name not in by_name]
         if missing:
             problem = f"The episode file {self.episodes} names the area {missing[0]!r}, which is not among the areas"
             raise AirlocError(problem, "Give the folder that holds it with --areas")
-        return [by_name[name] for name in listed.areas], episodes_of(listed)
+        games = assign(episodes_of(listed), self.people, self.per_distance, self.seed)
+        return [by_name[name] for name in listed.areas], games
 
     def _practice(self, grid: Grid) -> list[SearchArea]:
         if self.practice is None:

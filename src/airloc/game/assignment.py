@@ -13,11 +13,14 @@ from airloc.seeding import stream
 from airloc.task.suites import Suite, per_distance
 
 _IMPOSSIBLE = 1e9
-_MOST_DRAWS = 64
+_AGAIN = 1e6
+"""What it costs to play an episode once more: more than anything that is not impossible."""
+_SPARE_DRAWS = 16
+"""Suites beyond those needed: draws on few cells repeat themselves."""
 
 
-def draw_episodes(areas: Sequence[str], grid: Grid, people: int, each: int, seed: int) -> list[Episode]:
-    """Draw per-distance suites over the areas until no two people need the same episode, or nothing new comes.
+def draw_games(areas: Sequence[str], grid: Grid, people: int, each: int, seed: int) -> list[list[Episode]]:
+    """Draw per-distance suites over the areas until everybody has games of their own, or nothing new comes.
 
     Args:
         areas: Names of the areas.
@@ -25,16 +28,19 @@ def draw_episodes(areas: Sequence[str], grid: Grid, people: int, each: int, seed
         people: How many participants.
         each: Games per distance and participant.
         seed: Decides the draw; the first suite is the one that `airloc evaluate --seed` plays on the areas.
+
+    Raises:
+        AirlocError: When there are not enough areas for games that all lie on different ones.
     """
-    needed = people * each
     drawn: dict[Episode, None] = {}
-    for turn in range(_MOST_DRAWS):
+    games: list[list[Episode]] = []
+    for turn in range(-(-people * each // len(areas)) + _SPARE_DRAWS):
         drawn.update(dict.fromkeys(episodes_of(per_distance(areas, grid, seed=seed + turn))))
-        counts = Counter(distance(episode.start, episode.goal) for episode in drawn)
-        # A further suite leaves room where areas are few: everybody needs different ones.
-        if min(counts.values()) >= needed + (len(areas) if turn else 0):
-            break
-    return list(drawn)
+        if len(drawn) >= people * each * grid.max_distance:
+            games = assign(list(drawn), people, each, seed)
+            if not overlaps(games):
+                break
+    return games or assign(list(drawn), people, each, seed)
 
 
 def episodes_of(suite: Suite) -> list[Episode]:
@@ -63,8 +69,8 @@ def assign(episodes: Sequence[Episode], people: int, each: int, seed: int) -> li
     slots = [away for away in distances for _ in range(each)]
     played: Counter[Episode] = Counter()
     games = []
-    for _ in range(people):
-        chosen = _choose(slots, areas, offered, played, rng)
+    for left in range(people, 0, -1):
+        chosen = _choose(slots, areas, offered, played, left, rng)
         played.update(chosen)
         games.append([chosen[i] for i in rng.permutation(len(chosen))])
     return games
@@ -75,15 +81,21 @@ def _choose(
     areas: Sequence[int],
     offered: dict[tuple[int, int], list[Episode]],
     played: Counter[Episode],
+    left: int,
     rng: np.random.Generator,
 ) -> list[Episode]:
-    """Choose one person's episodes on different areas, those that were played least, from the areas with most left."""
+    """Choose one person's episodes on different areas, those that were played least.
+
+    Areas with as many fresh episodes as there are people left come first: everybody has to take one from then on, or
+    some would never be played. That is how a bipartite graph is taken apart into matchings.
+    """
     best = {key: min(some, key=played.__getitem__) for key, some in offered.items()}
-    fresh = {key: sum(not played[episode] for episode in some) for key, some in offered.items()}
+    fresh = Counter(area for (_, area), some in offered.items() for episode in some if not played[episode])
     cost = np.full((len(slots), len(areas)), _IMPOSSIBLE)
     for (row, away), (col, area) in ((r, c) for r in enumerate(slots) for c in enumerate(areas)):
         if (away, area) in best:
-            cost[row, col] = 1000 * played[best[away, area]] - fresh[away, area] + rng.random()
+            urgent = 1000 * (fresh[area] >= left)
+            cost[row, col] = _AGAIN * played[best[away, area]] - urgent - fresh[area] + rng.random()
     rows, cols = linear_sum_assignment(cost) if len(areas) >= len(slots) else ([], [])
     if len(rows) < len(slots) or cost[rows, cols].max() >= _IMPOSSIBLE:
         raise AirlocError(
