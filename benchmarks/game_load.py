@@ -1,7 +1,7 @@
 """Two hundred people play at once, each a move a second: how long a move's answer takes, and whether any is lost.
 
 A study in a file, served by `airloc study serve` in a process of its own; the players are connections on loopback that
-open their link, agree, play their games to the end and look at every ending, where the agent's path is computed. The
+open their link, agree, play one game after the other and look at every ending, where the agent's path is computed. The
 floor is the same number of requests for a small file of the page.
 """
 
@@ -46,9 +46,9 @@ class Load:
 class Connection:
     """A client's connection, kept open, with its cookie."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, cookie: str = "") -> None:
         self._port = port
-        self._cookie = ""
+        self.cookie = cookie
 
     async def open(self) -> None:
         """Connect."""
@@ -57,16 +57,25 @@ class Connection:
     async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
         """Ask; gives the status and the body."""
         content = b"" if body is None else json.dumps(body).encode()
-        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(content)}\r\n{self._cookie}"
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(content)}\r\n{self.cookie}"
         self._writer.write(f"{head}Content-Type: application/json\r\n\r\n".encode() + content)
         lines = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
         if "set-cookie" in headers:
-            self._cookie = f"Cookie: {headers['set-cookie'].split(';')[0]}\r\n"
+            self.cookie = f"Cookie: {headers['set-cookie'].split(';')[0]}\r\n"
         return int(lines[0].split()[1]), await self._reader.readexactly(int(headers["content-length"]))
 
 
-async def play(port: int, person: Person, load: Load, until: float) -> None:
+async def look(port: int, cookie: str, game: str, load: Load) -> None:
+    """Look at the ending of a game while the next one is played already."""
+    connection = Connection(port, cookie)
+    await connection.open()
+    await connection.ask("GET", f"/api/games/{game}/reveal")
+    await connection.ask("GET", f"/api/games/{game}/area.png")
+    load.endings += 1
+
+
+async def play(port: int, person: Person, load: Load, until: float, looking: asyncio.TaskGroup) -> None:
     """Play like a person, a move a second."""
     dice = random.Random(person.number)
     connection = Connection(port)
@@ -93,9 +102,7 @@ async def play(port: int, person: Person, load: Load, until: float) -> None:
             ending, turn = json.loads(body)["ending"], turn + 1
             await asyncio.sleep(max(0.0, 1.0 - (time.perf_counter() - began)))
         if ending is not None:
-            await connection.ask("GET", f"/api/games/{game}/reveal")
-            await connection.ask("GET", f"/api/games/{game}/area.png")
-            load.endings += 1
+            looking.create_task(look(port, connection.cookie, game, load))
 
 
 async def fetch(port: int, load: Load, count: int) -> None:
@@ -139,7 +146,8 @@ async def _crowd(port: int, people: list[Person], load: Load, seconds: float) ->
         except OSError:
             await asyncio.sleep(0.1)
     until = time.monotonic() + seconds
-    await asyncio.gather(*(play(port, person, load, until) for person in people))
+    async with asyncio.TaskGroup() as looking:
+        await asyncio.gather(*(play(port, person, load, until, looking) for person in people))
 
 
 def make_study(path: Path, players: int) -> Study:
