@@ -34,6 +34,8 @@ class State(NamedTuple):
     memory: Memory
     prior: torch.Tensor | None
     """The exploitation prior u of the move just chosen, (B, 8): what `local` would have followed."""
+    logits: torch.Tensor | None
+    """What the move just chosen was chosen by, (B, 8); minus infinity for forbidden moves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,7 @@ class AirlocAgent:
             sight=sight.begin(self.eyes, briefing.goal),
             memory=self.policy.begin(count),
             prior=None,
+            logits=None,
         )
 
     @torch.inference_mode()
@@ -70,7 +73,9 @@ class AirlocAgent:
         logits, memory = self.policy(here[None], prior[None], state.memory)
         logits, visited = self._permitted(logits[0], observation.position, state)
         action = choose(logits, state.noise[:, state.step] if self.sample else None)
-        return action, state._replace(step=state.step + 1, visited=visited, sight=seen, memory=memory, prior=prior)
+        return action, state._replace(
+            step=state.step + 1, visited=visited, sight=seen, memory=memory, prior=prior, logits=logits
+        )
 
     def _permitted(
         self, logits: torch.Tensor, position: torch.Tensor, state: State

@@ -24,6 +24,8 @@ VERBS: dict[str, str] = {
     "train": "train AiRLoc, or one of its units, from pictures",
     "folds": "pool the segmentation unit's figures over the folds of a cross-validation",
     "data": "list, fetch, prepare and show search areas",
+    "play": "search yourself, in the browser, and watch agents do it",
+    "study": "run the game as a study with people, and get the Human row",
 }
 """Each verb is the module of the same name in this package, with a function `main(arguments)`."""
 

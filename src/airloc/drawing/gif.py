@@ -32,6 +32,11 @@ def save_gif(
     Returns:
         The path as given.
     """
+    return write_atomically(path, encode_gif(frames, ms, last_ms=last_ms))
+
+
+def encode_gif(frames: Sequence[Pixels], ms: int = 700, *, last_ms: int | None = None) -> bytes:
+    """The bytes of an endless animation; `save_gif` explains the arguments."""
     shapes = {require_pixels(frame, "frame").shape for frame in frames}
     if len(shapes) != 1:
         raise AirlocError(
@@ -45,7 +50,7 @@ def save_gif(
     times = [ms] * len(others) + [3 * ms if last_ms is None else last_ms]
     buffer = io.BytesIO()
     first.save(buffer, "GIF", save_all=True, append_images=others, duration=times, loop=0, optimize=False)
-    return write_atomically(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def _shared_palette(frames: Sequence[Pixels]) -> Image.Image:

@@ -1,0 +1,35 @@
+// The eight moves, numbered as everywhere in airloc: clockwise from north. Keys that make them.
+
+export const MOVES = [[-1, 0], [-1, 1], [0, 1], [1, 1], [1, 0], [1, -1], [0, -1], [-1, -1]];
+export const NAMES = ["north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west"];
+
+const KEYS = {
+  ArrowUp: 0, PageUp: 1, ArrowRight: 2, PageDown: 3, ArrowDown: 4, End: 5, ArrowLeft: 6, Home: 7,
+  8: 0, 9: 1, 6: 2, 3: 3, 2: 4, 1: 5, 4: 6, 7: 7,
+};
+
+// The move of a key press, or undefined. The number pad sends digits or, without Num Lock, the keys printed on it.
+export function moveOfKey(event) {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return undefined;
+  return KEYS[event.key];
+}
+
+export function target([row, col], move) {
+  return [row + MOVES[move][0], col + MOVES[move][1]];
+}
+
+export function moveBetween([row, col], [toRow, toCol]) {
+  const found = MOVES.findIndex(([down, right]) => row + down === toRow && col + right === toCol);
+  return found < 0 ? undefined : found;
+}
+
+// A shortest path by king's moves: diagonal as long as that helps, then straight.
+export function shortestPath([row, col], [toRow, toCol]) {
+  const path = [[row, col]];
+  while (row !== toRow || col !== toCol) {
+    row += Math.sign(toRow - row);
+    col += Math.sign(toCol - col);
+    path.push([row, col]);
+  }
+  return path;
+}

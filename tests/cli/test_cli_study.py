@@ -1,0 +1,118 @@
+"""`airloc study`: from the pictures to the links, and from the games to the Human row."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from airloc.agents.registry import available_agents
+from airloc.game.study import Study
+from game_studies import desk_of, small_study, take_part
+
+
+def test_a_study_is_made_from_a_folder_with_a_link_for_everybody(airloc, areas_folder: Path, tmp_path: Path):
+    out, text = tmp_path / "new" / "study.db", tmp_path / "consent.txt"
+    text.write_text("You agree to nothing at all.")
+    options = ["--people", 3, "--per-distance", 1, "--seconds", 30, "--consent", text]
+    made = airloc("study", "create", out, "--areas", areas_folder, *options)
+    assert (made.code, made.err) == (0, "")
+    assert "3 participants, 4 games each on 4 areas" in made.out.replace("\n", " ")
+    study = Study(out)
+    assert (study.rules.seconds, study.rules.consent) == (30, "You agree to nothing at all.")
+    links = airloc("study", "links", out, "--base", "https://example.org/").out.split()
+    assert links[1::2] == [f"https://example.org/join/{person.token}" for person in study.people()]
+
+
+def test_the_games_can_come_from_an_episode_file(airloc, areas_folder: Path, tmp_path: Path):
+    rows = [f"{name},0,0,{d},{d}" for name in ("a.png", "b.png", "e.png") for d in (1, 2)]
+    episodes = tmp_path / "episodes.csv"
+    episodes.write_text("\n".join(["area,start_row,start_col,goal_row,goal_col", *rows]))
+    out = tmp_path / "study.db"
+    options = ["--episodes", episodes, "--people", 4, "--per-distance", 1]
+    made = airloc("study", "create", out, "--areas", areas_folder, *options)
+    assert made.code == 0
+    assert "2 of the games are played by somebody else too" in made.out.replace("\n", " ")
+    assert [area.name for area in Study(out).areas()] == ["a.png", "b.png", "e.png"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--people", "0"], "--people and --per-distance of 1 or more"),
+        (["--per-distance", "2"], "fewer games with --per-distance"),
+        (["--grid", "13x13"], "Ask for 12x12 at most"),
+        (["--consent", "/no/such/text"], "Give a text file in UTF-8"),
+        (["--practice", "{areas}"], "Give other pictures with --practice"),
+    ],
+)
+def test_a_study_that_cannot_be_is_refused_and_leaves_nothing(
+    airloc, areas_folder: Path, tmp_path: Path, arguments: list[str], said: str
+):
+    out = tmp_path / "new" / "study.db"
+    options = [argument.format(areas=areas_folder) for argument in arguments]
+    start = ["study", "create", out, "--areas", areas_folder, "--per-distance", 1, "--people", 2]
+    assert airloc(*start, *options).refused(said)
+    assert not out.parent.exists()
+
+
+def simulated(path: Path) -> None:
+    """The paper's study: 19 people, 12 games each."""
+    study = small_study(path, people=19, each=3, areas=30, grid="5x5")
+    take_part(study, desk_of(study))
+    study.store.close()
+
+
+def check_results(airloc, tmp_path: Path, agents: list[str], *options: object) -> None:
+    """The row Human stands beside the agents on the same 228 episodes, in the table and in the files."""
+    path, records = tmp_path / "study.db", tmp_path / "records"
+    simulated(path)
+    games, episodes = tmp_path / "games.csv", tmp_path / "episodes.csv"
+    files = ["--csv", games, "--records", records, "--save-episodes", episodes, "--json", tmp_path / "human.json"]
+    files += ["--trajectories", tmp_path / "paths.jsonl"]
+    outcome = airloc("study", "results", path, *files, *options)
+    assert outcome.code == 0, outcome.err
+    shown = outcome.out
+    assert "228 episodes (study.db)" in shown
+    assert [
+        word for word in ("Human", "blind optimum", "19 people, 228 games", "Age: ", "Gender: ") if word not in shown
+    ] == []
+    row = next(line for line in shown.splitlines() if line.strip().startswith("Human"))
+    assert "[" in row, "with its interval"
+
+    human = json.loads((records / "Human.json").read_text())
+    assert human == json.loads((tmp_path / "human.json").read_text())
+    assert (human["agent"], human["episodes"], human["grid"], human["budget"]) == ("Human", 228, "5x5", 10)
+    low, high = human["ci95"]["success"]
+    assert low < human["success"] < high
+    assert list(human["success_by_distance"]) == ["1", "2", "3", "4"]
+    assert len(human["study"]["success_by_person"]) == 19
+    assert [person["games"] for person in human["study"]["success_by_person"]] == [12] * 19
+    assert sorted(one["agent"] for one in human["comparisons"]) == sorted(agents)
+    for agent in agents:
+        record = json.loads((records / f"{agent}.json").read_text())
+        assert (record["agent"], record["suite"]) == (agent, human["suite"]), "exactly the same episodes"
+        assert set(record) <= set(human)
+    rows = list(csv.DictReader(games.open()))
+    assert len(rows) == 228
+    assert sum(int(row["found"]) for row in rows) == round(228 * human["success"])
+    assert len(episodes.read_text().splitlines()) == 229
+    paths = [json.loads(line) for line in (tmp_path / "paths.jsonl").read_text().splitlines()]
+    assert sum(one["path"][-1] == one["goal"] for one in paths) == sum(int(row["found"]) for row in rows)
+
+
+def test_a_simulated_study_of_19_times_12_games_gives_the_human_row(airloc, tmp_path: Path):
+    agents = ["lawnmower", "blind", "airloc"]
+    check_results(airloc, tmp_path, agents, "--agents", *agents)
+
+
+@pytest.mark.slow
+def test_the_human_row_stands_beside_all_agents(airloc, tmp_path: Path):
+    check_results(airloc, tmp_path, available_agents())
+
+
+def test_results_of_nothing_are_refused(airloc, tmp_path: Path):
+    small_study(tmp_path / "s.db").store.close()
+    assert airloc("study", "results", tmp_path / "s.db").refused("Nobody has ended a game")
+    assert airloc("study", "results", tmp_path / "none.db").refused("There is no study")
+    assert airloc("study", "serve", tmp_path / "s.db", "--host", "0.0.0.0").refused("Add --public")

@@ -1,0 +1,78 @@
+"""The documentation's pictures of the page: `PYTHONPATH=src python tests/screenshots.py` makes them again.
+
+A game on procedural areas in a real browser: under way on a desk, on a phone and in the dark, at its end, and agents
+being watched.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+from airloc.areas.synthetic import Synthetic
+from airloc.game.desk import FreeTable
+from airloc.game.match import Episode
+from airloc.game.watch import Watch
+from airloc.game.watch_routes import watch_routes
+from airloc.game.workshop import ThreadWorkshop
+from airloc.grid import Grid
+from airloc.task.world import World
+from game_hall import free_table, playing
+
+OUT = Path(__file__).parent.parent / "docs" / "img"
+GRID = Grid(5, 5)
+EPISODE = Episode(0, (3, 1), (1, 3))
+KEYS = ("ArrowRight", "PageDown", "PageUp", "Home")
+LAST = ("Home", "ArrowRight")
+DESK = {"viewport": {"width": 1120, "height": 720}}
+PHONE = {"viewport": {"width": 390, "height": 700}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
+DARK = {**DESK, "color_scheme": "dark"}
+
+
+def main() -> None:
+    """Take all pictures."""
+    areas = list(Synthetic(count=3, seed=3, regime="city").areas(GRID))
+    world = World.build(areas, GRID, None, "per-distance", None)
+    table = free_table(world, agents=("airloc", "blind"))
+    watch = Watch(world, ThreadWorkshop({"watch": world}))
+    with playing(table, more=[watch_routes(watch, ["airloc", "blind"])]) as url, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for name, screen in (("play-desk", DESK), ("play-phone", PHONE), ("play-dark", DARK)):
+            page = begin(browser.new_page(**screen), url, table)
+            press(page, KEYS)
+            page.screenshot(path=OUT / f"{name}.jpg", quality=85)
+        press(page, LAST)
+        page.emulate_media(color_scheme="light")
+        page.wait_for_selector("#ending:not([hidden])")
+        page.wait_for_timeout(500)
+        page.screenshot(path=OUT / "play-end.jpg", quality=85, full_page=True)
+        page = browser.new_page(viewport={"width": 1260, "height": 1010})
+        page.goto(f"{url}watch?area={world.names[2]}&start=4,0&goal=1,3&agents=airloc,priv-local,blind")
+        page.wait_for_selector("html[data-ready]", state="attached")
+        page.click("#forward")
+        page.wait_for_timeout(500)
+        page.screenshot(path=OUT / "watch.jpg", quality=85)
+        browser.close()
+
+
+def begin(page: Any, url: str, table: FreeTable) -> Any:
+    """Open the page on a game that begins now."""
+    page.goto(url)
+    page.wait_for_selector("html[data-ready]", state="attached")
+    player = next(cookie["value"] for cookie in page.context.cookies() if cookie["name"] == "airloc")
+    table.referee.begin(player, EPISODE)
+    page.reload()
+    page.wait_for_selector("#game:not([hidden])")
+    return page
+
+
+def press(page: Any, keys: tuple[str, ...]) -> None:
+    """Make moves at a human pace."""
+    for key in keys:
+        page.keyboard.press(key)
+        page.wait_for_timeout(400)
+
+
+if __name__ == "__main__":
+    main()
