@@ -105,9 +105,7 @@ def test_gymnasium_accepts_the_environment_of_four_moves():
     check_env(SearchEnv(moves=4), skip_render_check=True)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in AGENTS if "-" not in name or name.startswith(("priv", "airloc-priv"))]
-)
+@pytest.mark.parametrize("name", available_agents())
 def test_agents_keep_to_the_four_moves_and_inside(name: str, toy_areas: list[SearchArea]):
     suite = far_pairs([area.name for area in toy_areas], GRID, per_area=1)
     played = play(make_agent(name), suite, BatchEnv(CellTable.of(toy_areas, GRID), suite.budget))
