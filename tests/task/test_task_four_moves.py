@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from airloc.agents.agent import Briefing
 from airloc.agents.blind import blind
-from airloc.agents.registry import make_agent
+from airloc.agents.registry import available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import evaluate
