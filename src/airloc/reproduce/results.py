@@ -1,0 +1,45 @@
+"""From results in a store to what reports are made from."""
+
+import json
+
+from airloc.reports.outcomes import Curve, Outcome, Setup
+from airloc.reproduce.plan import Plan
+from airloc.reproduce.scoring import EPISODES, SCORE
+from airloc.reproduce.store import Store
+from airloc.reproduce.tasks import Task
+from airloc.reproduce.training import METRICS
+
+
+def outcomes(plan: Plan, store: Store) -> dict[Setup, Outcome]:
+    """How every setup of a plan went."""
+    return {setup: _outcome(setup, task, store) for setup, task in plan.scores.items()}
+
+
+def curves(plan: Plan, store: Store) -> list[Curve]:
+    """How every training of policies went."""
+    return [_curve(task, store) for task in plan.policies]
+
+
+def _outcome(setup: Setup, task: Task, store: Store) -> Outcome:
+    folder = store.place(task)
+    record = json.loads((folder / SCORE).read_bytes())
+    return Outcome(
+        setup=setup,
+        score=record["score"],
+        agreement=record["agreement"],
+        calibration=record["calibration"],
+        episodes=folder / EPISODES,
+        areas=store.place(task.inputs["areas"]),
+    )
+
+
+def _curve(task: Task, store: Store) -> Curve:
+    lines = (store.place(task) / METRICS).read_text(encoding="utf-8").splitlines()
+    entries = [json.loads(line) for line in lines]
+    batch, variant = task.settings["batch"], task.settings["variant"]
+    return Curve(
+        agent=variant,
+        trained_on=task.name.removeprefix(f"{variant} on "),
+        steps=tuple((entry["step"] + 1) * batch for entry in entries),
+        success=tuple(entry["val_success"] for entry in entries),
+    )
