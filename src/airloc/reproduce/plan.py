@@ -51,6 +51,13 @@ class Asked:
                     "Ask for 3 (success by distance), or for 2 or 4 to 19 (searches)",
                 )
 
+    def needs(self) -> Iterator[tuple[str, str]]:
+        """What is asked for, each with the data that it cannot be made without."""
+        for number in self.tables:
+            yield f"Table {number}", table(number).data
+        for number in self.figures:
+            yield f"Figure {number}", "masa" if number in (2, DISTANCES, *range(6, 10)) else "xbd-disaster"
+
 
 @dataclass(frozen=True)
 class Planner:

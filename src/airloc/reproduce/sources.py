@@ -133,7 +133,7 @@ class Sources:
 
     @staticmethod
     def _window_split(folder: Path, split: str) -> str:
-        """The split of windows that stands for one of the paper's: those to validate on where there are none to test."""
+        """The split of windows for one of the paper: those to validate on where there are none to test."""
         there = {window.split for window in _windows(folder).values()}
         return split if split in there else "val"
 
