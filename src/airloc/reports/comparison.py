@@ -12,7 +12,7 @@ from airloc.drawing.page import Content, Html
 from airloc.drawing.page import table as html_table
 from airloc.reports.outcomes import Outcome, Outcomes, Setup
 from airloc.reports.paper import Row, Table
-from airloc.reports.tables import DASH, number, percent
+from airloc.reports.tables import number, percent
 
 MARK = "≠"
 
@@ -20,7 +20,7 @@ METRICS = {
     "success": "Success %",
     "step_ratio": "Step ratio",
     "steps": "Steps",
-    "residual_distance": "Res. distance",
+    "residual_distance": "Res. dist.",
     "runtime_ms": "ms",
 }
 OURS = {"step_ratio": "step_ratio_table"}
@@ -80,11 +80,16 @@ def markdown(table: Table, compared: Sequence[Line]) -> str:
 
 
 def as_html(table: Table, compared: Sequence[Line]) -> Html:
-    """The table for a page, with marked cells."""
+    """The table for a page: for each metric the paper's value, then ours, with marked cells."""
     header, rows = _grid(table, compared)
     marked = {(at, col) for at, row in enumerate(rows) for col, cell in enumerate(row) if MARK in cell}
-    cells: list[list[Content]] = [[None if cell == DASH else cell for cell in row] for row in rows]
+    cells: list[list[Content]] = [[_unbroken(row[0]), *row[1:]] for row in rows]
     return html_table(header, cells, highlight=marked, caption=f"Table {table.number}. {table.title}")
+
+
+def _unbroken(name: str) -> str:
+    """A name that stays on one line, as the many columns would else squeeze it."""
+    return name.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _line(table: Table, row: Row, outcomes: Outcomes) -> Line:
@@ -140,7 +145,7 @@ def _grid(table: Table, compared: Sequence[Line]) -> tuple[list[str], list[list[
     """Header and rows as text: for each metric what the paper prints, then ours."""
     header = ["Agent"]
     for metric in table.columns:
-        header += [f"{METRICS[metric]}, paper", "ours [95 %]" if metric in ("success", "steps") else "ours"]
+        header += [METRICS[metric], "ours [95 %]" if metric == "success" else "ours"]
     rows = []
     for line in compared:
         row = [line.name]
@@ -154,7 +159,7 @@ def _ours(metric: str, cell: Cell, line: Line) -> str:
     text = _value(metric, cell.ours)
     if metric == "step_ratio" and cell.ours is not None and line.ratio_as_text is not None:
         text += f" ({line.ratio_as_text:.2f})"
-    if metric in ("success", "steps") and cell.low is not None and cell.high is not None:
+    if metric == "success" and cell.low is not None and cell.high is not None:
         low, high = _value(metric, cell.low), _value(metric, cell.high)
         text += f" [{low}, {high}]"
     return f"{text} {MARK}" if cell.excluded else text

@@ -14,7 +14,7 @@ from airloc.reports.figures import Figure, charts
 from airloc.reports.outcomes import Curve, Outcomes
 from airloc.reports.paper import Table
 from airloc.reports.searches import examples
-from airloc.reports.verdicts import HOLDS, Verdict, verdicts
+from airloc.reports.verdicts import FAILS, Verdict, verdicts
 
 PAGE, TABLES = "report.html", "tables.md"
 FIGURES = "figures"
@@ -88,8 +88,9 @@ def make_report(outcomes: Outcomes, curves: Sequence[Curve], about: About) -> Re
 
 def _head(about: About) -> Html:
     intro = (
-        "Each of the paper's tables with our values beside it. Success and steps carry 95 % intervals, by bootstrap "
-        f"over areas or the tiles they were cut from; {MARK} marks where the interval excludes what the paper prints."
+        "Each of the paper's tables: for every metric what the paper prints, then ours. Intervals are 95 %, by "
+        f"bootstrap over areas or the tiles they were cut from; {MARK} marks where ours excludes the paper's value. "
+        "The data behind every table and figure lies in a file beside this page."
     )
     remarks = [paragraph(remark) for remark in about.remarks]
     return Html("\n".join([paragraph(intro), *remarks, paragraph(RATIO)]))
@@ -112,7 +113,7 @@ def _protocol_section(outcomes: Outcomes, drawn: Figure, about: About) -> Html:
 
 
 def _claims(checked: Sequence[Verdict]) -> Html:
-    marked = {(at, 2) for at, verdict in enumerate(checked) if verdict.verdict == HOLDS}
+    marked = {(at, 2) for at, verdict in enumerate(checked) if verdict.verdict == FAILS}
     rows = [[verdict.claim.where, verdict.claim.said, verdict.verdict, verdict.why] for verdict in checked]
     return table(["Where", "What it says", "Here", "Ours (success %)"], rows, highlight=marked)
 

@@ -40,10 +40,11 @@ def _side_by_side(first: Outcome, second: Outcome, title: str, asked_by: str) ->
     mine, theirs = first.searches(), second.searches()
     pictures = _pictures(first)
     chosen = telling_pairs(mine, theirs)
-    parts = []
+    pairs = []
     for number in chosen:
-        for outcome, search, colour in ((first, mine[number], PATH_A), (second, theirs[number], PATH_B)):
-            parts.append(_drawn(outcome, search, pictures[search["area"]], colour, dashed=outcome is second))
+        area = pictures[mine[number]["area"]]
+        left = _drawn(first, mine[number], area, PATH_A)
+        pairs.append(row(left, _drawn(second, theirs[number], area, PATH_B, dashed=True)))
     data = {
         "agents": [first.setup.agent, second.setup.agent],
         "searches": [{"airloc": mine[number], "priv-local": theirs[number]} for number in chosen],
@@ -53,7 +54,7 @@ def _side_by_side(first: Outcome, second: Outcome, title: str, asked_by: str) ->
         "found). No agent sees the area: it is shown for the reader."
     )
     name = f"searches-{first.setup.data}-{first.setup.grid}"
-    return Figure(name, f"Searches: {title}, {first.setup.grid}", caption, data, row(*parts), asked_by)
+    return Figure(name, f"Searches: {title}, {first.setup.grid}", caption, data, "\n".join(pairs), asked_by)
 
 
 def telling_pairs(first: Sequence[Search], second: Sequence[Search]) -> list[int]:

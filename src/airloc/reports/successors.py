@@ -16,8 +16,8 @@ from airloc.task import priors
 EXPLANATION = (
     "Later papers move in four directions and draw goals at Manhattan distance 4 to 8 on 5 x 5, each distance equally "
     "often. Far goals lie in the corners away from the start, so that the start gives the goal away: the best path "
-    "that looks at nothing finds {optimum} % of them, more than what is published under this protocol. A score below "
-    "that is no evidence of vision, and one above it has to be read against that floor."
+    "that looks at nothing finds {optimum} % of them, more than the averages published under this protocol. A score "
+    "below that is no evidence of vision, and one above it has to be read against that floor."
 )
 
 REMEDY = (
