@@ -23,6 +23,10 @@ GoalPictures = Callable[[torch.Tensor], torch.Tensor]
 ACTIONS = 8
 
 
+class DiagonalError(AirlocError):
+    """An agent flies diagonally where the task has four moves: its score would be of another game."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Trajectories:
     """What an agent did in every episode of a suite."""
@@ -99,9 +103,9 @@ def _play_batch(
 
 
 def _check_moves(agent: Agent, action: torch.Tensor, suite: Suite) -> None:
-    """Refuse an agent that flies diagonally where the task has four moves: its score would be of another game."""
+    """Refuse an agent that flies diagonally where the task has four moves."""
     if suite.grid.moves == 4 and bool((action % 2 != 0).any()):
-        raise AirlocError(
+        raise DiagonalError(
             f"The agent {agent.name!r} moves diagonally, and the task has four moves",
             "Let it choose among airloc.agents.constraints.task_moves, or play it with eight",
         )

@@ -1,4 +1,4 @@
-"""`airloc reproduce`: a small cut of everything, the report in a real browser, and clear words when things are wrong."""
+"""`airloc reproduce`: a small cut of everything, the report in a real browser, and clear words when things go wrong."""
 
 import json
 import os

@@ -3,10 +3,17 @@
 from pathlib import Path
 
 import pytest
+import torch
 
+from airloc.agents.agent import Briefing
+from airloc.reports.outcomes import Setup
+from airloc.reproduce import scoring
+from airloc.reproduce.plan import Asked, Plan
+from airloc.reproduce.results import declined, outcomes
 from airloc.reproduce.runner import missing, run_here
 from airloc.reproduce.store import Store
 from airloc.reproduce.tasks import Task
+from airloc.task.batch import Observation
 from small_reproduction import Silent, few_tasks, planner
 
 
@@ -75,3 +82,25 @@ def test_a_training_that_was_killed_is_not_begun_anew(tasks: list[Task], tmp_pat
         run(tasks, store, Killer("policy"))
     policy = next(task for task in tasks if task.kind == "policy")
     assert (store.working(policy) / "run" / "policy" / "state.pt").is_file()
+
+
+def test_an_agent_that_cannot_fly_straight_says_so_and_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """An agent that knows eight moves alone declines the successors' protocol."""
+
+    class Diagonal:
+        name = "diagonal"
+
+        def reset(self, briefing: Briefing) -> None:
+            del briefing
+
+        def act(self, observation: Observation, state: None) -> tuple[torch.Tensor, None]:
+            return torch.full((len(observation.patch),), 3), state
+
+    monkeypatch.setattr(scoring, "make_agent", lambda name, options: Diagonal())
+    setup = Setup("diagonal", "masa", "val", suite="far-pairs", moves=4)
+    task = planner().score(setup)
+    assert task is not None
+    plan = Plan(Asked(protocol=True), {setup: task})
+    assert run(plan.tasks, Store(tmp_path)) == ["areas", "score"]
+    assert outcomes(plan, Store(tmp_path)) == {}
+    assert declined(plan, Store(tmp_path)) == ["The agent 'diagonal' moves diagonally, and the task has four moves."]

@@ -20,7 +20,7 @@ from airloc.evaluation.evaluate import check_device
 from airloc.reports.reproduction import About, make_report
 from airloc.reproduce.plan import Asked, Plan, Planner, Weights
 from airloc.reproduce.presets import PRESETS
-from airloc.reproduce.results import curves, outcomes
+from airloc.reproduce.results import curves, declined, outcomes
 from airloc.reproduce.runner import Watcher, missing, run_here
 from airloc.reproduce.sources import Sources
 from airloc.reproduce.store import Store
@@ -74,7 +74,8 @@ def run(options: Reproduce, command: str) -> None:
     store = Store(options.out)
     with store.locked():
         _compute(plan, store, options, command)
-        about = About(command, _base(options), sources.remarks(), _made_with(), asked.tables, asked.protocol)
+        remarks = [*sources.remarks(), *declined(plan, store)]
+        about = About(command, _base(options), remarks, _made_with(), asked.tables, asked.protocol)
         page = make_report(outcomes(plan, store), curves(plan, store), about).write(options.out)
     console = Console()
     console.print(f"The report: {page.resolve()}", soft_wrap=True, highlight=False, markup=False)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from airloc.agents.learned import SHIPPED, is_shipped, weights_root
 from airloc.agents.policy import VARIANTS
-from airloc.agents.registry import available_agents
+from airloc.agents.registry import available_agents, plugged_agents
 from airloc.errors import AirlocError
 from airloc.reports.outcomes import Setup
 from airloc.reports.paper import PROTOCOL, TABLES, Table, table
@@ -195,6 +195,8 @@ def _shipped_name(setup: Setup) -> str | None:
 
 @lru_cache
 def _weights_digest(name: str) -> str:
-    """What the installed weights of an agent are; empty where it has none."""
+    """What the installed weights of an agent are, or the package it is of; empty where it has neither."""
+    if name in plugged_agents():
+        return plugged_agents()[name]
     folder = weights_root() / name
     return folder_digest(folder) if folder.is_dir() else ""

@@ -11,8 +11,15 @@ from airloc.reproduce.training import METRICS
 
 
 def outcomes(plan: Plan, store: Store) -> dict[Setup, Outcome]:
-    """How every setup of a plan went."""
-    return {setup: _outcome(setup, task, store) for setup, task in plan.scores.items()}
+    """How every setup of a plan went; those whose agent could not play are left out."""
+    found = {setup: _outcome(setup, task, store) for setup, task in plan.scores.items()}
+    return {setup: outcome for setup, outcome in found.items() if outcome is not None}
+
+
+def declined(plan: Plan, store: Store) -> list[str]:
+    """Why agents could not play, each once."""
+    records = (json.loads((store.place(task) / SCORE).read_bytes()) for task in plan.scores.values())
+    return list(dict.fromkeys(f"{record['declined']}." for record in records if record["score"] is None))
 
 
 def curves(plan: Plan, store: Store) -> list[Curve]:
@@ -20,9 +27,11 @@ def curves(plan: Plan, store: Store) -> list[Curve]:
     return [_curve(task, store) for task in plan.policies]
 
 
-def _outcome(setup: Setup, task: Task, store: Store) -> Outcome:
+def _outcome(setup: Setup, task: Task, store: Store) -> Outcome | None:
     folder = store.place(task)
     record = json.loads((folder / SCORE).read_bytes())
+    if record["score"] is None:
+        return None
     return Outcome(
         setup=setup,
         score=record["score"],

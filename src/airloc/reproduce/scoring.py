@@ -2,7 +2,7 @@
 
 `score.json` holds the record of the `evaluate` contract under `score`, agreement with the exploitation prior by
 distance under `agreement` and the calibration under `calibration`, where the agent has such; `episodes.jsonl` has one
-line an episode with its path.
+line an episode with its path. An agent that cannot play with four moves has a score of null, and `declined` says why.
 """
 
 from typing import Any
@@ -23,6 +23,7 @@ from airloc.evaluation.exploitation import Recorder, by_distance
 from airloc.evaluation.records import to_json, trajectory_lines
 from airloc.grid import Grid
 from airloc.reproduce.job import Job
+from airloc.rollout import DiagonalError
 from airloc.task import priors
 from airloc.task.suites import Suite, far_pairs, per_distance, uniform
 
@@ -38,7 +39,10 @@ def play_suite(job: Job) -> None:
     suite = SUITES[job.settings["suite"]]([area.name for area in areas], grid, seed=job.settings["seed"])
     agent = _agent(job)
     job.say(f"{len(suite)} episodes")
-    record, episodes = _played(agent, areas, suite, job)
+    try:
+        record, episodes = _played(agent, areas, suite, job)
+    except DiagonalError as error:  # no reason to stop everybody else
+        record, episodes = {"score": None, "declined": error.problem}, ""
     write_atomically(job.out / SCORE, to_json(record))
     write_atomically(job.out / EPISODES, episodes)
 
