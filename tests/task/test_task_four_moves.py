@@ -1,6 +1,7 @@
 """Four moves as a property of the task: every shell, suite and agent follows, and the blind optimum with them."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -192,3 +193,11 @@ def test_with_uniform_goals_no_blind_path_finds_more_than_its_ten_cells_of_twent
     by_distance = blind_optimum_by_distance(GRID, 10, priors.uniform)
     share = {distance: table[GRID.distances() == distance].sum() for distance in by_distance}
     assert sum(by_distance[distance] * share[distance] for distance in share) == pytest.approx(10 / 24)
+
+
+def test_told_the_distance_a_blind_path_would_find_still_more():
+    optima = [
+        np.mean(list(blind_optimum_by_distance(GRID, 10, partial(priors.at_distance, distance=distance)).values()))
+        for distance in range(4, 9)
+    ]
+    assert np.mean(optima) == pytest.approx(0.931, abs=0.0005)
