@@ -65,6 +65,4 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path):
     assert {"reproduce", "cluster", "your-agent", "paper-map", "task", "agents"} <= pages
     assert "GOMAA-Geo" in (tmp_path / "reproduce" / "index.html").read_text(encoding="utf-8")
     first = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert not re.search(r'(?:src|href)="https?://[^"]*\.(?:js|css|woff2?)"', first), (
-        "styles and scripts are in the site"
-    )
+    assert not re.search(r'(?:src|href)="https?://[^"]*\.(?:js|css|woff2?)"', first), "all styles and scripts are in it"

@@ -70,6 +70,7 @@ def test_the_average_is_over_the_seeds_that_there_are():
 
 def test_agents_of_our_own_have_a_row_without_the_papers_value():
     found = played((Setup("belief", *VAL), score(0.84)), (Setup("belief", *VAL, "7x7"), score(0.7)))
+    assert [line.grid for line in comparison.lines(table(4), found) if line.agent == "belief"] == ["5x5"]
     own = [line for line in comparison.lines(table(5), found) if line.agent == "belief"]
     assert [(line.grid, line.cells["success"].printed, line.cells["success"].ours) for line in own] == [
         ("5x5", None, 0.84),

@@ -11,7 +11,7 @@ from typing import Any
 from airloc.drawing.page import Content, Html
 from airloc.drawing.page import table as html_table
 from airloc.reports.outcomes import Outcome, Outcomes, Setup
-from airloc.reports.paper import Row, Table
+from airloc.reports.paper import TABLES, Row, Table
 from airloc.reports.tables import number, percent
 
 MARK = "≠"
@@ -122,11 +122,11 @@ def _averages(table: Table, row: Row, outcomes: Outcomes) -> dict[str, Cell]:
 
 
 def _own(table: Table, outcomes: Outcomes) -> Iterator[Line]:
-    """Agents that the paper does not have."""
-    known = {row.agent for row in table.rows}
+    """Agents that the paper does not have, on the grids of the table."""
+    known, grids = {row.agent for each in TABLES for row in each.rows}, {row.grid for row in table.rows}
     for setup, found in outcomes.items():
-        here = (setup.data, setup.split, setup.suite) == (table.data, table.split, "per-distance")
-        if here and setup.agent not in known and not setup.agent.startswith(("airloc-no", "airloc-priv")):
+        here = setup == Setup(setup.agent, table.data, table.split, setup.grid) and setup.grid in grids
+        if here and setup.agent not in known:
             cells = {metric: _cell(metric, None, found) for metric in table.columns}
             yield Line(f"{setup.agent} ({setup.grid})", setup.agent, setup.grid, cells, found.score["step_ratio"])
 
