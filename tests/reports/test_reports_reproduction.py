@@ -9,10 +9,10 @@ import pytest
 from airloc.reports import comparison, successors
 from airloc.reports.figures import charts
 from airloc.reports.outcomes import Curve, Outcome, Setup
-from airloc.reports.paper import table
+from airloc.reports.paper import CLAIMS, table
 from airloc.reports.reproduction import About, make_report
 from airloc.reports.searches import telling_pairs
-from airloc.reports.verdicts import FAILS, HOLDS, PEOPLE, UNCHECKED, verdicts
+from airloc.reports.verdicts import FAILS, HOLDS, OPEN, PEOPLE, UNCHECKED, check, verdicts
 
 ABOUT = About("airloc reproduce --all", "airloc reproduce", ["<b>not the paper's data</b>"], "airloc", (4,))
 
@@ -38,7 +38,7 @@ def score(success: float, low: float = 0.0, high: float = 1.0, **by_distance: fl
 
 
 def outcome(setup: Setup, result: dict[str, Any], agreement: dict[str, Any] | None = None) -> Outcome:
-    return Outcome(setup, result, agreement, None, Path("none"), Path("none"))
+    return Outcome(setup, result, agreement, None, {}, Path("none"), Path("none"))
 
 
 def played(*entries: tuple[Setup, dict[str, Any]]) -> dict[Setup, Outcome]:
@@ -85,16 +85,47 @@ def test_a_page_marks_the_cells_too():
 
 
 def said(part: str, found: dict[Setup, Outcome]) -> str:
-    return next(verdict.verdict for verdict in verdicts(found) if part in verdict.claim.said)
+    [claim] = [claim for claim in CLAIMS if part in claim.said]
+    return check(claim, found).verdict
 
 
-@pytest.mark.parametrize(("far", "verdict"), [(0.5, HOLDS), (0.3, FAILS)])
-def test_airloc_above_priv_local_at_distances_of_three_and_more(far: float, verdict: str):
-    ours = score(0.5, d1=0.2, d2=0.2, d3=0.5, d4=0.5, d5=0.5, d6=far)
-    theirs = score(0.5, d1=0.9, d2=0.9, d3=0.4, d4=0.4, d5=0.4, d6=0.4)
-    found = played((Setup("airloc", *VAL, "7x7"), ours), (Setup("priv-local", *VAL, "7x7"), theirs))
+def flown(setup: Setup, found: dict[int, list[bool]], folder: Path) -> Outcome:
+    """A result whose episodes are as listed by distance, one area each."""
+    strata = {f"d{distance}": sum(hits) / len(hits) for distance, hits in found.items()}
+    lines = [
+        json.dumps({"area": f"area {number}", "distance": distance, "found": hit}) + "\n"
+        for distance, hits in found.items()
+        for number, hit in enumerate(hits)
+    ]
+    path = folder / f"{setup.agent}.jsonl"
+    path.write_text("".join(lines))
+    tiles = {f"area {number}": f"tile {number}" for number in range(100)}
+    return Outcome(setup, score(0.5, **strata), None, None, tiles, path, Path("none"))
+
+
+@pytest.mark.parametrize(
+    ("far", "verdict"),
+    [
+        ([True] * 9 + [False], HOLDS),
+        ([False] * 10, FAILS),  # clearly below at one distance
+        ([True, True, True] + [False] * 7, OPEN),  # below by one at one distance, which may be chance
+    ],
+)
+def test_airloc_above_priv_local_at_distances_of_three_and_more(far: list[bool], verdict: str, tmp_path: Path):
+    near = {1: [False] * 10, 2: [False] * 10}
+    many, few = [True] * 9 + [False], [True] * 4 + [False] * 6
+    ours = flown(Setup("airloc", *VAL, "7x7"), {**near, 3: many, 4: many, 5: many, 6: far}, tmp_path)
+    theirs = flown(Setup("priv-local", *VAL, "7x7"), {1: many, 2: many, 3: few, 4: few, 5: few, 6: few}, tmp_path)
+    found = {ours.setup: ours, theirs.setup: theirs}
     assert said("three or more steps apart", found) == verdict
     assert said("close to each other", found) == HOLDS
+
+
+def test_one_tile_cannot_tell(tmp_path: Path):
+    hits = {distance: [distance > 2] for distance in range(1, 7)}
+    ours = flown(Setup("airloc", *VAL, "7x7"), hits, tmp_path)
+    theirs = flown(Setup("priv-local", *VAL, "7x7"), {distance: [False] for distance in hits}, tmp_path)
+    assert said("three or more steps apart", {ours.setup: ours, theirs.setup: theirs}) == OPEN
 
 
 def test_claims_without_results_are_not_checked_and_people_are_not_measured():
@@ -127,7 +158,7 @@ def test_charts_carry_the_data_they_were_made_from():
     shares = {"1": {"share": 0.8, "ci95": [0.7, 0.9]}, "2": {"share": 0.5, "ci95": [0.4, 0.6]}}
     setup = Setup("airloc", *VAL)
     bins = [{"forecast": 0.1, "hit": 0.2, "count": 5}, {"forecast": 0.9, "hit": 0.7, "count": 5}]
-    calibrated = Outcome(setup, score(0.6), shares, {"of": "prior", "error": 0.1, "bins": bins}, Path(), Path())
+    calibrated = Outcome(setup, score(0.6), shares, {"of": "prior", "error": 0.1, "bins": bins}, {}, Path(), Path())
     found = {setup: calibrated, **played((Setup("airloc", *VAL, seed="1"), score(0.5)))}
     made = {figure.name: figure for figure in charts(found, [Curve("airloc", "masa", (10, 20), (0.1, 0.2))])}
     names = ["success-by-distance-5x5", "agreement", "seeds", "learning-curves", "calibration"]

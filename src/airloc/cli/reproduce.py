@@ -40,7 +40,7 @@ class Reproduce:
     data: Path | None = None
     """Folder of datasets (masa, dubai, xbd), such as $AIRLOC_DATA; procedural areas unless given."""
     preset: Literal["smoke", "fast", "paper"] = "smoke"
-    """How much is computed: minutes on two cores, an evening on two cores, or the paper's numbers on a GPU."""
+    """How much is computed: minutes on two cores to see that it runs, small trainings, or the paper's on a GPU."""
     weights: Weights = "trained"
     """Train the paper's agents, or take the shipped weights."""
     seeds: int = 5

@@ -40,6 +40,8 @@ class Outcome:
     agreement: Mapping[str, Any] | None
     """How often the exploitation prior was followed, by distance, where the agent has one."""
     calibration: Mapping[str, Any] | None
+    tiles: Mapping[str, str]
+    """What each area was cut from, which a bootstrap resamples."""
     episodes: Path
     """One JSON line an episode."""
     areas: Path

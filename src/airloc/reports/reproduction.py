@@ -25,6 +25,11 @@ RATIO = (
     "no ratio lies below one."
 )
 
+CLAIMED = (
+    "That one agent is above another holds where the paired difference on the same episodes is clearly above zero, and "
+    "cannot be told where the episodes are too few for its sign."
+)
+
 
 @dataclass(frozen=True)
 class About:
@@ -71,7 +76,7 @@ def make_report(outcomes: Outcomes, curves: Sequence[Curve], about: About) -> Re
     body = [
         _head(about),
         *(_table_section(each, compared[each.number], about) for each in shown),
-        section("What the paper claims", _claims(checked), _source("claims")),
+        section("What the paper claims", paragraph(CLAIMED), _claims(checked), _source("claims")),
         *(_figure_section(each, about) for each in drawn),
         *([_protocol_section(outcomes, protocol, about)] if protocol else []),
         section("Make it again", command(about.command), paragraph(about.made_with)),
@@ -115,7 +120,7 @@ def _protocol_section(outcomes: Outcomes, drawn: Figure, about: About) -> Html:
 def _claims(checked: Sequence[Verdict]) -> Html:
     marked = {(at, 2) for at, verdict in enumerate(checked) if verdict.verdict == FAILS}
     rows = [[verdict.claim.where, verdict.claim.said, verdict.verdict, verdict.why] for verdict in checked]
-    return table(["Where", "What it says", "Here", "Ours (success %)"], rows, highlight=marked)
+    return table(["Where", "What it says", "Here", "Ours (success, points)"], rows, highlight=marked)
 
 
 def _source(name: str) -> Html:
@@ -139,7 +144,8 @@ def _markdown(
     yield f"    {about.command}\n\n{about.made_with}\n\n"
     for each in shown:
         yield f"## Table {each.number}: {each.title}\n\n{comparison.markdown(each, compared[each.number])}\n"
-    yield "## Claims\n\n| where | what the paper says | here | ours (success %) |\n| --- | --- | --- | --- |\n"
+    yield f"## Claims\n\n{CLAIMED}\n\n"
+    yield "| where | what the paper says | here | ours (success, points) |\n| --- | --- | --- | --- |\n"
     for verdict in checked:
         yield f"| {verdict.claim.where} | {verdict.claim.said} | {verdict.verdict} | {verdict.why} |\n"
     if protocol:

@@ -60,5 +60,5 @@ PRESETS: dict[str, Preset] = {
     "fast": Preset(_sizes(TRAININGS["fast"]), pictures=60, checked=8, worlds=40, most=40),
     "paper": Preset(_sizes(TRAININGS["paper"]), pictures=832, checked=40, worlds=178, most=None),
 }
-"""`smoke`: minutes on two CPU cores, to see that everything runs; its numbers mean nothing. `fast`: an evening on two
-cores. `paper`: the paper's numbers, for a GPU."""
+"""`smoke`: minutes on two CPU cores, to see that everything runs; its numbers mean nothing. `fast`: trainings that two
+cores can do. `paper`: the paper's numbers, for a GPU."""

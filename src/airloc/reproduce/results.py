@@ -37,6 +37,7 @@ def _outcome(setup: Setup, task: Task, store: Store) -> Outcome | None:
         score=record["score"],
         agreement=record["agreement"],
         calibration=record["calibration"],
+        tiles=record["tiles"],
         episodes=folder / EPISODES,
         areas=store.place(task.inputs["areas"]),
     )

@@ -1,8 +1,9 @@
 """Tasks that play: one agent on one suite, with everything that tables and figures are made from.
 
 `score.json` holds the record of the `evaluate` contract under `score`, agreement with the exploitation prior by
-distance under `agreement` and the calibration under `calibration`, where the agent has such; `episodes.jsonl` has one
-line an episode with its path. An agent that cannot play with four moves has a score of null, and `declined` says why.
+distance under `agreement` and the calibration under `calibration`, where the agent has such, and under `tiles` what
+each area was cut from; `episodes.jsonl` has one line an episode with its path. An agent that cannot play with four
+moves has a score of null, and `declined` says why.
 """
 
 from typing import Any
@@ -52,7 +53,8 @@ def _played(agent: Agent, areas: list[SearchArea], suite: Suite, job: Job) -> tu
     recorder = Recorder(agent) if isinstance(agent, AirlocAgent) else None
     forecaster = Forecaster(recorder or agent)
     score = evaluate(forecaster, areas, suite, seed=job.settings["seed"], device=job.device)
-    record: dict[str, Any] = {"score": score.record(), "agreement": None, "calibration": None}
+    tiles = {area.name: area.source for area in areas}
+    record: dict[str, Any] = {"score": score.record(), "agreement": None, "calibration": None, "tiles": tiles}
     if recorder is not None:
         followed = by_distance(suite, score.played, recorder.followed(suite.budget), score.bootstrap)
         record["agreement"] = {str(distance): share.record() for distance, share in followed.items()}
