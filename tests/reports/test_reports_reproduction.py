@@ -159,7 +159,8 @@ def test_charts_carry_the_data_they_were_made_from():
     setup = Setup("airloc", *VAL)
     bins = [{"forecast": 0.1, "hit": 0.2, "count": 5}, {"forecast": 0.9, "hit": 0.7, "count": 5}]
     calibrated = Outcome(setup, score(0.6), shares, {"of": "prior", "error": 0.1, "bins": bins}, {}, Path(), Path())
-    found = {setup: calibrated, **played((Setup("airloc", *VAL, seed="1"), score(0.5)))}
+    others = [(Setup(name, *VAL), score(0.5)) for name in ("belief", "lawnmower", "airloc-priv")]
+    found = {setup: calibrated, **played((Setup("airloc", *VAL, seed="1"), score(0.5)), *others)}
     made = {figure.name: figure for figure in charts(found, [Curve("airloc", "masa", (10, 20), (0.1, 0.2))])}
     names = ["success-by-distance-5x5", "agreement", "seeds", "learning-curves", "calibration"]
     assert list(made) == names
@@ -169,6 +170,7 @@ def test_charts_carry_the_data_they_were_made_from():
         "3": 0.6,
         "4": 0.6,
     }
+    assert list(made["success-by-distance-5x5"].data["agents"]) == ["airloc", "belief"]
     assert made["agreement"].data["agents"]["airloc"]["2"]["share"] == 0.5
     assert made["seeds"].data["agents"]["airloc"]["1"]["success"] == 0.5
     assert made["calibration"].data["agents"]["airloc"]["bins"] == bins

@@ -6,6 +6,7 @@ from typing import Any
 
 from airloc.drawing.charts import Bars, Reference, Series, bar_chart, line_chart
 from airloc.reports.outcomes import Curve, Outcome, Outcomes, Setup
+from airloc.reports.paper import TABLES
 
 LEADING = ("airloc", "airloc-no-residual", "airloc-no-prior", "priv-local", "blind", "priv-random")
 """Agents that keep their look from chart to chart."""
@@ -60,7 +61,9 @@ def _validation(outcomes: Outcomes, grid: str) -> list[Outcome]:
 
 
 def _is_own(name: str) -> bool:
-    return not name.startswith(("airloc", "local", "priv", "random", "lawnmower", "spiral"))
+    """Whether an agent is neither the paper's nor one that only flies about."""
+    paper = {row.agent for each in TABLES for row in each.rows}
+    return name not in paper and name not in ("random", "lawnmower", "spiral")
 
 
 def _by_distance(found: Sequence[Outcome], grid: str, part: str) -> Figure:

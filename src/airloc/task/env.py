@@ -54,8 +54,9 @@ class SearchEnv(gym.Env[Obs, np.int64]):
 
     ## Start
     An area is drawn, and a start and a different goal from `prior`: `uniform` over all pairs, `per-distance` or
-    `pairs-per-distance` with every distance equally often, or a fixed `distance`. `reset(options={"area": ...,
-    "start": ..., "goal": ..., "distance": ...})` fixes any of these for one episode.
+    `pairs-per-distance` with every distance equally often, `far-pairs` with every one from half the largest on, or a
+    fixed `distance`. `reset(options={"area": ..., "start": ..., "goal": ..., "distance": ...})` fixes any of these for
+    one episode.
 
     ## End
     `terminated` when the goal is reached, `truncated` when the budget is spent without it (10 moves on 5 x 5, 14 on
