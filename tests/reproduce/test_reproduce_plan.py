@@ -69,6 +69,13 @@ def test_agents_that_the_paper_does_not_have_stand_beside_its_own(monkeypatch: p
     assert Setup("blind", "masa", "test") in plan.scores
 
 
+def test_an_agent_of_ours_with_shipped_weights_comes_as_it_is(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(plan_module.SHIPPED, "belief", "belief")
+    task = planner().score(Setup("belief", "masa", "val"))
+    assert task is not None
+    assert set(task.inputs) == {"areas"}
+
+
 def test_a_figure_that_cannot_be_made_again_is_refused():
     with pytest.raises(AirlocError, match="Figure 1 of the paper"):
         Asked(figures=(1,))

@@ -23,6 +23,9 @@ DISTANCES, EXAMPLES = 3, (2, *range(4, 20))
 
 PAPER_AGENTS = frozenset(row.agent for each in TABLES for row in each.rows)
 
+TRAINABLE: dict[str, str] = {name: base for name, base in SHIPPED.items() if base in VARIANTS}
+"""The paper's agents that are trained, each with the variant whose weights it takes; all others come as they are."""
+
 SEARCHERS = ("airloc", "priv-local")
 """Whose searches the paper shows side by side."""
 
@@ -92,8 +95,8 @@ class Planner:
             "seed": self.seed,
         }
         inputs = {"areas": self.sources.areas(setup.data, setup.split, setup.grid)}
-        if setup.agent not in SHIPPED:
-            settings["weights"] = _weights_digest(setup.agent)
+        if setup.agent not in TRAINABLE:
+            settings["weights"] = _weights_digest(SHIPPED.get(setup.agent, setup.agent))
         elif self.weights == "shipped":
             name = _shipped_name(setup)
             if name is None:
@@ -104,7 +107,7 @@ class Planner:
             if place >= self.seeds or not self.sources.has(setup.trained_on):
                 return None
             settings["place"] = place
-            inputs["policy"] = self.policy(SHIPPED[setup.agent], setup.trained_on)
+            inputs["policy"] = self.policy(TRAINABLE[setup.agent], setup.trained_on)
         trained = f", trained on {setup.trained_on}" if "policy" in inputs else ""
         name = f"{setup.agent} ({setup.seed} seed{trained}) on {setup.data} {setup.split}, {setup.grid}, {setup.suite}"
         return Task("score", name, settings, inputs)
