@@ -155,7 +155,7 @@ def test_what_cannot_be_done_is_told_before_anything_is(arguments: list[str], sa
 
 
 def test_killed_outright_it_goes_on_from_where_it_was(airloc, tmp_path: Path):
-    command = [sys.executable, "-m", "airloc.cli.main", "reproduce", "--table", "3", "--weights", "shipped"]
+    command = [sys.executable, "-m", "airloc.cli.main", "reproduce", "--table", "4", "--weights", "shipped"]
     process = subprocess.Popen([*command, "--out", tmp_path], stderr=subprocess.PIPE)
     assert process.stderr is not None
     process.stderr.readline()

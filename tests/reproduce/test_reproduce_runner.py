@@ -60,7 +60,7 @@ def test_a_second_run_does_nothing(whole: Store, tasks: list[Task]):
     assert run(tasks, whole) == []
 
 
-@pytest.mark.parametrize("kind", ["pictures", "embedder", "policy", "score"])
+@pytest.mark.parametrize("kind", ["policy", "score"])
 def test_killed_in_any_task_it_goes_on_to_the_same_results(kind: str, whole: Store, tasks: list[Task], tmp_path: Path):
     store = Store(tmp_path)
     killer = Killer(kind)
