@@ -3,14 +3,16 @@
 A grid of M x N cells lies on an area's image. Cells are squares of `cell` pixels, `gap` pixels apart, so a
 side of n cells is `n * (cell + gap) - gap` pixels long: 256 for 5 and 360 for 7 cells of 48 pixels.
 
-Legend: a cell is (row, col), row 0 on top. Arrays of cells have a last axis of 2. Distances are Chebyshev:
-the number of king's moves.
+A task has eight moves, the king's, which may leave the area, or four, the straight ones, within a closed border.
+Distance is the number of moves: Chebyshev's with eight, Manhattan's with four.
+
+Legend: a cell is (row, col), row 0 on top. Arrays of cells have a last axis of 2.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +26,8 @@ MOVES: npt.NDArray[np.int64] = np.array(
     [(-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1)], dtype=np.int64
 )
 """The eight king's moves as (row, col) steps, clockwise from north: turning right by 90 degrees adds 2."""
+
+MoveCount: TypeAlias = Literal[4, 8]
 
 MOVE_NAMES = ("N", "NE", "E", "SE", "S", "SW", "W", "NW")
 
@@ -44,6 +48,8 @@ class Grid:
     """Side of a cell in pixels."""
     gap: int = 4
     """Pixels between neighbouring cells, never observed."""
+    moves: MoveCount = 8
+    """8: the king's moves, which may leave the area. 4: north, east, south and west, and the border is closed."""
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.cols < 1 or self.rows * self.cols < 2:
@@ -55,14 +61,16 @@ class Grid:
                 f"Cells of {self.cell} px with gaps of {self.gap} px do not exist",
                 "Give a cell of 1 px or more and a gap of 0 px or more",
             )
+        if self.moves not in (4, 8):
+            raise AirlocError(f"There is no task of {self.moves} moves", "Ask for 4 or 8 moves")
 
     @classmethod
-    def parse(cls, text: str, cell: int = 48, gap: int = 4) -> "Grid":
+    def parse(cls, text: str, cell: int = 48, gap: int = 4, moves: MoveCount = 8) -> "Grid":
         """Read a grid written as `ROWSxCOLS`, such as `5x5`."""
         match = re.fullmatch(r"(\d+)\s*[xX]\s*(\d+)", text.strip())
         if match is None:
             raise AirlocError(f"{text!r} is not a grid", "Write rows and columns as in 5x5")
-        return cls(int(match[1]), int(match[2]), cell, gap)
+        return cls(int(match[1]), int(match[2]), cell, gap, moves)
 
     def __str__(self) -> str:
         return f"{self.rows}x{self.cols}"
@@ -95,7 +103,12 @@ class Grid:
     @property
     def max_distance(self) -> int:
         """The largest distance between two cells."""
-        return max(self.shape) - 1
+        return max(self.shape) - 1 if self.moves == 8 else sum(self.shape) - 2
+
+    @property
+    def directions(self) -> npt.NDArray[np.int64]:
+        """Numbers, in `MOVES`, of the moves that the task has: all eight, or the four straight ones."""
+        return np.arange(0, len(MOVES), len(MOVES) // self.moves)
 
     def contains(self, cell: Cell) -> bool:
         """Whether the cell lies in the grid."""
@@ -133,20 +146,25 @@ class Grid:
 
     def neighbours(self, cell: Cell) -> list[Cell]:
         """The cells of the grid one move away, in the order of `MOVES`."""
-        return [to for to in ((cell[0] + dr, cell[1] + dc) for dr, dc in MOVES.tolist()) if self.contains(to)]
+        steps = MOVES[self.directions].tolist()
+        return [to for to in ((cell[0] + dr, cell[1] + dc) for dr, dc in steps) if self.contains(to)]
+
+    def apart(self, a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Distances between arrays of cells (..., 2), which are also the minimum numbers of moves: (...)."""
+        return distances(a, b) if self.moves == 8 else np.asarray(np.abs(a - b).sum(axis=-1))
 
     def distances(self) -> npt.NDArray[np.int64]:
         """Distances between all cells, (count, count) in row-major order."""
         cells = np.array(list(self.cells()), dtype=np.int64)
-        return distances(cells[:, None], cells[None])
+        return self.apart(cells[:, None], cells[None])
 
 
 def distance(a: Cell, b: Cell) -> int:
-    """Chebyshev distance, which is also the minimum number of moves from one cell to another."""
+    """Chebyshev distance: the minimum number of king's moves from one cell to another."""
     return max(abs(a[0] - b[0]), abs(a[1] - b[1]))
 
 
 def distances(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Distances between arrays of cells (..., 2): (...)."""
+    """Chebyshev distances between arrays of cells (..., 2): (...)."""
     between: npt.NDArray[np.int64] = np.abs(a - b).max(axis=-1)
     return between

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 
 from airloc.agents.agent import Agent, Briefing
+from airloc.errors import AirlocError
 from airloc.seeding import derive
 from airloc.task.batch import BatchEnv
 from airloc.task.suites import Suite
@@ -20,6 +21,10 @@ GoalPictures = Callable[[torch.Tensor], torch.Tensor]
 """Gives the goals' pictures (B, S, S, 3) of the episodes with these numbers (B,)."""
 
 ACTIONS = 8
+
+
+class DiagonalError(AirlocError):
+    """An agent flies diagonally where the task has four moves: its score would be of another game."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,21 +64,21 @@ def play(
     """
     path = np.empty((len(suite), suite.budget + 1, 2), dtype=np.int64)
     found = np.empty(len(suite), dtype=np.bool_)
+    steps = np.empty(len(suite), dtype=np.int64)
     seconds = 0.0
     for first in range(0, len(suite), batch):
         these = slice(first, min(first + batch, len(suite)))
-        path[these], found[these], spent = _play_batch(agent, suite, env, these, seed, goals)
+        path[these], found[these], steps[these], spent = _play_batch(agent, suite, env, these, seed, goals)
         seconds += spent
         on_batch(these.stop - these.start)
-    moved = (path[:, 1:] != path[:, :-1]).any(axis=2)
-    return Trajectories(path, found, moved.sum(axis=1), seconds)
+    return Trajectories(path, found, steps, seconds)
 
 
 @torch.inference_mode()
 def _play_batch(
     agent: Agent, suite: Suite, env: BatchEnv, these: slice, seed: int, goals: GoalPictures | None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], float]:
-    """Play some episodes in step; give paths, finds and the seconds spent in the agent."""
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.int64], float]:
+    """Play some episodes in step; give paths, finds, moves made and the seconds spent in the agent."""
     device = env.cells.device
     area, start, goal = (torch.from_numpy(array[these]).to(device) for array in (suite.area, suite.start, suite.goal))
     observation = env.reset(area, start, goal)
@@ -89,10 +94,21 @@ def _play_batch(
     while not ended.all():
         with clock:
             action, state = agent.act(observation, state)
+        _check_moves(agent, action, suite)
         observation, _, found, ended = env.step(action)
         path.append(observation.position)
     path += path[-1:] * (suite.budget + 1 - len(path))
-    return torch.stack(path, dim=1).cpu().numpy(), found.cpu().numpy(), clock.seconds
+    steps = suite.budget - observation.moves_left
+    return torch.stack(path, dim=1).cpu().numpy(), found.cpu().numpy(), steps.cpu().numpy(), clock.seconds
+
+
+def _check_moves(agent: Agent, action: torch.Tensor, suite: Suite) -> None:
+    """Refuse an agent that flies diagonally where the task has four moves."""
+    if suite.grid.moves == 4 and bool((action % 2 != 0).any()):
+        raise DiagonalError(
+            f"The agent {agent.name!r} moves diagonally, and the task has four moves",
+            "Let it choose among airloc.agents.constraints.task_moves, or play it with eight",
+        )
 
 
 def _noise(seed: int, these: slice, budget: int) -> npt.NDArray[np.float32]:

@@ -170,10 +170,15 @@ def test_cells_of_another_size_are_refused_with_the_cure(agent: BeliefAgent, sta
         agent.act(observation._replace(patch=observation.patch[:, :32, :32]), state)
 
 
-@given(rows=st.integers(1, 8), cols=st.integers(2, 8), prior=st.sampled_from(["per-distance", "uniform"]))
+@given(
+    rows=st.integers(1, 8),
+    cols=st.integers(2, 8),
+    moves=st.sampled_from([4, 8]),
+    prior=st.sampled_from(["per-distance", "uniform"]),
+)
 @settings(max_examples=40, deadline=None)
-def test_priors_equal_the_tasks_own_given_the_start(rows: int, cols: int, prior: str):
-    grid = Grid(rows, cols)
+def test_priors_equal_the_tasks_own_given_the_start(rows: int, cols: int, moves: int, prior: str):
+    grid = Grid(rows, cols, moves=moves)
     joint = torch.from_numpy(priors.PRIORS[prior](grid))
     expected = joint / joint.sum(dim=1, keepdim=True)
     mine = PRIORS[prior](torch.tensor(list(grid.cells())), grid).softmax(dim=1)

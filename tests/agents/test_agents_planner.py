@@ -48,12 +48,26 @@ def test_looking_ahead_collects_a_chain_that_greed_would_cut():
     assert move(Lookahead(discount=1.0), belief, (2, 2), 2) == "W"
 
 
-@given(seed=st.integers(0, 10_000), left=st.integers(1, 10), name=st.sampled_from(list(PLANNERS)))
+@pytest.mark.parametrize("name", PLANNERS)
+def test_where_there_are_four_moves_a_goal_around_the_corner_takes_two(name: str):
+    grid = Grid(5, 5, moves=4)
+    belief = belief_at(grid, (1, 3, 0.8), (2, 1, 0.2))
+    assert move(PLANNERS[name], belief, (2, 2), 2, grid) in ("N", "E")
+    assert move(PLANNERS[name], belief, (2, 2), 1, grid) == "W"
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    left=st.integers(1, 10),
+    name=st.sampled_from(list(PLANNERS)),
+    moves=st.sampled_from([4, 8]),
+)
 @settings(max_examples=60, deadline=None)
-def test_no_planner_leaves_the_grid(seed: int, left: int, name: str):
+def test_no_planner_leaves_the_grid_or_makes_a_move_that_the_task_has_not(seed: int, left: int, name: str, moves: int):
     generator = torch.Generator().manual_seed(seed)
-    grid = Grid(3, 4)
+    grid = Grid(3, 4, moves=moves)
     belief = torch.rand(6, grid.count, generator=generator).softmax(dim=1)
     position = torch.stack([torch.randint(size, (6,), generator=generator) for size in grid.shape], dim=1)
     action = PLANNERS[name](belief, position, left, grid).argmax(dim=1)
     assert inside(position + moves_on(position.device)[action], grid).all()
+    assert moves == 8 or (action % 2 == 0).all()

@@ -14,7 +14,7 @@ import torch
 from airloc.agents import sight
 from airloc.agents.agent import Briefing
 from airloc.agents.choice import choose
-from airloc.agents.constraints import privileged_moves, unvisited, visit
+from airloc.agents.constraints import keep_to_task, privileged_moves, unvisited, visit
 from airloc.agents.policy import Memory, Policy
 from airloc.agents.sight import Sight
 from airloc.grid import Grid
@@ -80,7 +80,8 @@ class AirlocAgent:
     def _permitted(
         self, logits: torch.Tensor, position: torch.Tensor, state: State
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Forbid what the variant's privileges exclude, after the residual has been added; give the visits too."""
+        """Forbid what the task and the variant's privileges exclude, after the residual; give the visits too."""
+        logits = keep_to_task(logits, position, state.grid)
         if not self.policy.variant.priv:
             return logits, state.visited
         visited = visit(state.visited, position, state.grid)

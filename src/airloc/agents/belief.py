@@ -125,7 +125,7 @@ def per_distance(start: torch.Tensor, grid: Grid) -> torch.Tensor:
     ring = torch.zeros(len(start), farthest, device=start.device).scatter_add_(1, away, torch.ones_like(away).float())
     cells = torch.cartesian_prod(*(torch.arange(side, device=start.device) for side in grid.shape))
     rows, cols = (torch.maximum(part, side - 1 - part) for part, side in zip(cells.T, grid.shape, strict=True))
-    reach = torch.maximum(rows, cols).sort().values  # how far each cell sees, in order
+    reach = _far(rows, cols, grid).sort().values  # the farthest goal of each start, in order
     starts = grid.count - torch.searchsorted(reach, torch.arange(farthest, device=start.device))
     weight = 1 / (ring * starts)
     weight[:, 0] = 0  # the goal is not where one starts
@@ -146,4 +146,9 @@ def _distances(position: torch.Tensor, grid: Grid) -> torch.Tensor:
         (position[:, axis, None] - torch.arange(side, device=position.device)).abs()
         for axis, side in enumerate(grid.shape)
     )
-    return torch.maximum(rows[:, :, None], cols[:, None]).flatten(1)
+    return _far(rows[:, :, None], cols[:, None], grid).flatten(1)
+
+
+def _far(rows: torch.Tensor, cols: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Moves that so many rows and columns take."""
+    return torch.maximum(rows, cols) if grid.moves == 8 else rows + cols

@@ -8,7 +8,7 @@ import torch
 from airloc.agents import sight
 from airloc.agents.agent import Briefing
 from airloc.agents.choice import choose
-from airloc.agents.constraints import privileged_moves, unvisited, visit
+from airloc.agents.constraints import keep_to_task, privileged_moves, unvisited, visit
 from airloc.agents.sight import Sight
 from airloc.grid import Grid
 from airloc.task.batch import Observation
@@ -47,6 +47,7 @@ class LocalAgent:
     def act(self, observation: Observation, state: State) -> tuple[torch.Tensor, State]:
         """Move where the goal would most probably lie if it were adjacent."""
         _, prior, seen = sight.see(self.eyes, observation.patch, state.sight)
+        prior = keep_to_task(prior, observation.position, state.grid)
         visited = state.visited
         if self.privileged:
             visited = visit(visited, observation.position, state.grid)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from airloc.agents.agent import Briefing
-from airloc.grid import MOVES, Cell, Grid, distance
+from airloc.grid import MOVES, Cell, Grid
 from airloc.task.batch import Observation
 
 MOVE_NUMBER = {(row, col): number for number, (row, col) in enumerate(MOVES.tolist())}
@@ -59,20 +59,20 @@ def moves_along(path: list[Cell]) -> list[int]:
 def lawnmower(grid: Grid, budget: int, start: Cell) -> list[Cell]:
     """Fly to the nearest corner, then sweep line by line along the longer side, back and forth."""
     corners = [(row, col) for row in (0, grid.rows - 1) for col in (0, grid.cols - 1)]
-    row, col = min(corners, key=lambda corner: (distance(start, corner), corner))
+    row, col = min(corners, key=lambda corner: (int(grid.apart(np.array(start), np.array(corner))), corner))
     rows = range(grid.rows) if row == 0 else range(grid.rows - 1, -1, -1)
     cols = range(grid.cols) if col == 0 else range(grid.cols - 1, -1, -1)
     if grid.cols >= grid.rows:
         sweep = [(r, c) for line, r in enumerate(rows) for c in (cols if line % 2 == 0 else cols[::-1])]
     else:
         sweep = [(r, c) for line, c in enumerate(cols) for r in (rows if line % 2 == 0 else rows[::-1])]
-    return _fly(start, sweep, budget)
+    return _fly(grid, start, sweep, budget)
 
 
 def spiral(grid: Grid, budget: int, start: Cell) -> list[Cell]:
     """Fly the expanding square of search and rescue around the start, skipping what lies outside."""
     square = _expanding_square(start, 2 * max(grid.shape))
-    return _fly(start, [cell for cell in square if grid.contains(cell)], budget)
+    return _fly(grid, start, [cell for cell in square if grid.contains(cell)], budget)
 
 
 def _expanding_square(start: Cell, legs: int) -> Iterator[Cell]:
@@ -85,16 +85,18 @@ def _expanding_square(start: Cell, legs: int) -> Iterator[Cell]:
             yield row, col
 
 
-def _fly(start: Cell, targets: Iterable[Cell], budget: int) -> list[Cell]:
+def _fly(grid: Grid, start: Cell, targets: Iterable[Cell], budget: int) -> list[Cell]:
     """Visit targets in order by shortest ways and return, again and again, until the budget is spent."""
-    return list(islice(_way(start, cycle([*targets, start])), budget + 1))
+    return list(islice(_way(grid, start, cycle([*targets, start])), budget + 1))
 
 
-def _way(start: Cell, targets: Iterable[Cell]) -> Iterator[Cell]:
+def _way(grid: Grid, start: Cell, targets: Iterable[Cell]) -> Iterator[Cell]:
     here = start
     yield here
     for target in targets:
         while here != target:
             step_row, step_col = np.sign(np.subtract(target, here)).tolist()
+            if grid.moves == 4 and step_row:
+                step_col = 0
             here = here[0] + step_row, here[1] + step_col
             yield here

@@ -89,12 +89,13 @@ def _best_by_move(
     """Worth of each first move under the best path that begins with it, (B, 8)."""
     around = (2 * grid.rows - 1) * (2 * grid.cols - 1)
     length = max(1, min(horizon, left))
-    while length > 1 and 8**length * around > LIMIT:
+    while length > 1 and grid.moves**length * around > LIMIT:
         length -= 1
     # More moves than lead anywhere change nothing, so that those cases share a table.
-    table = _table(worth, length, min(left, grid.max_distance + horizon + 1), grid.shape, position.device)
-    steps = _paths(length, position.device)
-    best = torch.empty(len(belief), len(moves_on(position.device)), device=belief.device)
+    table = _table(worth, length, min(left, grid.max_distance + horizon + 1), grid, position.device)
+    steps = _paths(length, grid.moves, position.device)
+    first = torch.arange(0, 8, 8 // grid.moves, device=position.device)  # on a grid of four moves the straight ones
+    best = torch.full((len(belief), 8), -torch.inf, device=belief.device)
     cells, which = torch.unique(position, dim=0, return_inverse=True)
     for number, cell in enumerate(cells):
         here = (which == number).nonzero()[:, 0]
@@ -102,17 +103,18 @@ def _best_by_move(
         window = table[:, grid.rows - 1 - row : 2 * grid.rows - 1 - row, grid.cols - 1 - col : 2 * grid.cols - 1 - col]
         value = belief[here] @ window.reshape(len(table), -1).T  # (b, P)
         value = value.masked_fill(~inside(cell + steps, grid).all(dim=1), -torch.inf)
-        best[here] = value.view(len(here), 8, -1).amax(dim=2)
+        best[here[:, None], first] = value.view(len(here), grid.moves, -1).amax(dim=2)
     # Several moves often lead to the same cells equally soon: rounding must not decide between them.
     return best * _preference(best.device)
 
 
 @lru_cache(maxsize=32)
-def _table(worth: Worth, length: int, left: int, shape: tuple[int, int], device: torch.device) -> torch.Tensor:
+def _table(worth: Worth, length: int, left: int, grid: Grid, device: torch.device) -> torch.Tensor:
     """What every path is worth for a goal at every place around the agent, (P, Y, X)."""
-    steps = _paths(length, device)[..., None, None, :]  # (P, H, 1, 1, 2)
-    rows, cols = (torch.arange(1 - side, side, device=device) for side in shape)
-    away = torch.maximum((rows[:, None] - steps[..., 0]).abs(), (cols - steps[..., 1]).abs())  # (P, H, Y, X)
+    steps = _paths(length, grid.moves, device)[..., None, None, :]  # (P, H, 1, 1, 2)
+    rows, cols = (torch.arange(1 - side, side, device=device) for side in grid.shape)
+    down, across = (rows[:, None] - steps[..., 0]).abs(), (cols - steps[..., 1]).abs()  # (P, H, Y, X)
+    away = torch.maximum(down, across) if grid.moves == 8 else down + across
     return torch.cat([worth(some, left).float() for some in torch.split(away, 4096)])
 
 
@@ -124,8 +126,8 @@ def _preference(device: torch.device) -> torch.Tensor:
 
 
 @lru_cache(maxsize=8)
-def _paths(length: int, device: torch.device) -> torch.Tensor:
-    """Every sequence of so many moves as steps from the start, (P, H, 2), ordered by the first move."""
-    moves = moves_on(device)
+def _paths(length: int, moves_known: int, device: torch.device) -> torch.Tensor:
+    """Every sequence of so many moves, of eight or four, as steps from the start, (P, H, 2), ordered by the first."""
+    moves = moves_on(device)[:: 8 // moves_known]
     choices = torch.tensor(list(product(range(len(moves)), repeat=length)), device=device)
     return moves[choices].cumsum(dim=1)

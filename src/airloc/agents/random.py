@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 
 from airloc.agents.agent import Briefing
-from airloc.agents.constraints import privileged_moves, unvisited, visit
+from airloc.agents.constraints import privileged_moves, task_moves, unvisited, visit
 from airloc.grid import Grid
 from airloc.task.batch import Observation
 
@@ -22,7 +22,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class RandomAgent:
-    """Draws every move uniformly from those allowed: all eight, or the privileged ones."""
+    """Draws every move uniformly from those allowed: all that the task has, or the privileged ones."""
 
     name: str = "random"
     privileged: bool = False
@@ -36,8 +36,9 @@ class RandomAgent:
     def act(self, observation: Observation, state: State) -> tuple[torch.Tensor, State]:
         """Take the allowed move with the highest noise, which is a uniform choice."""
         noise, visited = state.noise[:, state.step], state.visited
+        allowed = task_moves(observation.position, state.grid)
         if self.privileged:
             visited = visit(visited, observation.position, state.grid)
             allowed = privileged_moves(observation.position, visited, state.grid)
-            noise = noise.masked_fill(~allowed, -1.0)
+        noise = noise.masked_fill(~allowed, -1.0)
         return noise.argmax(dim=1), state._replace(step=state.step + 1, visited=visited)

@@ -13,7 +13,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -42,7 +42,7 @@ class Prepared:
     def areas(self, grid: Grid) -> Iterator[SearchArea]:
         """Give the areas one by one, their images mapped from the disk; the grid must be the prepared one."""
         opened = open_prepared(self.path)
-        if opened.grid != grid:
+        if opened.grid != replace(grid, moves=opened.grid.moves):  # how one moves is nothing to pictures
             raise AirlocError(
                 f"{self.path} was prepared for {_describe(opened.grid)}, not for {_describe(grid)}",
                 f"Ask for the grid {opened.grid}, or run `airloc data prepare` again with --grid {grid}",
@@ -200,7 +200,8 @@ def _write(
     if masks.rows == 0:
         (folder / MASKS).unlink()
         del sha256[MASKS]
-    record = {"version": VERSION, "grid": asdict(grid), "source": dict(source), "sha256": sha256}
+    layout = {"rows": grid.rows, "cols": grid.cols, "cell": grid.cell, "gap": grid.gap}
+    record = {"version": VERSION, "grid": layout, "source": dict(source), "sha256": sha256}
     text = json.dumps({**record, "areas": list(entries.values())}, indent=1, default=str)
     (folder / INDEX).write_text(text + "\n", encoding="utf-8")
 

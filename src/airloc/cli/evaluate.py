@@ -26,9 +26,9 @@ from airloc.reports.tables import comparison_line, goals_line, score_table
 from airloc.task.episode_files import read_suite
 from airloc.task.priors import check_size
 from airloc.task.rules import check_budget
-from airloc.task.suites import Suite, all_pairs, per_distance, uniform
+from airloc.task.suites import Suite, all_pairs, far_pairs, per_distance, uniform
 
-GENERATED = ("per-distance", "all-pairs", "uniform")
+GENERATED = ("per-distance", "all-pairs", "uniform", "far-pairs")
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,13 @@ class Evaluate:
     goals: Path | None = None
     """Folder to take the goals' pictures from: the same file name, or its pre_disaster/post_disaster partner."""
     episodes: str = "per-distance"
-    """An episode file (.csv), or per-distance, all-pairs or uniform."""
+    """An episode file (.csv), or per-distance, all-pairs, uniform or far-pairs."""
     grid: str = "5x5"
     """Rows and columns of cells."""
     budget: int | None = None
     """Moves allowed; twice the longer side unless given."""
+    moves: Literal[8, 4] = 8
+    """The king's eight moves, or the four straight ones within a closed border."""
     split: str = ""
     """Only the areas that windows.csv beside the pictures puts into this split."""
     only: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="PATTERN")]] = ()
@@ -137,7 +139,7 @@ def _check(options: Evaluate) -> None:
         )
     if options.budget is not None:
         check_budget(options.budget)
-    check_size(Grid.parse(options.grid))
+    check_size(Grid.parse(options.grid, moves=options.moves))
 
 
 def _change(options: Evaluate) -> Change | None:
@@ -151,7 +153,7 @@ def _change(options: Evaluate) -> Change | None:
 
 def _load(options: Evaluate) -> tuple[Suite, list[SearchArea], list[SearchArea] | None]:
     """Read the episodes and exactly the areas they need, in their order."""
-    grid = Grid.parse(options.grid)
+    grid = Grid.parse(options.grid, moves=options.moves)
     listed = None
     if options.episodes not in GENERATED:
         listed = read_suite(Path(options.episodes), grid, budget=options.budget)
@@ -194,7 +196,7 @@ def _names(options: Evaluate) -> Names:
 def _generate(options: Evaluate, grid: Grid, names: list[str]) -> Suite:
     if options.episodes == "all-pairs":
         return all_pairs(names, grid, budget=options.budget, equal_distances=options.equal_distances)
-    draw = per_distance if options.episodes == "per-distance" else uniform
+    draw = {"per-distance": per_distance, "uniform": uniform, "far-pairs": far_pairs}[options.episodes]
     return draw(names, grid, seed=options.seed, budget=options.budget)
 
 

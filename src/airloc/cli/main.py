@@ -23,6 +23,7 @@ VERBS: dict[str, str] = {
     "exploitation": "see how often AiRLoc follows its exploitation prior, by distance",
     "train": "train AiRLoc, or one of its units, from pictures",
     "folds": "pool the segmentation unit's figures over the folds of a cross-validation",
+    "reproduce": "make the paper's tables and figures again, ours beside theirs, in one report",
     "data": "list, fetch, prepare and show search areas",
     "play": "search yourself, in the browser, and watch agents do it",
     "study": "run the game as a study with people, and get the Human row",

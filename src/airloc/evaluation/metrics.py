@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from airloc.grid import distances
 from airloc.rollout import Trajectories
 from airloc.task.suites import Suite
 
@@ -50,7 +49,7 @@ def metrics(suite: Suite, played: Trajectories) -> dict[str, Metric]:
     minimum = suite.distance
     steps = played.steps
     won, lost = weight * played.found, weight * ~played.found
-    residual = distances(played.path[:, -1], suite.goal)
+    residual = suite.grid.apart(played.path[:, -1], suite.goal)
     return {
         "success": Metric(won, weight),
         "steps": Metric(weight * steps, weight),

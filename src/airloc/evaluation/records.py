@@ -66,6 +66,7 @@ class Score:
             "clusters": self.bootstrap.clusters,
             "grid": str(suite.grid),
             "budget": suite.budget,
+            "moves": suite.grid.moves,
             "suite": {"name": suite.name, "sha256": suite.digest},
         }
 

@@ -30,6 +30,7 @@ def score_table(scores: Sequence[Score], blind_optimum: float, *, exact: bool, g
     suite = scores[0].suite
     areas = len(set(suite.area.tolist()))
     head = f"{len(suite)} episodes ({suite.name}) on {areas} areas, {suite.grid} cells, {suite.budget} moves"
+    head += "" if suite.grid.moves == 8 else " (north, east, south or west)"
     if goals:
         head += f"\n{goals}"
     tiles = scores[0].bootstrap.clusters

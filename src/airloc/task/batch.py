@@ -64,7 +64,9 @@ class BatchEnv:
 
     def step(self, action: torch.Tensor) -> Step:
         """Move by actions (B,)."""
-        out = rules.move(self._position, self._steps, self._goal, action, moves=self._moves, budget=self.budget)
+        out = rules.move(
+            self._position, self._steps, self._goal, action, moves=self._moves, budget=self.budget, grid=self.cells.grid
+        )
         over = self._ended
         self._position = torch.where(over[:, None], self._position, out.position)
         self._steps = torch.where(over, self._steps, out.steps)

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from airloc.areas.area import Pixels, SearchArea
 from airloc.errors import AirlocError
-from airloc.grid import MOVES, Cell, Grid, distances
+from airloc.grid import MOVES, Cell, Grid, MoveCount
 from airloc.task import rules
 from airloc.task.flips import ORIENTATIONS, flip_cells, flip_image
 from airloc.task.render import render_search
@@ -34,6 +34,9 @@ class SearchEnv(gym.Env[Obs, np.int64]):
 
     Moves may leave the area; that is allowed, counted, and never of use.
 
+    With `moves=4` it is `Discrete(4)`: N, E, S, W. The border is then closed: a move across it is counted and leads
+    nowhere, and distance is Manhattan's.
+
     ## Observations
     `Dict` with
 
@@ -51,19 +54,21 @@ class SearchEnv(gym.Env[Obs, np.int64]):
 
     ## Start
     An area is drawn, and a start and a different goal from `prior`: `uniform` over all pairs, `per-distance` or
-    `pairs-per-distance` with every distance equally often, or a fixed `distance`. `reset(options={"area": ...,
-    "start": ..., "goal": ..., "distance": ...})` fixes any of these for one episode.
+    `pairs-per-distance` with every distance equally often, `far-pairs` with every one from half the largest on, or a
+    fixed `distance`. `reset(options={"area": ..., "start": ..., "goal": ..., "distance": ...})` fixes any of these for
+    one episode.
 
     ## End
     `terminated` when the goal is reached, `truncated` when the budget is spent without it (10 moves on 5 x 5, 14 on
     7 x 7, twice the longer side by default).
 
     ## Info
-    `action_mask` (8,) int8: 1 for the moves that stay in the area. `area`: its name. At the end `distance`: from start
-    to goal, for reports by distance; before, it would give part of the goal away.
+    `action_mask` (8,) or (4,) int8: 1 for the moves that stay in the area. `area`: its name. At the end `distance`:
+    from start to goal, for reports by distance; before, it would give part of the goal away.
 
     ## Arguments
     `areas`: search areas, 64 procedural ones unless given. `grid`: a `Grid` or a text such as `"5x7"`. `budget`.
+    `moves`: 8, or 4 (see Actions); by default the grid's own.
     `prior`, `distance`: see Start. `flips`: turn areas over at random, as augmentation. `render_mode`: `rgb_array`.
 
     ## Versions
@@ -86,16 +91,17 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         grid: Grid | str = "5x5",
         budget: int | None = None,
         *,
+        moves: MoveCount | None = None,
         prior: str = "uniform",
         distance: int | None = None,
         flips: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        self.world = World.build(areas, grid, budget, prior, distance)
+        self.world = World.build(areas, grid, budget, prior, distance, moves)
         self.grid, self.budget = self.world.grid, self.world.budget
         self.flips = flips
         self.render_mode = render_mode
-        self.action_space = spaces.Discrete(8)
+        self.action_space = spaces.Discrete(self.grid.moves)
         self.observation_space: spaces.Space[Obs] = observation_space(self.grid, self.budget)
         self._path: list[Cell] = []
         self._over = True
@@ -117,14 +123,17 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         if self._over:
             raise AirlocError("There is no episode to step in: none has begun, or it has ended", "Call reset first")
         if not self.action_space.contains(action):
-            raise AirlocError(f"{action!r} is no move", f"Give a whole number from 0 to {len(MOVES) - 1}")
-        out = rules.move(self._position, self._steps, self._goal, np.asarray(action), moves=MOVES, budget=self.budget)
+            raise AirlocError(f"{action!r} is no move", f"Give a whole number from 0 to {self.grid.moves - 1}")
+        number = self.grid.directions[action]
+        out = rules.move(
+            self._position, self._steps, self._goal, number, moves=MOVES, budget=self.budget, grid=self.grid
+        )
         self._position, self._steps = out.position, out.steps
         self._path.append(self._cell())
         self._over = bool(out.found | out.truncated)
         info = self._info()
         if self._over:
-            info["distance"] = int(distances(np.array(self._path[0]), self._goal))
+            info["distance"] = int(self.grid.apart(np.array(self._path[0]), self._goal))
         return self._observe(), float(out.reward), bool(out.found), bool(out.truncated), info
 
     def render(self) -> Pixels | None:
@@ -153,9 +162,14 @@ class SearchEnv(gym.Env[Obs, np.int64]):
 
     def _info(self) -> dict[str, Any]:
         return {
-            "action_mask": rules.moves_inside(self._position, self.grid, MOVES).astype(np.int8),
+            "action_mask": action_mask(self._position, self.grid),
             "area": self.world.names[self._area],
         }
+
+
+def action_mask(position: npt.NDArray[np.int64], grid: Grid) -> npt.NDArray[np.int8]:
+    """Which of the task's moves stay in the area, (..., 8) or (..., 4)."""
+    return rules.moves_inside(position, grid, MOVES)[..., grid.directions].astype(np.int8)
 
 
 def observation_space(grid: Grid, budget: int) -> spaces.Dict[Any]:

@@ -38,10 +38,23 @@ def per_distance(grid: Grid) -> Prior:
 
 def pairs_per_distance(grid: Grid) -> Prior:
     """Each distance equally often; the pair uniform among all pairs at that distance."""
+    return _pairs_at(grid, range(1, grid.max_distance + 1))
+
+
+def far_pairs(grid: Grid) -> Prior:
+    """Each far distance equally often; the pair uniform among all pairs at that distance."""
+    return _pairs_at(grid, far_distances(grid))
+
+
+def far_distances(grid: Grid) -> range:
+    """The distances of half the largest one and more: 4 to 8 on 5 x 5 with four moves."""
+    return range(max(1, grid.max_distance // 2), grid.max_distance + 1)
+
+
+def _pairs_at(grid: Grid, wanted: range) -> Prior:
     check_size(grid)
     distances = grid.distances()
-    pairs = [distances == distance for distance in range(1, grid.max_distance + 1)]
-    return np.asarray(np.mean([at / at.sum() for at in pairs], axis=0))
+    return np.asarray(np.mean([(distances == at) / (distances == at).sum() for at in wanted], axis=0))
 
 
 def uniform(grid: Grid) -> Prior:
@@ -83,4 +96,5 @@ PRIORS: dict[str, Callable[[Grid], Prior]] = {
     "per-distance": per_distance,
     "pairs-per-distance": pairs_per_distance,
     "uniform": uniform,
+    "far-pairs": far_pairs,
 }

@@ -1,8 +1,10 @@
 """The rules of the task, pure and written once; every environment is a thin shell over them.
 
 A move adds one of the eight king's steps to the position. It may leave the area: that is allowed, counted and
-shows black. The episode ends when the position is the goal's (found) or when the budget of moves is spent
-(truncated). Each move earns `3 * found - 1`: two for the one that finds the goal, minus one for any other.
+shows black. On a grid of four moves only the straight steps are moves, under the same numbers, and the border is
+closed: any other step is counted and leads nowhere. The episode ends when the position is the goal's (found) or when
+the budget of moves is spent (truncated). Each move earns `3 * found - 1`: two for the one that finds the goal, minus
+one for any other.
 
 The functions take NumPy arrays and torch tensors alike. Legend: `...` any batch shape, cells have a last axis of 2.
 """
@@ -41,7 +43,14 @@ class Outcome(NamedTuple, Generic[ArrayT]):
 
 
 def move(
-    position: ArrayT, steps: ArrayT, goal: ArrayT, action: ArrayT, *, moves: ArrayT, budget: int
+    position: ArrayT,
+    steps: ArrayT,
+    goal: ArrayT,
+    action: ArrayT,
+    *,
+    moves: ArrayT,
+    budget: int,
+    grid: Grid | None = None,
 ) -> Outcome[ArrayT]:
     """Make one move.
 
@@ -52,13 +61,17 @@ def move(
         action: Numbers of moves in `moves`, (...).
         moves: The move table `airloc.grid.MOVES`, as an array of the same kind, (8, 2).
         budget: Moves allowed in an episode.
+        grid: Whose rules of movement hold; without one those of eight moves.
 
     >>> import numpy as np
     >>> out = move(np.array([0, 0]), np.array(9), np.array([1, 1]), np.array(3), moves=MOVES, budget=10)
     >>> out.position.tolist(), int(out.reward), bool(out.found), bool(out.truncated)
     ([1, 1], 2, True, False)
     """
-    position = position + moves[action]
+    step = moves[action]
+    if grid is not None and grid.moves == 4:
+        step = step * (_is_straight(step) & inside(position + step, grid))[..., None]
+    position = position + step
     steps = steps + 1
     found = (position == goal).all(-1)
     reward = FOUND_REWARD * found + STEP_REWARD
@@ -74,6 +87,19 @@ def inside(position: ArrayT, grid: Grid) -> ArrayT:
 def moves_inside(position: ArrayT, grid: Grid, moves: ArrayT) -> ArrayT:
     """Which of the eight moves end in the grid, bool (..., 8)."""
     return inside(position[..., None, :] + moves, grid)
+
+
+def moves_allowed(position: ArrayT, grid: Grid, moves: ArrayT) -> ArrayT:
+    """Which of the eight moves lead somewhere, bool (..., 8): all; on a grid of four the straight ones that stay in."""
+    within = moves_inside(position, grid, moves)
+    allowed: ArrayT = within | ~within if grid.moves == 8 else within & _is_straight(moves)
+    return allowed
+
+
+def _is_straight(step: ArrayT) -> ArrayT:
+    """Whether steps (..., 2) lead north, east, south or west, bool (...)."""
+    straight: ArrayT = abs(step).sum(-1) == 1
+    return straight
 
 
 @lru_cache

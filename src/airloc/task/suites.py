@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from airloc.errors import AirlocError
-from airloc.grid import Grid, distances
+from airloc.grid import Grid
 from airloc.seeding import stream
 from airloc.task import priors
 from airloc.task.rules import check_budget
@@ -58,12 +58,13 @@ class Suite:
     @property
     def distance(self) -> Ints:
         """Start-to-goal distances, which are also the minimum numbers of moves, (E,)."""
-        return distances(self.start, self.goal)
+        return self.grid.apart(self.start, self.goal)
 
     @property
     def digest(self) -> str:
         """SHA-256 of everything that makes the suite what it is."""
         head = f"airloc suite {VERSION}\n{self.grid}\n{self.grid.cell} {self.grid.gap}\n{self.budget}\n"
+        head += "" if self.grid.moves == 8 else f"{self.grid.moves} moves\n"
         weights = np.asarray(self.weight / self.weight.sum(), dtype="<f8").tobytes()
         return hashlib.sha256(head.encode() + self.file() + weights).hexdigest()
 
@@ -102,6 +103,22 @@ def per_distance(areas: Sequence[str], grid: Grid, *, seed: int = 0, budget: int
     area = np.repeat(np.arange(len(areas)), grid.max_distance)
     start, goal = np.stack(starts, axis=1).ravel(), np.stack(goals, axis=1).ravel()
     return _suite("per-distance", areas, grid, budget, area, start, goal, priors.per_distance(grid))
+
+
+def far_pairs(
+    areas: Sequence[str], grid: Grid, *, per_area: int = 5, seed: int = 0, budget: int | None = None
+) -> Suite:
+    """Draw episodes per far distance and area, the pair uniform among those at the distance.
+
+    On a 5 x 5 grid of four moves this is the protocol of the paper's successors: Manhattan distance 4 to 8.
+    """
+    rng = stream(seed, "suite", "far-pairs", str(grid), grid.moves)
+    table = grid.distances()
+    pairs = [np.argwhere(table == wanted) for wanted in priors.far_distances(grid)]
+    drawn = [at[rng.integers(len(at), size=len(areas) * per_area)] for at in pairs]
+    start, goal = np.stack(drawn, axis=1).reshape(-1, 2).T
+    area = np.repeat(np.arange(len(areas)), per_area * len(pairs))
+    return _suite("far-pairs", areas, grid, budget, area, start, goal, priors.far_pairs(grid))
 
 
 def uniform(areas: Sequence[str], grid: Grid, *, per_area: int = 4, seed: int = 0, budget: int | None = None) -> Suite:

@@ -12,9 +12,9 @@ from gymnasium.vector.utils import batch_space
 
 from airloc.areas.area import Pixels, SearchArea
 from airloc.errors import AirlocError
-from airloc.grid import MOVES, Grid, distances
+from airloc.grid import MOVES, Grid, MoveCount
 from airloc.task import rules
-from airloc.task.env import Obs, observation_space
+from airloc.task.env import Obs, action_mask, observation_space
 from airloc.task.flips import ORIENTATIONS, flip_cells
 from airloc.task.world import World
 
@@ -44,15 +44,16 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         grid: Grid | str = "5x5",
         budget: int | None = None,
         *,
+        moves: MoveCount | None = None,
         prior: str = "uniform",
         distance: int | None = None,
         flips: bool = False,
     ) -> None:
-        self.world = World.build(areas, grid, budget, prior, distance)
+        self.world = World.build(areas, grid, budget, prior, distance, moves)
         self.grid, self.budget = self.world.grid, self.world.budget
         self.flips = flips
         self.num_envs = num_envs
-        self.single_action_space = spaces.Discrete(8)
+        self.single_action_space = spaces.Discrete(self.grid.moves)
         self.single_observation_space = observation_space(self.grid, self.budget)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -84,7 +85,10 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         if self._over is None:
             raise AirlocError("No episode has begun", "Call reset before step")
         playing = ~self._over
-        out = rules.move(self._position, self._steps, self._goal, np.asarray(actions), moves=MOVES, budget=self.budget)
+        numbers = self.grid.directions[np.asarray(actions)]
+        out = rules.move(
+            self._position, self._steps, self._goal, numbers, moves=MOVES, budget=self.budget, grid=self.grid
+        )
         self._position, self._steps = out.position, out.steps
         found, truncated = out.found & playing, out.truncated & playing
         if self._over.any():
@@ -92,7 +96,7 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         ended = found | truncated
         infos = self._info()
         if ended.any():
-            infos |= {"distance": np.where(ended, distances(self._start, self._goal), 0), "_distance": ended}
+            infos |= {"distance": np.where(ended, self.grid.apart(self._start, self._goal), 0), "_distance": ended}
         self._over = ended
         return self._observe(), (out.reward * playing).astype(np.float64), found, truncated, infos
 
@@ -135,6 +139,4 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         }
 
     def _info(self) -> dict[str, Any]:
-        return {
-            "action_mask": rules.moves_inside(self._position, self.grid, MOVES).astype(np.int8),
-        }
+        return {"action_mask": action_mask(self._position, self.grid)}

@@ -1,7 +1,7 @@
 """What the NumPy environments share: the areas' patches, the budget, and how episodes are drawn."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from airloc.areas.area import Pixels, SearchArea, fit
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
-from airloc.grid import Grid
+from airloc.grid import Grid, MoveCount
 from airloc.task import priors
 from airloc.task.cells import CellTable
 from airloc.task.rules import check_budget, inside
@@ -38,10 +38,17 @@ class World:
 
     @classmethod
     def build(
-        cls, areas: Sequence[SearchArea] | None, grid: Grid | str, budget: int | None, prior: str, distance: int | None
+        cls,
+        areas: Sequence[SearchArea] | None,
+        grid: Grid | str,
+        budget: int | None,
+        prior: str,
+        distance: int | None,
+        moves: MoveCount | None = None,
     ) -> "World":
         """Fit areas (procedural ones unless given) to a grid and prepare the drawing of episodes."""
         grid = Grid.parse(grid) if isinstance(grid, str) else grid
+        grid = grid if moves is None else replace(grid, moves=moves)
         if areas is None:
             areas = _procedural_areas(grid)
         images = tuple(fit(area, grid).image for area in areas)

@@ -1,0 +1,68 @@
+"""The pages of the docs: what they show runs, what they name is there."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from airloc.cli.main import VERBS
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every `airloc VERB ...` of a shell block, with its page; commands over several lines are joined."""
+    found = []
+    for page in PAGES:
+        for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
+            lines = block.replace("\\\n", " ").splitlines()
+            found += [(page.name, line) for line in lines if line.strip().startswith("airloc ")]
+    return found
+
+
+@pytest.mark.parametrize(("page", "line"), commands())
+def test_every_command_has_a_known_verb_and_known_options(page: str, line: str, airloc):
+    words = shlex.split(line, comments=True)
+    assert words[1] in VERBS
+    under = [word for word in words[2:3] if words[1] in ("data",)]
+    told = airloc(words[1], *under, "--help").out
+    if under:
+        told += "".join(
+            airloc(words[1], *under, source, "--help").out for source in words[3:] if source in told.split()
+        )
+    options = [word.split("=")[0] for word in words if word.startswith("--")]
+    assert [option for option in options if option not in told] == [], line
+
+
+def test_every_page_is_in_the_navigation():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f": {page.name}" not in text] == []
+
+
+def test_the_paper_map_names_modules_and_tests_that_are_there():
+    text = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
+    modules = re.findall(r"`(airloc\.[a-z_.]+)`", text)
+    assert len(modules) > 20
+    for name in modules:
+        place = ROOT / "src" / Path(*name.split("."))
+        parent = place.parent.with_suffix(".py")
+        defined = parent.is_file() and f"def {place.name}" in parent.read_text(encoding="utf-8")
+        assert place.is_dir() or place.with_suffix(".py").is_file() or defined, name
+    for path in re.findall(r"`(tests/[\w/.]+)`", text):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path: Path):
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path), strict=True)
+    build(config)
+    pages = {path.relative_to(tmp_path).parts[0] for path in tmp_path.glob("*/index.html")}
+    assert {"reproduce", "cluster", "your-agent", "paper-map", "task", "agents"} <= pages
+    assert "GOMAA-Geo" in (tmp_path / "reproduce" / "index.html").read_text(encoding="utf-8")
+    first = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r'(?:src|href)="https?://[^"]*\.(?:js|css|woff2?)"', first), "all styles and scripts are in it"
