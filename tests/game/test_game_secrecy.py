@@ -124,7 +124,7 @@ def test_a_find_and_a_miss_take_the_same_steps_in_the_store():
         table.referee.store.db.set_trace_callback(ran.append)
         after = table.referee.move(game.id, "player", 0, 0)
         assert (after.ending == "found") == (goal == (1, 2))
-        statements.append([re.sub(r"\S*\d\S*|'[^']*'|NULL", "?", line) for line in ran])
+        statements.append([re.sub(r"'[^']*'|NULL|\b\d[\d.e+-]*", "?", line) for line in ran])
     assert statements[0] == statements[1]
 
 
