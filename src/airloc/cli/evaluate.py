@@ -10,6 +10,7 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from airloc import __version__
+from airloc.agents.declaring import threshold_for
 from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.choose import choose_source, load_pairs
@@ -24,7 +25,7 @@ from airloc.reports.tables import comparison_line, score_table
 from airloc.task.episode_files import read_suite
 from airloc.task.priors import check_size
 from airloc.task.rules import check_budget
-from airloc.task.suites import Suite, all_pairs, per_distance, uniform
+from airloc.task.suites import Suite, all_pairs, declared, per_distance, uniform
 
 GENERATED = ("per-distance", "all-pairs", "uniform")
 
@@ -53,6 +54,8 @@ class Evaluate:
     """With all-pairs: weigh pairs so that every distance counts the same, as per-distance draws them."""
     control: Literal["wrong-goal", "mean-goal"] | None = None
     """Swap the goal's picture, to see how much of the score is vision."""
+    false_alarm_cost: Annotated[float | None, arg(metavar="FINDS")] = None
+    """Let episodes end by declaration: the agent says "here" where that pays, a false alarm costing this many finds."""
     against: str | None = None
     """Another agent to compare with on the same episodes, in pairs."""
     sample: bool = False
@@ -95,6 +98,7 @@ def _score(options: Evaluate) -> list[Score]:
     agents = [make_agent(name, makers) for name in (options.agent, options.against) if name]
 
     suite, areas, goal_areas = _load(options)
+    suite = suite if options.false_alarm_cost is None else declared(suite)
     with bar("playing", len(suite) * len(agents)) as advance:
         return [
             evaluate(
@@ -103,6 +107,7 @@ def _score(options: Evaluate) -> list[Score]:
                 suite,
                 goal_areas=goal_areas,
                 control=options.control,
+                threshold=threshold_for(options.false_alarm_cost or 0.0),
                 seed=options.seed,
                 batch=options.batch,
                 device=options.device,
@@ -122,6 +127,8 @@ def _check(options: Evaluate) -> None:
         raise AirlocError(
             f"There is no episode file {options.episodes}", f"Check the path, or use one of {', '.join(GENERATED)}"
         )
+    if options.false_alarm_cost is not None:
+        threshold_for(options.false_alarm_cost)
     if options.budget is not None:
         check_budget(options.budget)
     check_size(Grid.parse(options.grid))
@@ -179,6 +186,7 @@ def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
         "split": options.split,
         "cell_metres": options.cell_metres,
         "equal_distances": options.equal_distances,
+        "false_alarm_cost": options.false_alarm_cost,
         "sample": options.sample,
         "seed": options.seed,
         "airloc": __version__,

@@ -22,6 +22,7 @@ def evaluate(
     *,
     goal_areas: Sequence[SearchArea] | None = None,
     control: str | None = None,
+    threshold: float = 0.5,
     seed: int = 0,
     batch: int = 1024,
     device: str = "cpu",
@@ -35,6 +36,7 @@ def evaluate(
         suite: The episodes.
         goal_areas: Other pictures of the same ground to take the goals from, one for each area.
         control: Swap the goal's picture: a name in `CONTROLS`.
+        threshold: In a suite that ends by declaration, the probability from which on the goal is declared.
         seed: Decides every random choice, and the bootstrap.
         batch: Episodes in step.
         device: Where the areas are kept.
@@ -42,9 +44,9 @@ def evaluate(
     """
     cells = CellTable.of(areas, suite.grid, device)
     goal_cells = None if goal_areas is None else CellTable.of(goal_areas, suite.grid, device)
-    env = BatchEnv(cells, suite.budget, goal_cells)
+    env = BatchEnv(cells, suite.budget, goal_cells, by_declaration=suite.by_declaration)
     goals = None if control is None else _control(control)(suite, goal_cells or cells, seed)
-    played = play(agent, suite, env, seed=seed, batch=batch, goals=goals, on_batch=on_batch)
+    played = play(agent, suite, env, seed=seed, batch=batch, goals=goals, threshold=threshold, on_batch=on_batch)
     return Score.of(agent.name, suite, played, [area.source for area in areas], seed)
 
 
