@@ -95,5 +95,5 @@ def test_a_flat_belief_is_swept_without_a_wasted_move():
      (metres_a_second, "fast"), (metres, "1e999m"), (place, "91,0"), (place, "5"), (place, "a,b"), (place, "nan,0")],
 )  # fmt: skip
 def test_what_is_no_quantity_is_refused_with_an_example(read, text: str):
-    with pytest.raises(AirlocError, match="such as|as in"):
+    with pytest.raises(AirlocError, match=r"such as|as in"):
         read(text)

@@ -50,7 +50,6 @@ def test_it_finds_what_the_agent_finds_when_the_agent_declares(areas, agent: str
     suite = declared(per_distance([area.name for area in areas], GRID))
     cells = CellTable.of(areas, GRID)
     played = play(make_agent(agent), suite, BatchEnv(cells, suite.budget, by_declaration=True), threshold=0.8)
-    more = 0
     for number in range(len(suite)):
         patches = cut_patches(areas[suite.area[number]].image, GRID)
         start, goal = tuple(suite.start[number].tolist()), tuple(suite.goal[number].tolist())
@@ -61,9 +60,6 @@ def test_it_finds_what_the_agent_finds_when_the_agent_declares(areas, agent: str
         assert search.flown[: len(expected)] == expected
         if played.found[number]:
             assert search.advice().declared == goal
-        else:
-            more += search.advice().declared == goal
-    assert more >= 0
 
 
 def test_the_find_is_declared_and_ends_the_search(patches):

@@ -141,23 +141,20 @@ def lay_out(
     Raises:
         AirlocError: When the outline does not lie on the image, or the grid has too few or too many cells.
     """
-    gap_m = cell_m * GAP if gap_m is None else gap_m
-    if not (0 < cell_m < math.inf and 0 <= gap_m < math.inf and math.isfinite(heading)):
-        raise AirlocError(f"Cells of {cell_m:g} with gaps of {gap_m:g} do not exist", "Give a size above zero")
     plane = _choose_plane(raster, outline)
     image = Polygon(raster.border(plane))
     wanted = image if outline is None else _on_image(outline, plane, image, raster)
-    axes = _axes(heading)
-    points = shapely.get_coordinates(wanted)
-    spans = [(float((points @ axis).min()), float((points @ axis).max())) for axis in axes]
-    # A hair is allowed for, so that rounding neither drops a cell that fits nor adds one for nothing.
-    fits = [((high - low) + gap_m) / (cell_m + gap_m) for low, high in spans]
-    rows, cols = (math.floor(side + 1e-6) if outline is None else math.ceil(side - 1e-6) for side in fits)
-    _check_count(rows, cols, cell_m, "px" if plane is None else "m")
-    x, y = np.sum([(low + high) / 2 * axis for (low, high), axis in zip(spans, axes, strict=True)], axis=0).tolist()
-    grid = Grid(rows, cols, SIDE, round(SIDE * gap_m / cell_m))
-    layout = Layout(grid, cell_m, gap_m, heading % 360, (x, y), plane, np.ones(grid.shape, dtype=np.bool_))
+    layout = _cover(wanted, plane, cell_m, gap_m, heading, whole=outline is None)
     return _masked(layout, wanted, image)
+
+
+def lay_out_outline(
+    outline: MultiPolygon, cell_m: float, *, gap_m: float | None = None, heading: float = 0.0
+) -> Layout:
+    """Lay a grid on an outline alone, where there is no image of it; `lay_out` explains the arguments."""
+    plane = _middle(outline)
+    flat = _flat(outline, plane)
+    return _masked(_cover(flat, plane, cell_m, gap_m, heading, whole=False), flat, None)
 
 
 def look(raster: Raster, layout: Layout, cell: Cell) -> View:
@@ -173,29 +170,68 @@ def overview(raster: Raster, layout: Layout, longest: int) -> Pixels:
     return raster.view(layout.plane, layout.frame(), size).pixels
 
 
+def _cover(
+    wanted: MultiPolygon | Polygon,
+    plane: Plane | None,
+    cell_m: float,
+    gap_m: float | None,
+    heading: float,
+    *,
+    whole: bool,
+) -> Layout:
+    """The smallest grid that covers a shape of the plane, or, of `whole` cells, the largest that fits its extent."""
+    gap_m = cell_m * GAP if gap_m is None else gap_m
+    if not (0 < cell_m < math.inf and 0 <= gap_m < math.inf and math.isfinite(heading)):
+        raise AirlocError(f"Cells of {cell_m:g} with gaps of {gap_m:g} do not exist", "Give a size above zero")
+    axes = _axes(heading)
+    points = shapely.get_coordinates(wanted)
+    spans = [(float((points @ axis).min()), float((points @ axis).max())) for axis in axes]
+    # A hair is allowed for, so that rounding neither drops a cell that fits nor adds one for nothing.
+    fits = [((high - low) + gap_m) / (cell_m + gap_m) for low, high in spans]
+    rows, cols = (math.floor(side + 1e-6) if whole else math.ceil(side - 1e-6) for side in fits)
+    _check_count(rows, cols, cell_m, "px" if plane is None else "m")
+    x, y = np.sum([(low + high) / 2 * axis for (low, high), axis in zip(spans, axes, strict=True)], axis=0).tolist()
+    grid = Grid(rows, cols, SIDE, round(SIDE * gap_m / cell_m))
+    return Layout(grid, cell_m, gap_m, heading % 360, (x, y), plane, np.ones(grid.shape, dtype=np.bool_))
+
+
 def _choose_plane(raster: Raster, outline: MultiPolygon | None) -> Plane | None:
     if outline is None:
         return raster.plane()
     if not raster.georeferenced:
         problem = f"The image {raster.path} has no georeference, so that an outline cannot be found on it"
         raise AirlocError(problem, "Leave the outline out, or georeference the image first")
+    return _middle(outline)
+
+
+def _middle(outline: MultiPolygon) -> Plane:
+    """The flat map around the middle of an outline."""
     middle = outline.centroid
     return Plane(middle.y, (middle.x + 180) % 360 - 180)
+
+
+def _flat(outline: MultiPolygon, plane: Plane) -> MultiPolygon:
+    """The outline in the plane.
+
+    Raises:
+        AirlocError: When it reaches around half the Earth.
+    """
+    flat = shapely.transform(outline, lambda points: plane.from_degrees(points[:, ::-1]))
+    if not np.isfinite(flat.bounds).all():
+        raise AirlocError("The outline reaches around the Earth", "Give the outline of one place")
+    return flat if flat.is_valid else shapely.make_valid(flat)
 
 
 def _on_image(outline: MultiPolygon, plane: Plane | None, image: Polygon, raster: Raster) -> MultiPolygon:
     """The outline in the plane, when some of it lies on the image."""
     assert plane is not None
-    flat = shapely.transform(outline, lambda points: plane.from_degrees(points[:, ::-1]))
-    if not shapely.is_valid(flat):
-        flat = shapely.make_valid(flat)
-    inside = flat.intersection(image).area / flat.area if np.isfinite(flat.bounds).all() else 0.0
+    flat = _flat(outline, plane)
+    inside = flat.intersection(image).area / flat.area
     if inside == 0:
-        away = flat.distance(image) / 1000 if np.isfinite(flat.bounds).all() else math.inf
         place = raster.plane()
-        where = f"whose middle is {place.lat:.5f},{place.lon:.5f}" if place else ""
+        where = f", whose middle is {place.lat:.5f},{place.lon:.5f}" if place else ""
         raise AirlocError(
-            f"The outline lies {away:.3g} km outside the image {raster.path}, {where}",
+            f"The outline lies {flat.distance(image) / 1000:.3g} km outside the image {raster.path}{where}",
             "Give the outline of a place on the image; on the command line, latitude before longitude",
         )
     if inside < 0.999:
@@ -212,21 +248,24 @@ def _check_count(rows: int, cols: int, cell_m: float, unit: str) -> None:
         raise AirlocError(problem, "Ask for smaller cells, such as a fifth of the area's side")
 
 
-def _masked(layout: Layout, wanted: MultiPolygon | Polygon, image: Polygon) -> Layout:
+def _masked(layout: Layout, wanted: MultiPolygon | Polygon, image: Polygon | None) -> Layout:
     """The layout with its mask of cells that are searched."""
-    cells = layout.polygons()
-    whole = layout.cell_m**2
-    shapely.prepare(wanted)
-    shapely.prepare(image)
-    in_outline = shapely.area(shapely.intersection(cells, wanted)) / whole
-    in_image = shapely.area(shapely.intersection(cells, image)) / whole
-    mask = (in_outline >= MIN_IN_OUTLINE) & (in_image >= MIN_IN_IMAGE)
+    cells, whole = layout.polygons(), layout.cell_m**2
+    mask = _share(cells, wanted, whole) >= MIN_IN_OUTLINE
+    if image is not None:
+        mask &= _share(cells, image, whole) >= MIN_IN_IMAGE
     if mask.sum() < 2:
         raise AirlocError(
             f"Fewer than two cells of {layout.cell_m:g} {layout.unit} lie in the outline and on the image",
             "Ask for smaller cells, or a larger outline",
         )
     return replace(layout, searchable=mask.reshape(layout.grid.shape))
+
+
+def _share(cells: npt.NDArray[np.object_], shape: MultiPolygon | Polygon, whole: float) -> Points:
+    """The share of each cell that lies in a shape."""
+    shapely.prepare(shape)
+    return np.asarray(shapely.area(shapely.intersection(cells, shape)) / whole)
 
 
 def _axes(heading: float) -> tuple[Points, Points]:
