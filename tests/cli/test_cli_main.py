@@ -44,7 +44,7 @@ def test_every_verb_has_a_help_text(airloc, verb: str, words: list[str]):
 
 def test_an_unknown_verb_is_refused_with_the_nearest_one(airloc):
     assert airloc("evalute").refused("There is no verb 'evalute'", "Did you mean 'evaluate'?")
-    assert airloc("xyz").refused("Verbs are: demo, evaluate, train, data")
+    assert airloc("xyz").refused(f"Verbs are: {', '.join(VERBS)}")
 
 
 @pytest.mark.parametrize("arguments", [("evaluate",), ("evaluate", "random", "--bogus"), ("demo", "--areas", "many")])
