@@ -71,7 +71,7 @@ class Raster:
         self.path = path
         with self._explained():
             self._stamp = _stamp(path)
-            with rasterio.Env(GDAL_CACHEMAX=CACHE_MB), warnings.catch_warnings():
+            with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NotGeoreferencedWarning)  # `georeferenced` tells
                 self._file: Any = rasterio.open(path)
         self.width, self.height = int(self._file.width), int(self._file.height)
@@ -220,7 +220,8 @@ class Raster:
     def _explained(self) -> Iterator[None]:
         """Turn what reading may raise into errors for people, and refuse a file that has changed."""
         try:
-            yield
+            with rasterio.Env(GDAL_CACHEMAX=CACHE_MB):
+                yield
             if hasattr(self, "_stamp") and _stamp(self.path) != self._stamp:
                 raise AirlocError(f"The image {self.path} changed while it was read", "Wait until it is whole")
         except FileNotFoundError:

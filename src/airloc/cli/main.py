@@ -23,6 +23,7 @@ VERBS: dict[str, str] = {
     "train": "train AiRLoc, or one of its units, from pictures",
     "search": "search your own georeferenced image for a place, and write flight files",
     "serve": "lead live searches over HTTP: photos in, the next waypoint out",
+    "export": "write an agent as ONNX graphs with a runner that needs neither torch nor airloc",
     "data": "list, fetch, prepare and show search areas",
 }
 """Each verb is the module of the same name in this package, with a function `main(arguments)`."""

@@ -109,18 +109,18 @@ def run(options: SearchOptions, made_by: str) -> None:
     camera = Camera(options.fov, options.aspect)
     with promised([options.out / PAGE]), Raster(options.area, crs=options.crs, bands=options.bands) as raster:
         search = _search(options, raster)
-        formats = options.formats or ALL_FORMATS
-        written = write_search(
-            options.out,
-            search,
-            raster,
-            camera=camera,
-            speed=metres_a_second(options.speed),
-            hover=seconds(options.hover),
-            formats=formats,
-            sweep=options.sweep,
-            made_by=made_by,
-        )
+        with Console(stderr=True).status("drawing and writing"):
+            written = write_search(
+                options.out,
+                search,
+                raster,
+                camera=camera,
+                speed=metres_a_second(options.speed),
+                hover=seconds(options.hover),
+                formats=options.formats or ALL_FORMATS,
+                sweep=options.sweep,
+                made_by=made_by,
+            )
     console = Console()
     console.print(verdict(search), soft_wrap=True, highlight=False, markup=False)
     console.print(f"{len(written)} files in {options.out.resolve()}", soft_wrap=True, highlight=False, markup=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from airloc.areas.geotiff import Raster
-from airloc.areas.geotiff_layout import Layout
+from airloc.areas.geotiff_layout import Layout, overview
 from airloc.drawing.files import save_picture, write_atomically
 from airloc.drawing.gif import save_gif
 from airloc.grid import Cell
@@ -14,7 +14,7 @@ from airloc.missions.belief_file import write_belief
 from airloc.missions.flight import Camera, Flight, Waypoint
 from airloc.missions.flight_files import FORMATS
 from airloc.missions.page import search_page
-from airloc.missions.pictures import GIF_SIDE, Painter
+from airloc.missions.pictures import GIF_SIDE, SIDE, Painter
 from airloc.missions.search import Search
 from airloc.missions.sweep import plan_sweep
 
@@ -74,14 +74,15 @@ def write_search(
             written |= _write_flight(folder, "sweep", planned, search.layout, formats)
         write_belief(folder / BELIEF, search.layout, search.searcher)
         written[BELIEF] = folder / BELIEF
-    painter = Painter(search, raster)
+    ground = overview(raster, search.layout, SIDE)  # once: without overviews in the file this reads all of it
+    painter = Painter(search, ground)
     top = min(1.0, max(float(search.searcher.belief().max()), 4 / search.layout.grid.count))
     belief = painter.belief(search.searcher.belief(), list(search.searcher.glimpses), top)
     path = painter.path()
     written[PATH] = write_atomically(folder / PATH, json.dumps(record(search, flight), indent=1) + "\n")
     written[BELIEF_PICTURE] = save_picture(belief, folder / BELIEF_PICTURE)
     written[PATH_PICTURE] = save_picture(path, folder / PATH_PICTURE)
-    written[ANIMATION] = save_gif(Painter(search, raster, GIF_SIDE).frames(), folder / ANIMATION, ms=400)
+    written[ANIMATION] = save_gif(Painter(search, ground, GIF_SIDE).frames(), folder / ANIMATION, ms=400)
     page = search_page(search, belief, path, flight, camera, list(written), made_by)
     return [write_atomically(folder / PAGE, page), *written.values()]
 

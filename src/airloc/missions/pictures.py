@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from airloc.areas.area import Pixels
-from airloc.areas.geotiff import Raster
 from airloc.drawing.frame import Frame
 from airloc.drawing.heatmap import draw_belief
 from airloc.drawing.trajectory import draw_trajectory
@@ -27,17 +27,18 @@ class Painter:
 
     Args:
         search: The search.
-        raster: The image under it.
+        ground: The image under the whole grid, as `overview` reads it.
         side: Longest side in pixels, about.
     """
 
-    def __init__(self, search: Search, raster: Raster, side: int = SIDE) -> None:
+    def __init__(self, search: Search, ground: Pixels, side: int = SIDE) -> None:
         self._search = search
         layout = search.layout
         pitch = max(3, side // max(layout.grid.shape))
         gap = max(1, round(pitch * layout.gap_m / layout.pitch_m))
         self._grid = Grid(*layout.grid.shape, cell=pitch - gap, gap=gap)
-        self._ground = raster.view(layout.plane, layout.frame(), self._grid.size).pixels
+        size = self._grid.size[::-1]
+        self._ground = np.asarray(Image.fromarray(ground).resize(size, Image.Resampling.LANCZOS))
 
     def belief(
         self, belief: npt.NDArray[np.floating], seen: Sequence[Cell], top: float, position: Cell | None = None

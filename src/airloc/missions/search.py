@@ -15,7 +15,8 @@ from airloc.grid import Cell
 from airloc.missions.searcher import Glimpse, Searcher
 
 FRAMES = 48
-"""Beliefs that are kept of a search, about."""
+"""Beliefs that are kept of a search, about; fewer of a large grid, whose pictures take long to draw."""
+LARGE, FEW = 2500, 12
 
 
 class Photo(NamedTuple):
@@ -56,7 +57,7 @@ class Search:
 def fly(raster: Raster, layout: Layout, searcher: Searcher, on_photo: Callable[[int], None]) -> list[Photo]:
     """Let the searcher search, photos cut from the image, until it declares the find or has spent its flight."""
     photos: list[Photo] = []
-    stride = max(1, searcher.budget // FRAMES)
+    stride = max(1, searcher.budget // (FRAMES if layout.grid.count <= LARGE else FEW))
     advice = searcher.advice()
     while (cell := advice.cell) is not None:
         view = look(raster, layout, cell)
