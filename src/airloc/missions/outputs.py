@@ -77,7 +77,8 @@ def write_search(
     ground = overview(raster, search.layout, SIDE)  # once: without overviews in the file this reads all of it
     painter = Painter(search, ground)
     top = min(1.0, max(float(search.searcher.belief().max()), 4 / search.layout.grid.count))
-    belief = painter.belief(search.searcher.belief(), list(search.searcher.glimpses), top)
+    seen, found = list(search.searcher.glimpses), search.searcher.advice().declared
+    belief = painter.belief(search.searcher.belief(), seen, top, found)
     path = painter.path()
     written[PATH] = write_atomically(folder / PATH, json.dumps(record(search, flight), indent=1) + "\n")
     written[BELIEF_PICTURE] = save_picture(belief, folder / BELIEF_PICTURE)
