@@ -18,6 +18,8 @@ from pyproj import Geod, Transformer
 from airloc.areas.geotiff import Raster
 from airloc.areas.geotiff_layout import lay_out
 from airloc.cli.main import main
+from airloc.cli.search import ALL_FORMATS
+from airloc.missions.flight_files import FORMATS
 from field_files import ground, write_geographic, write_projected, write_tiff
 
 EARTH = Geod(ellps="WGS84")
@@ -149,6 +151,10 @@ def test_the_page_tells_the_find_and_needs_nothing_else(searched):
     assert not re.search(r'(src|href)="(?!data:|[a-z.]+")', text)
     with Image.open(searched[1] / "search.gif") as film:
         assert film.n_frames >= 2
+
+
+def test_the_command_offers_every_format():
+    assert tuple(FORMATS) == ALL_FORMATS
 
 
 def test_the_footprint_shows_a_whole_cell_from_the_height_given(searched):

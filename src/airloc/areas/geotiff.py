@@ -16,7 +16,6 @@ Legend: corners are (4, 2) plane coordinates, in the order upper left, upper rig
 
 import contextlib
 import math
-import os
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -253,7 +252,7 @@ class _System:
 
 def _stamp(path: Path) -> tuple[int, int, int]:
     """What changes when a file is written to, cut off or replaced."""
-    status = os.stat(path)  # noqa: PTH116 - GDAL's own paths, such as /vsizip/, go the same way
+    status = path.stat()
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
