@@ -18,6 +18,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -108,8 +109,8 @@ def _geojson_polygons(node: object, path: Path, depth: int = 0) -> Iterator[list
             yield from ([_ring(ring) for ring in polygon] for polygon in node["coordinates"])
     except (KeyError, TypeError, ValueError, IndexError):
         raise AirlocError(f"The outline {path} has a {kind} without proper coordinates", "Export it again") from None
-    children = [node.get("geometry"), *(node.get("features") or ()), *(node.get("geometries") or ())]
-    for child in children:
+    lists = [part for part in (node.get("features"), node.get("geometries")) if isinstance(part, list)]
+    for child in [node.get("geometry"), *chain(*lists)]:
         yield from _geojson_polygons(child, path, depth + 1)
 
 

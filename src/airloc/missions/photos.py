@@ -8,6 +8,7 @@ Legend: Pixels: uint8 RGB (H, W, 3).
 
 import io
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +45,7 @@ def read_photo(data: bytes) -> Pixels:
         AirlocError: When it is no picture, or damaged, or of unreasonable size.
     """
     try:
-        with Image.open(io.BytesIO(data)) as picture:
+        with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(data)) as picture:
             if picture.width * picture.height > MAX_PIXELS:
                 problem = f"The photo claims {picture.width} x {picture.height} px"
                 raise AirlocError(problem, f"Send at most {MAX_PIXELS / 1e6:.0f} million pixels")
