@@ -1,7 +1,7 @@
 """The live searcher over HTTP: begin a search, post photos, be told where to go next, cancel.
 
 Every request but `/health` carries the token: `Authorization: Bearer TOKEN`. The description of all requests is at
-`/openapi.json`, to be read at `/docs`. Errors are `{"problem": ..., "cure": ...}`.
+`/openapi.json`; there is no page that would fetch scripts from elsewhere to show it. Errors are `{"problem": ..., "cure": ...}`.
 """
 
 import hmac
@@ -44,7 +44,9 @@ def _answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def make_app(searches: Searches, token: str) -> FastAPI:
     """Make the application over some searches; requests need the token."""
-    app = FastAPI(title="airloc searcher", version=__version__, description=__doc__ or "")
+    app = FastAPI(
+        title="airloc searcher", version=__version__, description=__doc__ or "", docs_url=None, redoc_url=None
+    )
     app.add_middleware(Bounded)
     _explain_errors(app)
     guard = [Depends(_guard(token))]
@@ -131,8 +133,10 @@ def _explain_errors(app: FastAPI) -> None:
     def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        return JSONResponse({"problem": f"{where}: {first['msg']}", "cure": "See /docs"}, 422)
+        return JSONResponse({"problem": f"{where}: {first['msg']}", "cure": "See /openapi.json"}, 422)
 
     @app.exception_handler(HTTPException)
     def unknown(request: Request, error: HTTPException) -> JSONResponse:
-        return JSONResponse({"problem": str(error.detail), "cure": "See /docs"}, error.status_code, error.headers)
+        return JSONResponse(
+            {"problem": str(error.detail), "cure": "See /openapi.json"}, error.status_code, error.headers
+        )
