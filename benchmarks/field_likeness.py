@@ -1,8 +1,8 @@
 """How well the likeness of glimpse and goal is calibrated: `python -m benchmarks.field_likeness [FOLDER]`.
 
 Pairs of cells of one area, each picture in its own light and the goal up to three pixels aside; one pair in ten shows
-the same cell. Areas are procedural, or the pictures of a folder. Prints what was said and what is, and the logistic curve
-that fits these pairs best.
+the same cell. Areas are procedural, or the pictures of a folder. Prints what was said and what is, and the logistic
+curve that fits these pairs best.
 """
 
 import sys

@@ -1,7 +1,8 @@
 """The live searcher over HTTP: begin a search, post photos, be told where to go next, cancel.
 
 Every request but `/health` carries the token: `Authorization: Bearer TOKEN`. The description of all requests is at
-`/openapi.json`; there is no page that would fetch scripts from elsewhere to show it. Errors are `{"problem": ..., "cure": ...}`.
+`/openapi.json`; there is no page that would fetch scripts from elsewhere to show it. Errors are
+`{"problem": ..., "cure": ...}`.
 """
 
 import hmac
