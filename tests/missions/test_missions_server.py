@@ -276,11 +276,12 @@ def test_bodies_beyond_bounds_are_refused_in_time():
             sent.append(message)
 
         await Bounded(app, **bounds)({"type": "http"}, receive, send)
-        return sent[0]["status"]
+        return sent[0]["status"] if sent else 0
 
     part = {"type": "http.request", "body": b"x" * 10, "more_body": True}
     assert asyncio.run(ask([part] * 5, max_bytes=25)) == 413
     assert asyncio.run(ask([part], seconds=0.05)) == 408
+    assert asyncio.run(ask([part, {"type": "http.disconnect"}])) == 0, "half a request is none"
 
 
 def test_a_head_that_never_ends_is_hung_up_on(tmp_path: Path, monkeypatch):

@@ -34,6 +34,8 @@ class Bounded:
         try:
             async with asyncio.timeout(self._seconds):
                 body = await self._body(receive)
+        except ConnectionResetError:
+            return  # half a photo is none, and nobody waits for an answer
         except TimeoutError:
             await _refuse(send, 408, "The request did not come in whole in time", "Send it again over a better link")
             return
@@ -44,12 +46,16 @@ class Bounded:
         await self._app(scope, _replay(body, receive), send)
 
     async def _body(self, receive: Receive) -> bytes | None:
-        """Read the body; None when it is too large."""
+        """Read the body; None when it is too large.
+
+        Raises:
+            ConnectionResetError: When the client hangs up before the end.
+        """
         parts, size, more = [], 0, True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
-                break
+                raise ConnectionResetError
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             more = message.get("more_body", False)
