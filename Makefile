@@ -29,7 +29,7 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' constraints.txt)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable '.[geo,export,cluster,dev]'
+		--editable '.[field,export,cluster,dev]'
 	touch $(READY)
 
 # The tests open pages in a real browser.

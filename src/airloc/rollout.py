@@ -6,12 +6,14 @@ Legend: E episodes of the suite, B of a batch, T budget.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from airloc.agents.agent import Agent, Briefing
+from airloc.agents.declaring import DeclaringAgent, declaring
 from airloc.errors import AirlocError
 from airloc.seeding import derive
 from airloc.task.batch import BatchEnv
@@ -34,11 +36,13 @@ class Trajectories:
     path: npt.NDArray[np.int64]
     """Cells from the start on, (E, T + 1, 2); after the end the last one is repeated."""
     found: npt.NDArray[np.bool_]
-    """Whether the goal was reached, (E,)."""
+    """Whether the goal was reached; in the variant that ends by declaration, declared where it is, (E,)."""
     steps: npt.NDArray[np.int64]
     """Moves made; the budget where the goal was not reached, (E,)."""
     seconds: float
     """Wall time spent in the agent."""
+    declared: npt.NDArray[np.bool_] | None = None
+    """Whether the goal was declared, rightly where it was found, (E,); None where arriving is enough."""
 
 
 def play(
@@ -49,6 +53,7 @@ def play(
     seed: int = 0,
     batch: int = 1024,
     goals: GoalPictures | None = None,
+    threshold: float = 0.5,
     on_batch: Callable[[int], None] = lambda episodes: None,
 ) -> Trajectories:
     """Play all episodes of a suite.
@@ -56,53 +61,80 @@ def play(
     Args:
         agent: Who searches.
         suite: The episodes; areas are numbered as in the environment.
-        env: The environment, with the suite's budget.
+        env: The environment, with the suite's budget and way to end.
         seed: What every random choice follows from, whatever the batch.
         batch: Episodes in step.
         goals: Other pictures of the goals than the environment's own.
+        threshold: In a suite that ends by declaration, the probability from which on the goal is declared.
         on_batch: Called with the number of episodes just played.
     """
     path = np.empty((len(suite), suite.budget + 1, 2), dtype=np.int64)
     found = np.empty(len(suite), dtype=np.bool_)
     steps = np.empty(len(suite), dtype=np.int64)
+    declared = np.zeros(len(suite), dtype=np.bool_)
+    player = declaring(agent)
     seconds = 0.0
     for first in range(0, len(suite), batch):
         these = slice(first, min(first + batch, len(suite)))
-        path[these], found[these], steps[these], spent = _play_batch(agent, suite, env, these, seed, goals)
-        seconds += spent
+        played = _play_batch(player, suite, env, these, seed, goals, threshold)
+        path[these], found[these], steps[these], declared[these] = (part.cpu().numpy() for part in played[:4])
+        seconds += played.seconds
         on_batch(these.stop - these.start)
-    return Trajectories(path, found, steps, seconds)
+    return Trajectories(path, found, steps, seconds, declared if suite.by_declaration else None)
+
+
+class _Played(NamedTuple):
+    """What an agent did in the episodes of a batch."""
+
+    path: torch.Tensor
+    found: torch.Tensor
+    steps: torch.Tensor
+    declared: torch.Tensor
+    seconds: float
 
 
 @torch.inference_mode()
 def _play_batch(
-    agent: Agent, suite: Suite, env: BatchEnv, these: slice, seed: int, goals: GoalPictures | None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.int64], float]:
-    """Play some episodes in step; give paths, finds, moves made and the seconds spent in the agent."""
+    agent: DeclaringAgent,
+    suite: Suite,
+    env: BatchEnv,
+    these: slice,
+    seed: int,
+    goals: GoalPictures | None,
+    threshold: float,
+) -> _Played:
+    """Play some episodes in step."""
     device = env.cells.device
     area, start, goal = (torch.from_numpy(array[these]).to(device) for array in (suite.area, suite.start, suite.goal))
     observation = env.reset(area, start, goal)
     numbers = torch.arange(these.start, these.stop, device=device)
     pictures = env.goal_patches() if goals is None else goals(numbers)
     noise = torch.from_numpy(_noise(seed, these, suite.budget)).to(device)
-    found = torch.zeros_like(area, dtype=torch.bool)
+    found = declared = torch.zeros_like(area, dtype=torch.bool)
     path = [observation.position]
     clock = _Clock(device)
     with clock:
         state = agent.reset(Briefing(pictures, suite.grid, suite.budget, noise))
     ended = found
-    while not ended.all():
+    while True:
+        if suite.by_declaration:
+            with clock:
+                here = agent.here(observation, state) >= threshold
+            found_now, false_alarm, ended = env.declare(here)
+            found, declared = found | found_now, declared | found_now | false_alarm
+        if ended.all():
+            break
         with clock:
             action, state = agent.act(observation, state)
         _check_moves(agent, action, suite)
-        observation, _, found, ended = env.step(action)
+        observation, _, reached, ended = env.step(action)
+        found = found | reached
         path.append(observation.position)
     path += path[-1:] * (suite.budget + 1 - len(path))
-    steps = suite.budget - observation.moves_left
-    return torch.stack(path, dim=1).cpu().numpy(), found.cpu().numpy(), steps.cpu().numpy(), clock.seconds
+    return _Played(torch.stack(path, dim=1), found, suite.budget - observation.moves_left, declared, clock.seconds)
 
 
-def _check_moves(agent: Agent, action: torch.Tensor, suite: Suite) -> None:
+def _check_moves(agent: DeclaringAgent, action: torch.Tensor, suite: Suite) -> None:
     """Refuse an agent that flies diagonally where the task has four moves."""
     if suite.grid.moves == 4 and bool((action % 2 != 0).any()):
         raise DiagonalError(

@@ -527,3 +527,14 @@ def test_an_interrupt_while_playing_leaves_nothing(airloc, areas_folder: Path, t
     arguments = ["--areas", areas_folder, "--json", tmp_path / "new" / "score.json"]
     assert airloc("evaluate", "random", *arguments).refused("nothing half-written was left")
     assert listing(tmp_path) == before
+
+
+def test_the_declare_variant_reports_finds_false_alarms_and_misses(airloc, tmp_path: Path):
+    out = tmp_path / "score.json"
+    outcome = airloc("evaluate", "spiral", "--false-alarm-cost", 4, "--json", out)
+    record = json.loads(out.read_text())
+    assert "declared rightly" in outcome.out
+    assert record["success"] + record["false_alarms"] + record["missed"] == pytest.approx(1)
+    assert record["suite"]["name"] == "per-distance, declared"
+    assert record["options"]["false_alarm_cost"] == 4
+    assert airloc("evaluate", "spiral", "--false-alarm-cost", -1).refused("false alarm", "0 or more")

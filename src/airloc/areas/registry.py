@@ -6,6 +6,7 @@ from typing import Protocol
 from airloc.areas.area import SearchArea
 from airloc.areas.dubai import Dubai
 from airloc.areas.folder import Folder
+from airloc.areas.geotiff_source import GeoTiff
 from airloc.areas.masa import Masa
 from airloc.areas.prepared import Prepared
 from airloc.areas.synthetic import Synthetic
@@ -27,6 +28,7 @@ SOURCES: dict[str, type[AreaSource]] = {
     "masa": Masa,
     "dubai": Dubai,
     "xbd": Xbd,
+    "geotiff": GeoTiff,
     "prepared": Prepared,
 }
 """Sources by the name they have on the command line."""

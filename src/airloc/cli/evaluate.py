@@ -10,6 +10,7 @@ from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
 
 from airloc import __version__
+from airloc.agents.declaring import threshold_for
 from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.choose import choose_source, load_pairs
@@ -26,7 +27,7 @@ from airloc.reports.tables import comparison_line, goals_line, score_table
 from airloc.task.episode_files import read_suite
 from airloc.task.priors import check_size
 from airloc.task.rules import check_budget
-from airloc.task.suites import Suite, all_pairs, far_pairs, per_distance, uniform
+from airloc.task.suites import Suite, all_pairs, declared, far_pairs, per_distance, uniform
 
 GENERATED = ("per-distance", "all-pairs", "uniform", "far-pairs")
 
@@ -65,6 +66,8 @@ class Evaluate:
     """Let the goal's picture differ from what the flight sees: photometric, blur, coarse, off-grid, turned or all."""
     change_strength: float = 1.0
     """How much it differs, from 0 (not at all) to 1."""
+    false_alarm_cost: Annotated[float | None, arg(metavar="FINDS")] = None
+    """Let episodes end by declaration: the agent says "here" where that pays, a false alarm costing this many finds."""
     against: str | None = None
     """Another agent to compare with on the same episodes, in pairs."""
     sample: bool = False
@@ -107,6 +110,7 @@ def _score(options: Evaluate) -> list[Score]:
     agents = [make_agent(name, makers) for name in (options.agent, options.against) if name]
 
     suite, areas, goal_areas = _load(options)
+    suite = suite if options.false_alarm_cost is None else declared(suite)
     with bar("playing", len(suite) * len(agents)) as advance:
         return [
             evaluate(
@@ -116,6 +120,7 @@ def _score(options: Evaluate) -> list[Score]:
                 goal_areas=goal_areas,
                 control=options.control,
                 change=_change(options),
+                threshold=threshold_for(options.false_alarm_cost or 0.0),
                 seed=options.seed,
                 batch=options.batch,
                 device=options.device,
@@ -137,6 +142,8 @@ def _check(options: Evaluate) -> None:
         raise AirlocError(
             f"There is no episode file {options.episodes}", f"Check the path, or use one of {', '.join(GENERATED)}"
         )
+    if options.false_alarm_cost is not None:
+        threshold_for(options.false_alarm_cost)
     if options.budget is not None:
         check_budget(options.budget)
     check_size(Grid.parse(options.grid, moves=options.moves))
@@ -213,6 +220,7 @@ def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
         "change_strength": None if options.change is None else options.change_strength,
         "cell_metres": options.cell_metres,
         "equal_distances": options.equal_distances,
+        "false_alarm_cost": options.false_alarm_cost,
         "sample": options.sample,
         "seed": options.seed,
         "airloc": __version__,

@@ -26,6 +26,8 @@ CSP = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'n
 
 _PNG_IS_SMALL = 24_000
 _JPEG_QUALITY = 88
+_PHOTO = 1_000_000
+"""Bytes of an opaque picture from which on it is a JPEG at once: a PNG would take seconds and be no smaller."""
 
 
 class Html(str):
@@ -169,15 +171,19 @@ def row(*contents: str) -> Html:
 
 
 def image_tag(pixels: npt.NDArray[np.uint8], alt: str) -> Html:
-    """A picture inside the page: PNG where that is small or has transparency, else the smaller of PNG and JPEG."""
-    kind, data = "png", encode_png(pixels)
-    if len(data) > _PNG_IS_SMALL and (pixels.ndim == 2 or pixels.shape[2] != 4):
+    """A picture inside the page: PNG where that is small or has transparency, else the smaller of PNG and JPEG.
+
+    Large opaque pictures are JPEG.
+    """
+    opaque = pixels.ndim == 2 or pixels.shape[2] != 4
+    kind, data = "png", encode_png(pixels) if not opaque or pixels.nbytes < _PHOTO else b""
+    if opaque and (not data or len(data) > _PNG_IS_SMALL):
         buffer = io.BytesIO()
         grey = pixels.ndim == 3 and pixels.shape[2] == 1
         Image.fromarray(pixels.squeeze(2) if grey else pixels).save(
             buffer, "JPEG", quality=_JPEG_QUALITY, subsampling=0
         )
-        if buffer.tell() < len(data):
+        if not data or buffer.tell() < len(data):
             kind, data = "jpeg", buffer.getvalue()
     text = base64.b64encode(data).decode("ascii")
     size = f'width="{pixels.shape[1]}" height="{pixels.shape[0]}"'

@@ -24,6 +24,7 @@ def evaluate(
     goal_areas: Sequence[SearchArea] | None = None,
     control: str | None = None,
     change: Change | None = None,
+    threshold: float = 0.5,
     seed: int = 0,
     batch: int = 1024,
     device: str = "cpu",
@@ -38,6 +39,7 @@ def evaluate(
         goal_areas: Other pictures of the same ground to take the goals from, one for each area.
         control: Swap the goal's picture: a name in `CONTROLS`.
         change: Let the goals' pictures differ from what the flight sees.
+        threshold: In a suite that ends by declaration, the probability from which on the goal is declared.
         seed: Decides every random choice, and the bootstrap.
         batch: Episodes in step.
         device: Where the areas are kept.
@@ -45,13 +47,13 @@ def evaluate(
     """
     cells = CellTable.of(areas, suite.grid, device)
     goal_cells = None if goal_areas is None else CellTable.of(goal_areas, suite.grid, device)
-    env = BatchEnv(cells, suite.budget, goal_cells)
+    env = BatchEnv(cells, suite.budget, goal_cells, by_declaration=suite.by_declaration)
     goals: GoalPictures | None = None
     if change is not None:
         goals = changed_goals(change, suite, goal_areas or areas, control=control, seed=seed, device=device)
     elif control is not None:
         goals = _control(control)(suite, goal_cells or cells, seed)
-    played = play(agent, suite, env, seed=seed, batch=batch, goals=goals, on_batch=on_batch)
+    played = play(agent, suite, env, seed=seed, batch=batch, goals=goals, threshold=threshold, on_batch=on_batch)
     return Score.of(agent.name, suite, played, [area.source for area in areas], seed)
 
 

@@ -8,6 +8,9 @@
 | step_ratio_table  | successes           | 1                                 | minimum / moves    |
 | residual_distance | failures            | last cell to goal                 | 1                  |
 
+Where episodes end by declaration, found means declared where the goal is, and there are two more over all episodes:
+`false_alarms` (declared elsewhere) and `missed` (never declared). The three sum to one.
+
 `step_ratio` is what the paper's text defines, `step_ratio_table` what its tables print. Runtime, the fifth, is a
 clock's and not a sum over episodes. As sums, all metrics take weights, strata and the bootstrap in the same way.
 
@@ -50,13 +53,17 @@ def metrics(suite: Suite, played: Trajectories) -> dict[str, Metric]:
     steps = played.steps
     won, lost = weight * played.found, weight * ~played.found
     residual = suite.grid.apart(played.path[:, -1], suite.goal)
-    return {
+    scored = {
         "success": Metric(won, weight),
         "steps": Metric(weight * steps, weight),
         "step_ratio": Metric(won * steps / minimum, won),
-        "step_ratio_table": Metric(won, won * minimum / steps),
+        "step_ratio_table": Metric(won, won * minimum / np.maximum(steps, 1)),  # no move where the start is declared
         "residual_distance": Metric(lost * residual, lost),
     }
+    if played.declared is not None:
+        scored["false_alarms"] = Metric(weight * (played.declared & ~played.found), weight)
+        scored["missed"] = Metric(weight * ~played.declared, weight)
+    return scored
 
 
 def ratio(numerator: float, denominator: float) -> float | None:

@@ -46,6 +46,7 @@ def score_table(scores: Sequence[Score], blind_optimum: float, *, exact: bool, g
         Text(head, style="bold"),
         metrics,
         Text(_LEGEND, style="dim"),
+        *(Text(declaration_line(score)) for score in scores if suite.by_declaration),
         Text("\nSuccess % by distance"),
         *_distance_tables(scores),
     )
@@ -116,6 +117,12 @@ def comparison_line(agent: str, against: Mapping[str, Any]) -> str:
         f"found by the first alone {against['found_by_first_only']}, "
         f"by the second alone {against['found_by_second_only']}"
     )
+
+
+def declaration_line(score: Score) -> str:
+    """Say in one line how the declarations of an agent turned out."""
+    found, wrong, missed = (percent(score.value(name)) for name in ("success", "false_alarms", "missed"))
+    return f"{score.agent}: {found} % declared rightly, {wrong} % false alarms, {missed} % missed"
 
 
 def floor_name(exact: bool) -> str:

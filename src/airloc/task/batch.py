@@ -34,6 +34,17 @@ class Step(NamedTuple):
     """Episodes that are over, found or out of moves, (B,) bool."""
 
 
+class Declared(NamedTuple):
+    """What a round of declarations gave, in the variant that ends by them."""
+
+    found: torch.Tensor
+    """Episodes that declared the goal now and were right, (B,) bool."""
+    false_alarm: torch.Tensor
+    """Episodes that declared it now and were wrong, (B,) bool."""
+    ended: torch.Tensor
+    """Episodes that are over, declared or out of moves, (B,) bool."""
+
+
 class BatchEnv:
     """Plays a batch of episodes in step; an episode that has ended stays where it is.
 
@@ -41,12 +52,16 @@ class BatchEnv:
         cells: The patches of all areas.
         budget: Moves allowed in an episode.
         goal_cells: Where the goals' pictures are taken from; the same areas unless given.
+        by_declaration: Episodes end by `declare`, which is to be called after `reset` and after every `step`.
     """
 
-    def __init__(self, cells: CellTable, budget: int, goal_cells: CellTable | None = None) -> None:
+    def __init__(
+        self, cells: CellTable, budget: int, goal_cells: CellTable | None = None, *, by_declaration: bool = False
+    ) -> None:
         self.cells = cells
         self.goal_cells = goal_cells or cells
         self.budget = rules.check_budget(budget)
+        self.by_declaration = by_declaration
         self._moves = rules.moves_on(cells.device)
 
     def reset(self, area: torch.Tensor, start: torch.Tensor, goal: torch.Tensor) -> Observation:
@@ -68,11 +83,22 @@ class BatchEnv:
             self._position, self._steps, self._goal, action, moves=self._moves, budget=self.budget, grid=self.cells.grid
         )
         over = self._ended
+        reward, found, truncated = out.reward, out.found, out.truncated
+        if self.by_declaration:  # a move finds nothing, and the last glimpse may still be declared
+            reward, found, truncated = torch.full_like(reward, rules.STEP_REWARD), over & False, over & False
         self._position = torch.where(over[:, None], self._position, out.position)
         self._steps = torch.where(over, self._steps, out.steps)
-        self._found = torch.where(over, self._found, out.found)
-        self._ended = over | out.found | out.truncated
-        return Step(self._observe(), out.reward.masked_fill(over, 0), self._found, self._ended)
+        self._found = torch.where(over, self._found, found)
+        self._ended = over | found | truncated
+        return Step(self._observe(), reward.masked_fill(over, 0), self._found, self._ended)
+
+    def declare(self, said: torch.Tensor) -> Declared:
+        """End the episodes that say (B,) that the goal is here, and those whose last move is spent."""
+        playing = ~self._ended
+        verdict = rules.declare(self._position, self._goal, said & playing)
+        self._found = self._found | verdict.found
+        self._ended = self._ended | (said & playing) | (self._steps >= self.budget)
+        return Declared(verdict.found, verdict.false_alarm, self._ended)
 
     def _observe(self) -> Observation:
         return Observation(self.cells.patches(self._area, self._position), self._position, self.budget - self._steps)

@@ -6,6 +6,9 @@ closed: any other step is counted and leads nowhere. The episode ends when the p
 the budget of moves is spent (truncated). Each move earns `3 * found - 1`: two for the one that finds the goal, minus
 one for any other.
 
+In the variant that ends by declaration nobody is told of an arrival. At every glimpse, the first and the last included,
+the agent may say that the goal is here: that ends the episode, found where it is true, a false alarm where it is not.
+
 The functions take NumPy arrays and torch tensors alike. Legend: `...` any batch shape, cells have a last axis of 2.
 """
 
@@ -76,6 +79,27 @@ def move(
     found = (position == goal).all(-1)
     reward = FOUND_REWARD * found + STEP_REWARD
     return Outcome(position, steps, reward, found, (steps >= budget) & ~found)
+
+
+class Verdict(NamedTuple, Generic[ArrayT]):
+    """What a declaration led to."""
+
+    found: ArrayT
+    """Whether the goal was declared where it is, bool (...)."""
+    false_alarm: ArrayT
+    """Whether it was declared where it is not, bool (...)."""
+
+
+def declare(position: ArrayT, goal: ArrayT, said: ArrayT) -> Verdict[ArrayT]:
+    """Judge declarations: `said` (...) tells which episodes say that the goal is here.
+
+    >>> import numpy as np
+    >>> verdict = declare(np.array([[1, 1], [1, 2]]), np.array([[1, 1], [1, 1]]), np.array([True, True]))
+    >>> verdict.found.tolist(), verdict.false_alarm.tolist()
+    ([True, False], [False, True])
+    """
+    arrived = (position == goal).all(-1)
+    return Verdict(said & arrived, said & ~arrived)
 
 
 def inside(position: ArrayT, grid: Grid) -> ArrayT:

@@ -46,6 +46,8 @@ class Suite:
     """What the episodes were drawn from; None for a list of episodes that stands for itself."""
     weight: npt.NDArray[np.float64] = field(default_factory=lambda: np.ones(0))
     """How much each episode counts, (E,); ones unless the suite is weighted."""
+    by_declaration: bool = False
+    """Whether episodes end by the agent's declaration, rather than by its arrival."""
 
     def __post_init__(self) -> None:
         check_budget(self.budget)
@@ -65,6 +67,7 @@ class Suite:
         """SHA-256 of everything that makes the suite what it is."""
         head = f"airloc suite {VERSION}\n{self.grid}\n{self.grid.cell} {self.grid.gap}\n{self.budget}\n"
         head += "" if self.grid.moves == 8 else f"{self.grid.moves} moves\n"
+        head += "by declaration\n" if self.by_declaration else ""
         weights = np.asarray(self.weight / self.weight.sum(), dtype="<f8").tobytes()
         return hashlib.sha256(head.encode() + self.file() + weights).hexdigest()
 
@@ -143,6 +146,11 @@ def all_pairs(areas: Sequence[str], grid: Grid, *, budget: int | None = None, eq
     if not equal_distances:
         return suite
     return replace(suite, weight=np.tile(prior[start, goal] * len(start), len(areas)))
+
+
+def declared(suite: Suite) -> Suite:
+    """The same episodes in the variant that ends by declaration; a suite of its own, with its own digest."""
+    return replace(suite, name=f"{suite.name}, declared", by_declaration=True)
 
 
 def _uniform_in_rows(allowed: npt.NDArray[np.bool_], rng: np.random.Generator) -> Ints:

@@ -1,0 +1,75 @@
+"""How well the likeness of glimpse and goal is calibrated: `python -m benchmarks.field_likeness [FOLDER]`.
+
+Pairs of cells of one area, each picture in its own light and the goal up to three pixels aside; one pair in ten shows
+the same cell. Areas are procedural, or the pictures of a folder. Prints what was said and what is, and the logistic
+curve that fits these pairs best.
+"""
+
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+
+from airloc.agents.likeness import MIDDLE, SLOPE, correlation
+from airloc.areas.folder import Folder
+from airloc.areas.synthetic import Synthetic
+from airloc.grid import Grid
+from airloc.task.cells import CellTable
+
+GRID = Grid(5, 5)
+LIGHTS = (0.0, 0.3, 0.6)
+ASIDE = ((0, 0), (2, -2), (-3, 1))
+BINS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0001)
+
+
+def main() -> None:
+    source = Folder(Path(sys.argv[1])) if len(sys.argv) > 1 else Synthetic(count=60, seed=9)
+    areas = [area for _, area in zip(range(120), source.areas(GRID), strict=False)]
+    score, same, weight = pairs(torch.from_numpy(CellTable.of(areas, GRID).array[:-1]))
+    said = 1 / (1 + np.exp(-SLOPE * (score - MIDDLE)))
+    print(f"{len(areas)} areas, {len(score):,} pairs\n{'said':>12}  {'mean said':>9}  {'is':>6}  {'pairs':>6}")
+    for low, high in pairwise(BINS):
+        here = (said >= low) & (said < high)
+        if here.any():
+            mean, share = (np.average(values[here], weights=weight[here]) for values in (said, same))
+            print(f"{low:5.2f} - {min(high, 1):4.2f}  {mean:9.3f}  {share:6.3f}  {here.sum():6d}")
+    best = minimize(lambda curve: loss(curve, score, same, weight), [SLOPE, MIDDLE], method="Nelder-Mead").x
+    print(f"best curve for these pairs: slope {best[0]:.1f}, middle {best[1]:.2f}; in use: {SLOPE}, {MIDDLE}")
+
+
+def pairs(patches: torch.Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Correlations, whether they are of the same cell, and weights that make one in ten so."""
+    chance = torch.Generator().manual_seed(1)
+    count, cells = len(patches), GRID.count
+    parts = []
+    for light in LIGHTS:
+        for aside in ASIDE:
+            goal = torch.roll(relit(patches, light, chance), aside, (1, 2))
+            parts.append((correlation(relit(patches, light, chance), goal), 1.0, 1.0))
+            away = torch.randint(1, cells, (count,), generator=chance)
+            other = torch.arange(count) // cells * cells + (torch.arange(count) % cells + away) % cells
+            parts.append((correlation(relit(patches, light, chance), relit(patches[other], light, chance)), 0.0, 9.0))
+    score = np.concatenate([part[0].numpy() for part in parts])
+    same, weight = (np.concatenate([np.full(count, part[which]) for part in parts]) for which in (1, 2))
+    return score, same, weight
+
+
+def relit(patches: torch.Tensor, light: float, chance: torch.Generator) -> torch.Tensor:
+    """Pictures with another gain and offset a colour, another gamma, and noise."""
+    gain, offset = (light * (2 * torch.rand(len(patches), 1, 1, 3, generator=chance) - 1) for _ in range(2))
+    gamma = torch.exp(light * (2 * torch.rand(len(patches), 1, 1, 1, generator=chance) - 1))
+    noise = 0.03 * light * torch.randn(patches.shape, generator=chance)
+    changed = (patches.float() / 255) ** gamma * (1 + gain) + offset / 2 + noise
+    return (changed.clamp(0, 1) * 255).to(torch.uint8)
+
+
+def loss(curve: np.ndarray, score: np.ndarray, same: np.ndarray, weight: np.ndarray) -> float:
+    odds = curve[0] * (score - curve[1])
+    return float(np.average(np.logaddexp(0, odds) - same * odds, weights=weight))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""`airloc export`: an agent as ONNX graphs, with a runner that needs neither torch nor airloc."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tyro
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from tyro.conf import Positional
+
+from airloc.agents.registry import AgentOptions, make_agent
+from airloc.cli.extras import need
+from airloc.cli.outputs import promised
+from airloc.errors import AirlocError
+
+if TYPE_CHECKING:
+    from airloc.export.export import Report
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write an agent as ONNX graphs, with an int8 version and a runner of one file, and compare them with torch."""
+
+    agent: Positional[str]
+    """Name of an agent, or a checkpoint folder."""
+    onnx: Path
+    """The folder to write to."""
+    episodes: int = 200
+    """Episodes on procedural areas to compare on."""
+    seed: int = 0
+    """Decides areas and random inputs of the comparison."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run `airloc export`."""
+    options = tyro.cli(Export, args=arguments, prog="airloc export")
+    need("export", "onnx", "onnxruntime", "onnxscript")
+    run(options)
+
+
+def run(options: Export) -> None:
+    """Export, compare and show."""
+    from airloc.export.export import export_agent
+    from airloc.export.runner_agent import RUNNER
+
+    if options.episodes < 1:
+        raise AirlocError(f"Nothing can be compared on {options.episodes} episodes", "Give --episodes 1 or more")
+    agent = make_agent(options.agent, AgentOptions(seed=options.seed))
+    with promised([options.onnx / RUNNER]), Console(stderr=True).status("exporting") as status:
+        report = export_agent(agent, options.onnx, episodes=options.episodes, seed=options.seed, on_step=status.update)
+    _show(report)
+
+
+def _show(report: "Report") -> None:
+    table = Table("Version", "MB", "ms a move", "Success %", "Paths as in torch %", box=SIMPLE_HEAD)
+    for version in report.versions:
+        size = f"{version.bytes / 1e6:.2f}" if version.bytes else ""
+        numbers = (f"{100 * share:.1f}" for share in (version.success, version.same_paths))
+        table.add_row(version.name, size, f"{version.ms_a_move:.2f}", *numbers)
+    console = Console()
+    console.print(f"{report.episodes} episodes on procedural areas, one core, one episode at a time", highlight=False)
+    console.print(table)
+    console.print(f"Largest difference to torch on random inputs: {report.difference:.1e}", highlight=False)
+    console.print(f"Written to {report.folder.resolve()}", soft_wrap=True, highlight=False, markup=False)

@@ -1,0 +1,1 @@
+"""Agents as ONNX graphs with a runner that needs neither torch nor airloc."""

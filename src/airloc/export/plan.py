@@ -1,0 +1,19 @@
+"""What the export of one kind of agent consists of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airloc.export.graphs import Graph
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """How an agent is exported."""
+
+    graphs: Mapping[str, Graph]
+    """The graphs by name; `goal` and `step` for agents that look at the goal once."""
+    config: Mapping[str, Any]
+    """What the runner needs to know, as plain JSON values."""
+    runner: str
+    """The file in `airloc.export.runners` that runs them."""

@@ -1,0 +1,1 @@
+"""The files that `airloc export` writes beside the graphs: each runs one kind of agent with NumPy and onnxruntime."""

@@ -1,0 +1,160 @@
+"""Runs an exported agent with NumPy and onnxruntime alone.
+
+    from runner import Agent
+    agent = Agent("folder")                         # int8=True for the smaller graphs
+    state = agent.reset(goal, rows=5, cols=5)       # goal: the picture to be found, uint8 (48, 48, 3)
+    probability = agent.here(patch, state)          # that this glimpse, uint8 (48, 48, 3), is the goal
+    move, state = agent.act(patch, (2, 2), state)   # 0 to 7: N, NE, E, SE, S, SW, W, NW
+
+`python runner.py` checks the graphs beside it against what they gave when they were written, and times a move.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnxruntime
+
+MOVES = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
+
+
+class State(NamedTuple):
+    """What the agent remembers of an episode; never changed in place."""
+
+    goal: Any
+    """The goal's picture, uint8 (48, 48, 3)."""
+    maps: Any
+    """What the goal's picture is to the network."""
+    memory: dict[str, Any]
+    """The recurrent state by name, where there is one."""
+    visited: frozenset[tuple[int, int]]
+    rows: int
+    cols: int
+
+
+class Agent:
+    """An agent in a folder.
+
+    Args:
+        folder: What `airloc export` wrote.
+        int8: Use the quantised graphs.
+        threads: Threads to compute with.
+    """
+
+    def __init__(self, folder: str | Path, int8: bool = False, threads: int = 1) -> None:
+        self.folder = Path(folder)
+        self.config: dict[str, Any] = json.loads((self.folder / "agent.json").read_text(encoding="utf-8"))
+        ending = ".int8.onnx" if int8 else ".onnx"
+        self._graphs = {name: _session(self.folder / (name + ending), threads) for name in self.config["graphs"]}
+        self.watch: Callable[[str, dict[str, Any]], None] | None = None
+        """Called before every run with the graph's name and what it is fed with, where wanted."""
+
+    def run(self, graph: str, feed: dict[str, Any]) -> list[Any]:
+        """Run one of the graphs."""
+        if self.watch is not None:
+            self.watch(graph, feed)
+        outputs: list[Any] = self._graphs[graph].run(None, feed)
+        return outputs
+
+    def reset(self, goal: Any, rows: int, cols: int) -> State:
+        """Look at the goal; give the state before the first glimpse of an area of rows x cols cells."""
+        (maps,) = self.run("goal", {"patch": goal[None]})
+        memory = {name: np.zeros(shape, dtype=np.float32) for name, shape in self.config["memory"].items()}
+        return State(goal, maps, memory, frozenset(), rows, cols)
+
+    def act(self, patch: Any, position: tuple[int, int], state: State) -> tuple[int, State]:
+        """Choose a move from what is seen and remembered; give the state for the next call."""
+        feed = {"patch": patch[None], "goal": state.maps, **state.memory}
+        if state.memory:
+            feed["position"] = np.array([position], dtype=np.float32)
+        outputs = self.run("step", feed)
+        logits, memory = outputs[0][0], dict(zip(state.memory, outputs[1:], strict=True))
+        visited = state.visited | {(int(position[0]), int(position[1]))}
+        if self.config["privileged"]:
+            logits = np.where(_privileged(position, visited, state), logits, -np.inf)
+        return int(logits.argmax()), state._replace(memory=memory, visited=visited)
+
+    def here(self, patch: Any, state: State) -> float:
+        """The probability that a glimpse is the goal's, by likeness."""
+        shift, blur = self.config["likeness"]["shift"], self.config["likeness"]["blur"]
+        seen, wanted = _shapes(patch, blur), _shapes(state.goal, blur)
+        side = len(wanted) - 2 * shift
+        centre = _standardised(wanted[shift : shift + side, shift : shift + side])
+        steps = range(2 * shift + 1)
+        best = max((_standardised(seen[y : y + side, x : x + side]) * centre).sum() for y in steps for x in steps)
+        slope, middle = self.config["likeness"]["slope"], self.config["likeness"]["middle"]
+        return float(1 / (1 + np.exp(-slope * (best - middle))))
+
+
+def _session(path: Path, threads: int) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = threads
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _privileged(position: tuple[int, int], visited: frozenset[tuple[int, int]], state: State) -> Any:
+    """Which moves stay inside and go to unvisited cells; while there is none, those that stay inside, or all."""
+    cells = [(position[0] + row, position[1] + col) for row, col in MOVES]
+    inside = np.array([0 <= row < state.rows and 0 <= col < state.cols for row, col in cells])
+    fresh = inside & np.array([cell not in visited for cell in cells])
+    return fresh if fresh.any() else inside if inside.any() else ~inside
+
+
+def _shapes(patch: Any, blur: int) -> Any:
+    """A patch at half the size without its blur, (24, 24, 3)."""
+    small = patch.astype(np.float32).reshape(24, 2, 24, 2, 3).mean(axis=(1, 3))
+    ones = np.ones((*small.shape[:2], 1), dtype=np.float32)
+    return small - _box(small, blur) / _box(ones, blur)
+
+
+def _box(values: Any, side: int) -> Any:
+    """Sums over squares of this side around every pixel, zero outside."""
+    half = side // 2
+    for axis in (0, 1):
+        padding = [(half + 1, half) if at == axis else (0, 0) for at in range(3)]
+        total = np.cumsum(np.pad(values, padding), axis=axis, dtype=np.float64)
+        count = values.shape[axis]
+        values = total.take(range(side, side + count), axis=axis) - total.take(range(count), axis=axis)
+    return values
+
+
+def _standardised(values: Any) -> Any:
+    centred = values - values.mean()
+    return centred / max(1.0, float(np.sqrt((centred**2).sum())))
+
+
+def main() -> None:
+    """Check the graphs beside this file, and time a move."""
+    folder = Path(__file__).parent
+    began = time.perf_counter()
+    agent = Agent(folder, int8="--int8" in sys.argv)
+    picture = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
+    state = agent.reset(picture, 5, 5)
+    ready = time.perf_counter() - began
+    worst = largest_difference(agent, np.load(folder / "check.npz"))
+    began = time.perf_counter()
+    for _ in range(100):
+        agent.act(picture, (2, 2), state)
+    move = 1000 * (time.perf_counter() - began) / 100
+    print(f"{agent.config['name']}: largest difference {worst:.2e}, ready in {ready:.2f} s, {move:.2f} ms a move")
+
+
+def largest_difference(agent: Agent, expected: Any) -> float:
+    """How far the graphs are from what the network gave for the same inputs: `graph/number/in|out/name` in a file."""
+    cases: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for key in expected:
+        graph, number, side, name = key.split("/")
+        cases.setdefault((graph, number), {"in": {}, "out": {}})[side][name] = expected[key]
+    worst = 0.0
+    for (graph, _), case in cases.items():
+        for given, wanted in zip(agent.run(graph, case["in"]), case["out"].values(), strict=True):
+            worst = max(worst, float(np.abs(given - wanted).max()))
+    return worst
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""To the field: own imagery in, flight files out, the live searcher."""

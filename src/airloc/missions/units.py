@@ -1,0 +1,65 @@
+"""Lengths, times, speeds and places as people write them: 100m, 18min, 8m/s, 59.33,18.06."""
+
+import math
+import re
+
+from airloc.errors import AirlocError
+
+LENGTHS = {"m": 1.0, "km": 1000.0, "ft": 0.3048, "px": 1.0}
+TIMES = {"s": 1.0, "min": 60.0, "h": 3600.0}
+SPEEDS = {"m/s": 1.0, "km/h": 1 / 3.6, "kn": 1852 / 3600, "mph": 0.44704}
+
+
+def metres(text: str) -> float:
+    """Read a length.
+
+    >>> metres("100m"), metres("0.5 km"), metres("80")
+    (100.0, 500.0, 80.0)
+    """
+    return _quantity(text, LENGTHS, "length", "100m")
+
+
+def seconds(text: str) -> float:
+    """Read a time.
+
+    >>> seconds("18min"), seconds("45s")
+    (1080.0, 45.0)
+    """
+    return _quantity(text, TIMES, "time", "18min")
+
+
+def metres_a_second(text: str) -> float:
+    """Read a speed.
+
+    >>> metres_a_second("8m/s"), round(metres_a_second("36km/h"), 6)
+    (8.0, 10.0)
+    """
+    return _quantity(text, SPEEDS, "speed", "8m/s")
+
+
+def place(text: str) -> tuple[float, float]:
+    """Read a latitude and a longitude.
+
+    >>> place("59.33, 18.06")
+    (59.33, 18.06)
+    """
+    try:
+        lat, lon = (float(part) for part in text.split(","))
+    except ValueError:
+        lat = lon = math.nan
+    if not (abs(lat) <= 90 and abs(lon) <= 360):
+        raise AirlocError(f"{text!r} is no place", "Write latitude and longitude in degrees, such as 59.33,18.06")
+    return lat, lon
+
+
+def _quantity(text: str, units: dict[str, float], what: str, example: str) -> float:
+    """Read a number above zero with a unit; a bare number is in the first one."""
+    match = re.fullmatch(r"\s*([0-9.]+(?:e-?[0-9]+)?)\s*([a-z/]*)\s*", text.lower())
+    unit = match[2] or next(iter(units)) if match else ""
+    try:
+        value = float(match[1]) * units[unit] if match else math.nan
+    except (ValueError, KeyError):
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise AirlocError(f"{text!r} is no {what}", f"Write it as in {example}, in one of {', '.join(units)}")
+    return value

@@ -1,0 +1,43 @@
+"""GeoTIFFs that tests write: synthetic ground in a projected and in a geographic system."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rasterio
+from pyproj import Transformer
+from rasterio.transform import Affine, from_origin
+
+from airloc.areas.synthetic import Synthetic
+from airloc.grid import Grid
+
+LEFT, TOP, METRE = 500_000.0, 6_580_000.0, "EPSG:32633"
+
+
+def ground(cells: int = 6, seed: int = 0) -> np.ndarray:
+    """Synthetic ground, 52 pixels a cell."""
+    return next(iter(Synthetic(count=1, seed=seed).areas(Grid(cells, cells)))).image
+
+
+def write_tiff(path: Path, image: np.ndarray, transform: Affine | None, crs: str | None, **options: Any) -> Path:
+    """Write an image (H, W, bands) of any type."""
+    height, width, count = image.shape
+    with rasterio.open(
+        path, "w", driver="GTiff", height=height, width=width, count=count, dtype=image.dtype,
+        **({} if transform is None else {"transform": transform}), **({} if crs is None else {"crs": crs}), **options,
+    ) as file:  # fmt: skip
+        file.write(np.moveaxis(image, -1, 0))
+    return path
+
+
+def write_projected(path: Path, image: np.ndarray, resolution: float = 2.0, **options: Any) -> Path:
+    """Write an image in UTM zone 33, near Orebro."""
+    return write_tiff(path, image, from_origin(LEFT, TOP, resolution, resolution), METRE, **options)
+
+
+def write_geographic(path: Path, image: np.ndarray, resolution: float = 2.0, lon: float | None = None) -> Path:
+    """Write an image in degrees of WGS 84, pixels about square on the ground."""
+    place, lat = Transformer.from_crs(METRE, "EPSG:4326", always_xy=True).transform(LEFT, TOP)
+    down = resolution / 111_400
+    transform = from_origin(place if lon is None else lon, lat, down / np.cos(np.radians(lat)), down)
+    return write_tiff(path, image, transform, "EPSG:4326")

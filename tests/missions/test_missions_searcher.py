@@ -1,0 +1,212 @@
+"""The searcher sends a vehicle only where it is worth going, whatever photos come back, and plays as agents do."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airloc.agents.agent import Briefing
+from airloc.agents.registry import make_agent
+from airloc.areas.area import SearchArea
+from airloc.areas.synthetic import Synthetic
+from airloc.errors import AirlocError
+from airloc.grid import Grid, distance
+from airloc.missions.searcher import Glimpse, Searcher
+from airloc.rollout import play
+from airloc.task.batch import BatchEnv
+from airloc.task.cells import CellTable, cut_patches
+from airloc.task.suites import declared, per_distance
+
+GRID = Grid(5, 5)
+
+
+@pytest.fixture(scope="module")
+def areas() -> list[SearchArea]:
+    return list(Synthetic(count=4, seed=5).areas(GRID))
+
+
+@pytest.fixture(scope="module")
+def patches(areas) -> np.ndarray:
+    return cut_patches(areas[0].image, GRID)
+
+
+def glimpse(patches: np.ndarray, cell) -> Glimpse:
+    return Glimpse(patches[GRID.index(cell)])
+
+
+def searcher(patches: np.ndarray, goal=(4, 4), agent: str = "spiral", **options) -> Searcher:
+    usual = {"start": (2, 2), "budget": 30} | options
+    return Searcher(make_agent(agent), patches[GRID.index(goal)], GRID, **usual)
+
+
+def fly(search: Searcher, patches: np.ndarray) -> None:
+    while (cell := search.advice().cell) is not None:
+        search.observe(cell, glimpse(patches, cell))
+
+
+@pytest.mark.parametrize("agent", ["airloc", "priv-local", "lawnmower"])
+def test_it_finds_what_the_agent_finds_when_the_agent_declares(areas, agent: str):
+    suite = declared(per_distance([area.name for area in areas], GRID))
+    cells = CellTable.of(areas, GRID)
+    played = play(make_agent(agent), suite, BatchEnv(cells, suite.budget, by_declaration=True), threshold=0.8)
+    for number in range(len(suite)):
+        patches = cut_patches(areas[suite.area[number]].image, GRID)
+        start, goal = tuple(suite.start[number].tolist()), tuple(suite.goal[number].tolist())
+        search = searcher(patches, goal, agent, start=start, budget=suite.budget, threshold=0.8)
+        fly(search, patches)
+        visited = [tuple(cell) for cell in played.path[number].tolist()]
+        expected = [cell for cell in dict.fromkeys(visited) if GRID.contains(cell)]
+        assert search.flown[: len(expected)] == expected
+        if played.found[number]:
+            assert search.advice().declared == goal
+
+
+def test_the_find_is_declared_and_ends_the_search(patches):
+    search = searcher(patches, (3, 1))
+    fly(search, patches)
+    advice = search.advice()
+    assert (advice.status, advice.declared, advice.cell) == ("found", (3, 1), None)
+    assert advice.here is not None
+    assert advice.here > 0.9
+    assert advice.best == (3, 1)
+    with pytest.raises(AirlocError, match="over"):
+        search.observe((0, 0), glimpse(patches, (0, 0)))
+
+
+def test_cells_outside_the_outline_are_never_flown_to(patches):
+    mask = np.ones(GRID.shape, dtype=bool)
+    mask[:, 3:] = False
+    mask[0] = False
+    for agent in ("airloc", "lawnmower", "random", "spiral"):
+        search = searcher(patches, (4, 4), agent, searchable=mask)
+        fly(search, patches)
+        assert all(mask[cell] for cell in search.flown)
+        assert set(search.flown) == {tuple(cell) for cell in np.argwhere(mask).tolist()}, "the flight left is used up"
+        assert search.status == "spent"
+        assert search.belief()[~mask].max() == 0
+
+
+class Cautious:
+    """Has a belief of its own and moves to and fro: the searcher must use the flight that is left."""
+
+    name = "cautious"
+
+    def reset(self, briefing: Briefing):
+        from collections import namedtuple
+
+        state = namedtuple("State", "belief step")
+        return state(torch.full((1, 25), 1 / 25), 0)
+
+    def act(self, observation, state):
+        belief = state.belief.clone()
+        row, col = observation.position[0].tolist()
+        belief[0, row * 5 + col] = 1e-6
+        belief[0, 24] += 0.2
+        return torch.tensor([0 if state.step % 2 else 4]), state._replace(
+            belief=belief / belief.sum(), step=state.step + 1
+        )
+
+
+def test_flight_that_an_agent_wastes_goes_to_its_most_probable_cells(patches):
+    search = Searcher(Cautious(), patches[24], GRID, start=(2, 2), budget=10, threshold=0.9)
+    first = search.observe((2, 2), glimpse(patches, (2, 2)))
+    assert first.cell == (3, 2), "the agent leads"
+    second = search.observe((3, 2), glimpse(patches, (3, 2)))
+    assert second.cell == (4, 4), "it goes to and fro between seen cells, so the rest goes where its belief is"
+    assert search.observe((4, 4), glimpse(patches, (4, 4))).status == "found"
+
+
+def test_a_photo_of_another_cell_is_used_and_that_cell_not_flown_to_again(patches):
+    search = searcher(patches, (4, 4))
+    wanted = search.advice().cell
+    assert search.observe((1, 2), glimpse(patches, (1, 2))).cell == wanted
+    assert search.belief()[1, 2] < search.belief()[0, 0]
+    fly(search, patches)
+    assert (1, 2) not in search.flown
+    assert search.advice().declared == (4, 4)
+
+
+def test_a_photo_of_another_cell_may_be_the_find(patches):
+    search = searcher(patches, (4, 4))
+    advice = search.observe((4, 4), glimpse(patches, (4, 4)))
+    assert (advice.status, advice.declared, advice.cell) == ("found", (4, 4), None)
+
+
+def test_a_repeated_photo_changes_nothing(patches):
+    search = searcher(patches, (4, 4))
+    first = search.observe((2, 2), glimpse(patches, (2, 2)))
+    again = search.observe((2, 2), glimpse(patches, (2, 2)))
+    assert again == first
+    assert search.flown == [(2, 2)]
+
+
+def test_the_words_of_rescue_fit_together(patches):
+    search = searcher(patches, (4, 4), detection=0.8)
+    search.observe((2, 2), Glimpse(patches[12], 0.5))
+    assert search.pod[2, 2] == pytest.approx(0.4)
+    assert search.pos == pytest.approx(0.4 / 25)
+    assert search.prior == pytest.approx(np.full(GRID.shape, 1 / 25))
+    assert search.belief()[2, 2] == pytest.approx(0.6 / 24.6)
+
+
+def test_a_hole_in_the_image_says_nothing_of_its_cell(patches):
+    search = searcher(patches, (4, 4))
+    search.observe((2, 2), Glimpse(np.zeros((48, 48, 3), dtype=np.uint8), 0.0))
+    assert search.belief() == pytest.approx(search.prior)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"budget": 0}, "no move"),
+        ({"start": (9, 9)}, "no cell that is searched"),
+        ({"threshold": 1.5}, "no probability"),
+        ({"detection": -1}, "no probability"),
+    ],
+)
+def test_what_makes_no_search_is_refused(patches, options, said: str):
+    with pytest.raises(AirlocError, match=said):
+        searcher(patches, **options)
+
+
+def test_photos_that_are_none_are_refused_and_change_nothing(patches):
+    search = searcher(patches)
+    with pytest.raises(AirlocError, match="outside the grid"):
+        search.observe((7, 7), glimpse(patches, (0, 0)))
+    with pytest.raises(AirlocError, match="shape"):
+        search.observe((2, 2), Glimpse(patches[0][:20]))
+    assert search.advice().cell == (2, 2)
+    assert not search.glimpses
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=12),
+    st.integers(1, 20),
+    st.integers(0, 2**25 - 1),
+)
+def test_any_photos_in_any_order_keep_a_search_sound(areas_cache, order, budget: int, bits: int):
+    mask = np.array([(bits >> n) & 1 for n in range(25)], dtype=bool).reshape(5, 5)
+    mask[2, 2] = True
+    patches = areas_cache
+    search = searcher(patches, (4, 4), "random", budget=budget, searchable=mask, threshold=1.0)
+    for cell in order:
+        if search.status != "searching":
+            break
+        search.observe(cell, glimpse(patches, cell))
+        if (wanted := search.advice().cell) is not None:
+            search.observe(wanted, glimpse(patches, wanted))
+    advice = search.advice()
+    assert sum(distance(a, b) for a, b in zip(search.flown, search.flown[1:], strict=False)) <= budget
+    assert advice.moves_left >= 0
+    belief = search.belief()
+    assert belief.sum() == pytest.approx(1)
+    assert belief.min() >= 0
+    assert len(set(search.flown)) == len(search.flown)
+    assert all(mask[cell] for cell in search.flown)
+
+
+@pytest.fixture(scope="module")
+def areas_cache(patches) -> np.ndarray:
+    return patches

@@ -1,0 +1,26 @@
+"""The page about the field is tried as a new user would: its example is made, searched, and found."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_example_of_the_page_is_found_as_it_says(airloc, tmp_path: Path, monkeypatch):
+    page = (ROOT / "docs" / "field.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    import make_ortho
+
+    make_ortho.main(Path("field"))
+    sys.modules.pop("make_ortho")
+    commands = re.findall(r"^airloc search (.*?[^\\])$", page, flags=re.MULTILINE | re.DOTALL)
+    outcome = airloc("search", *shlex.split(commands[0].replace("\\\n", " ")))
+    assert outcome.code == 0, outcome
+    said = re.search(r"^    (Declared after .*)$", page, flags=re.MULTILINE)
+    assert said
+    assert said[1] in outcome.out
+    named = set(re.findall(r"`((?:flight|belief|path|search|index)\.[a-z]+)`", page))
+    assert named == {path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith("sweep.")}
