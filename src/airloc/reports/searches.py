@@ -1,0 +1,152 @@
+"""Searches to look at: step by step as a strip or an animation, and a sheet of those that failed.
+
+Frames show what the agent knows: visited cells as they look, the others under its belief, or dark where it has none.
+The last frame shows the whole area with the path flown.
+
+Legend: Pixels: uint8 RGB (H, W, 3).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from PIL import Image
+
+from airloc.areas.area import Pixels
+from airloc.drawing.heatmap import belief_strip, draw_belief, percent, stacked
+from airloc.drawing.sheet import contact_sheet
+from airloc.drawing.trajectory import draw_trajectory
+from airloc.evaluation.watching import Search, Watched
+from airloc.grid import Grid
+from airloc.seeding import stream
+
+COLUMNS = 4
+
+
+def search_strip(searches: Sequence[Search], grid: Grid, *, scale: int = 2) -> Pixels:
+    """Lay the steps of searches over one area in rows, each search after the goal that it was given.
+
+    Args:
+        searches: How agents searched for one goal, from one start.
+        grid: The grid.
+        scale: Pixels of the picture for one of the grid.
+    """
+    top, margin = _top(searches, grid), _margin(searches, grid)
+    strips = []
+    for search in searches:
+        frames = [_goal_tile(search, grid, scale), *_frames(search, grid, scale, top, margin)]
+        captions = [f"{search.agent} is given", *_captions(search)]
+        strips.append(belief_strip(_level(frames), captions, columns=COLUMNS))
+    return _framed(stacked(strips, gap=40))
+
+
+def search_animation(searches: Sequence[Search], grid: Grid, *, scale: int = 2) -> list[Pixels]:
+    """The frames of an animation of searches over one area, side by side; those that end first wait for the others."""
+    top, margin = _top(searches, grid), _margin(searches, grid)
+    panels = [_level(_frames(search, grid, scale, top, margin)) for search in searches]
+    captions = [[f"{search.agent}: {caption}" for caption in _captions(search)] for search in searches]
+    goal = _goal_tile(searches[0], grid, scale)
+    moments = []
+    for step in range(max(map(len, panels))):
+        now = [(frames[min(step, len(frames) - 1)]) for frames in panels]
+        said = [texts[min(step, len(texts) - 1)] for texts in captions]
+        moments.append(_framed(belief_strip(_level([goal, *now]), ["goal", *said])))
+    return moments
+
+
+def failure_sheet(watched: Watched, numbers: Sequence[int], *, columns: int = 2) -> Pixels:
+    """Lay failed searches out: the goal's picture, the path over the area, and the belief before the last move."""
+    suite, failed = watched.suite, int((~watched.played.found).sum())
+    pictures, captions = [], []
+    for number in numbers:
+        search = watched.search(number)
+        pictures.append(_failure(search, suite.grid))
+        captions.append(failure_caption(search, int(suite.distance[number])))
+    title = f"{watched.agent}: {len(numbers)} of {failed} failures in {len(suite)} searches ({suite.name}, {suite.grid})"
+    return contact_sheet(pictures, captions, columns=columns, tile=780, title=title)
+
+
+def failure_caption(search: Search, distance: int) -> str:
+    """Say what search it was and how near the belief came."""
+    said = f"{search.area.name}, goal {distance} away"
+    if search.chance is None or search.rank is None or search.beliefs is None:
+        return said
+    still_open = search.beliefs[-1].size - len(set(search.path[:-1]))
+    return f"{said}, held {percent(search.chance)} probable at the end: place {search.rank} of {still_open} open cells"
+
+
+def spread_failures(watched: Watched, count: int, seed: int = 0) -> list[int]:
+    """Numbers of failed episodes to show: drawn by the seed, from as many areas as there are."""
+    failed = stream(seed, "failures").permutation(np.flatnonzero(~watched.played.found))
+    area = watched.suite.area[failed]
+    earlier = [int((area[:place] == area[place]).sum()) for place in range(len(failed))]
+    chosen: list[int] = failed[np.argsort(earlier, kind="stable")][:count].tolist()
+    return chosen
+
+
+def _failure(search: Search, grid: Grid) -> Pixels:
+    """The goal's picture, the path over the area and the last belief, side by side."""
+    frames = [_goal_tile(search, grid, 2)]
+    frames.append(draw_trajectory(search.area.image, grid, search.path, search.goal, scale=2, found=False))
+    if search.beliefs is not None:
+        belief = search.beliefs[-1]
+        frames.append(draw_belief(search.area.image, grid, belief, path=search.path[:-1], goal=search.goal, scale=2))
+    return belief_strip(_level(frames))
+
+
+def _frames(search: Search, grid: Grid, scale: int, top: float | None, margin: int) -> list[Pixels]:
+    """One picture before every move, and one of the end."""
+    image, path, goal = search.area.image, search.path, search.goal
+    frames = []
+    for step in range(search.moves):
+        flown = path[: step + 1]
+        if search.beliefs is None:
+            frames.append(draw_trajectory(image, grid, flown, goal, scale=scale, dim_unvisited=True, margin=margin))
+        else:
+            belief = search.beliefs[step]
+            frames.append(
+                draw_belief(image, grid, belief, path=flown, goal=goal, top=top, scale=scale, margin=margin)
+            )
+    return [*frames, draw_trajectory(image, grid, path, goal, scale=scale, found=search.found, margin=margin)]
+
+
+def _captions(search: Search) -> list[str]:
+    """What each frame shows: the move and the belief at the goal, and how it ended."""
+    moves = f"{search.moves} move{'' if search.moves == 1 else 's'}"
+    captions = []
+    for step in range(search.moves):
+        held = "" if search.beliefs is None else f", goal held {percent(float(search.beliefs[step][search.goal]))}"
+        captions.append(("start" if step == 0 else f"move {step}") + held)
+    return [*captions, f"found after {moves}" if search.found else f"not found in {moves}"]
+
+
+def _goal_tile(search: Search, grid: Grid, scale: int) -> Pixels:
+    """The goal's picture, enlarged to two cells with the gap between them."""
+    side = scale * (2 * grid.cell + grid.gap)
+    return np.asarray(Image.fromarray(search.goal_picture).resize((side, side), Image.Resampling.BICUBIC))
+
+
+def _top(searches: Sequence[Search], grid: Grid) -> float | None:
+    """Where the colours of all frames end: at the largest probability of any."""
+    largest = [float(search.beliefs.max()) for search in searches if search.beliefs is not None]
+    return min(1.0, max([*largest, 4 / grid.count])) if largest else None
+
+
+def _margin(searches: Sequence[Search], grid: Grid) -> int:
+    """Cells of margin that the paths need, the same on all sides so that all frames have one size."""
+    over = [
+        max(-row, -col, row - grid.rows + 1, col - grid.cols + 1) for search in searches for row, col in search.path
+    ]
+    return min(max(0, *over), max(grid.shape))
+
+
+def _level(frames: Sequence[Pixels]) -> list[Pixels]:
+    """Frames made as high as the highest of them, with white below."""
+    highest = max(frame.shape[0] for frame in frames)
+    return [
+        np.pad(frame, ((0, highest - frame.shape[0]), (0, 0), (0, 0)), constant_values=255) for frame in frames
+    ]
+
+
+def _framed(picture: Pixels, border: int = 16) -> Pixels:
+    """A picture with a white border."""
+    return np.pad(picture, ((border, border), (border, border), (0, 0)), constant_values=255)
