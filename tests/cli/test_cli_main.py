@@ -33,6 +33,9 @@ def test_it_tells_its_version(airloc):
         ("evaluate", ["--areas", "--goals", "--episodes", "--grid", "--budget", "--device", "--seed", "--json"]),
         ("evaluate", ["--control", "--against", "--sample", "--batch", "--no-timing", "--trajectories", "--split"]),
         ("demo", ["--out", "--areas", "--seed"]),
+        ("show", ["--areas", "--area", "--start", "--goal", "--grid", "--seed", "--strip", "--gif"]),
+        ("failures", ["--areas", "--goals", "--split", "--cell-metres", "--count", "--sheet", "--json"]),
+        ("calibration", ["--areas", "--split", "--cell-metres", "--episodes", "--chart", "--json"]),
         ("exploitation", ["--areas", "--episodes", "--grid", "--chart", "--json"]),
         ("folds", ["--json"]),
         ("data", ["list", "fetch", "prepare", "show"]),
@@ -46,7 +49,7 @@ def test_every_verb_has_a_help_text(airloc, verb: str, words: list[str]):
 
 def test_an_unknown_verb_is_refused_with_the_nearest_one(airloc):
     assert airloc("evalute").refused("There is no verb 'evalute'", "Did you mean 'evaluate'?")
-    assert airloc("xyz").refused("Verbs are: demo, evaluate, exploitation, train, folds, data")
+    assert airloc("xyz").refused("Verbs are: demo, evaluate, show, failures, calibration, exploitation, train, folds, data")
 
 
 @pytest.mark.parametrize("arguments", [("evaluate",), ("evaluate", "random", "--bogus"), ("demo", "--areas", "many")])

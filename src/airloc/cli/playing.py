@@ -1,6 +1,6 @@
 """What the verbs that let agents play a suite have in common: on which areas, which episodes, and how."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -50,8 +50,14 @@ class Ready(NamedTuple):
     goal_areas: list[SearchArea] | None
 
 
-def prepare(options: Playing, names: Sequence[str]) -> Ready:
-    """Check what is cheap to check, make the agents, and read the areas and episodes."""
+def prepare(options: Playing, names: Sequence[str], require: Callable[[Agent], None] = lambda agent: None) -> Ready:
+    """Check what is cheap to check, make the agents, and read the areas and episodes.
+
+    Args:
+        options: What was asked for.
+        names: Agents by name or checkpoint folder; each is made once.
+        require: Refuses an agent that will not do, before anything is read.
+    """
     asked = evaluate.Evaluate(
         agent="",
         areas=options.areas,
@@ -69,4 +75,6 @@ def prepare(options: Playing, names: Sequence[str]) -> Ready:
     check_device(options.device)
     makers = AgentOptions(seed=options.seed, device=options.device)
     agents = [make_agent(name, makers) for name in dict.fromkeys(names)]
+    for agent in agents:
+        require(agent)
     return Ready(agents, *evaluate.load(asked))

@@ -47,8 +47,8 @@ def draw_belief(
         goal: Where the goal is; outlined with a G.
         visited: Cells the agent has seen; shown as they look.
         path: Cells visited in order, the first the start: drawn with numbers and S; its last is the position.
-        top: The probability of the brightest colour; by default the largest of the belief, at least four times the
-            uniform one, so that a flat belief looks flat. Give one value to all frames of a strip.
+        top: The probability from which on colours are brightest; by default the largest of the belief, at least four
+            times the uniform one, so that a flat belief looks flat. Give one value to all frames of a strip.
         scale: Pixels of the picture for one of the grid.
         margin: Cells of margin on every side, for frames of one size; by default as many as are needed.
 
@@ -56,6 +56,7 @@ def draw_belief(
         The picture, with the legend below.
     """
     chances = _require_belief(belief, grid)
+    at_least = top is not None and top < 1
     if top is None:
         top = min(1.0, max(float(chances.max()), 4 / grid.count))
     elif not 0 < top <= 1:
@@ -73,7 +74,7 @@ def draw_belief(
     _outline(canvas, frame, goal, GOAL, letter="" if goal in path else "G")
     if path:
         draw_routes(canvas, frame, [Route(path)], goal if goal in path else None)
-    return np.concatenate([canvas.over(picture), _colour_bar(frame.size[1], scale, top)])
+    return np.concatenate([canvas.over(picture), _colour_bar(frame.size[1], scale, top, at_least)])
 
 
 def belief_strip(
@@ -197,14 +198,14 @@ def _outline(
         canvas.disc((x, y), 0.1 * frame.cell, colour, PAPER, 0.02 * frame.cell)
 
 
-def _colour_bar(width: int, scale: int, top: float) -> Pixels:
-    """A band with the colours from 0 to `top`, what they mean at the right."""
+def _colour_bar(width: int, scale: int, top: float, at_least: bool) -> Pixels:
+    """A band with the colours from 0 to `top`, and beyond where it is the least of the last; their meaning right."""
     unit = max(1.6, scale)
     height, size, side = round(18 * unit), 7.5 * unit, 6 * unit
     name = "probability of the goal"
     if text_width(name, size) > 0.45 * width:
         name = "P(goal)"
-    ends = percent(0), percent(top)
+    ends = percent(0), percent(top) + ("+" if at_least else "")
     left = round(side + text_width(ends[0], size) + 3 * unit)
     right = max(left + 1, round(width - 2 * side - text_width(ends[1] + name, size) - 3 * unit))
     box = left, round(5 * unit), right, round(13 * unit)

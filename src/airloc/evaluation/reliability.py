@@ -101,7 +101,9 @@ def visited(watched: Watched) -> Bools:
     return been
 
 
-def reliability(forecast: npt.ArrayLike, hit: Bools, counted: Bools, weight: Floats, bootstrap: Bootstrap) -> Reliability:
+def reliability(
+    forecast: npt.ArrayLike, hit: Bools, counted: Bools, weight: Floats, bootstrap: Bootstrap
+) -> Reliability:
     """Compare forecasts with what came true.
 
     Args:

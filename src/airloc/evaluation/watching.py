@@ -83,16 +83,26 @@ class Search:
         return len(self.path) - 1
 
     @property
+    def last_belief(self) -> npt.NDArray[np.float32] | None:
+        """The belief before the last move, less the cell that this move showed not to be the goal, (rows, cols)."""
+        if self.beliefs is None or self.found:
+            return None if self.beliefs is None else self.beliefs[-1]
+        row, col = self.path[-1]
+        left = self.beliefs[-1].copy()
+        if 0 <= row < left.shape[0] and 0 <= col < left.shape[1]:
+            left[row, col] = 0
+        return left / max(float(left.sum()), 1e-12)
+
+    @property
     def chance(self) -> float | None:
-        """The belief at the goal before the last move."""
-        return None if self.beliefs is None else float(self.beliefs[-1][self.goal])
+        """The last belief at the goal."""
+        return None if self.last_belief is None else float(self.last_belief[self.goal])
 
     @property
     def rank(self) -> int | None:
-        """Place of the goal among all cells by belief before the last move: 1 where none was held more probable."""
-        if self.beliefs is None:
-            return None
-        return 1 + int((self.beliefs[-1] > self.beliefs[-1][self.goal]).sum())
+        """Place of the goal in the last belief: 1 where no cell was held more probable."""
+        belief = self.last_belief
+        return None if belief is None else 1 + int((belief > belief[self.goal]).sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

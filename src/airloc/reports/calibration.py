@@ -36,7 +36,9 @@ def calibration_chart(agent: str, found: Mapping[str, Reliability]) -> str:
 def calibration_table(watched: Watched, found: Mapping[str, Reliability]) -> Group:
     """Lay the same numbers out, one row a bin."""
     suite = watched.suite
-    head = f"{watched.agent}: {watched.made.sum():,} beliefs in {len(suite):,} episodes ({suite.name}), {suite.grid} cells"
+    head = (
+        f"{watched.agent}: {watched.made.sum():,} beliefs in {len(suite):,} episodes ({suite.name}), {suite.grid} cells"
+    )
     parts: list[Text | Table] = [Text(head, style="bold")]
     for name, entry in found.items():
         table = Table("Probability %", "Believed %", "Was the goal %", "95 %", "Forecasts")

@@ -16,7 +16,7 @@ from airloc.drawing.heatmap import belief_strip, draw_belief, percent, stacked
 from airloc.drawing.sheet import contact_sheet
 from airloc.drawing.trajectory import draw_trajectory
 from airloc.evaluation.watching import Search, Watched
-from airloc.grid import Grid
+from airloc.grid import Grid, distance
 from airloc.seeding import stream
 
 COLUMNS = 4
@@ -33,10 +33,14 @@ def search_strip(searches: Sequence[Search], grid: Grid, *, scale: int = 2) -> P
     top, margin = _top(searches, grid), _margin(searches, grid)
     strips = []
     for search in searches:
-        frames = [_goal_tile(search, grid, scale), *_frames(search, grid, scale, top, margin)]
-        captions = [f"{search.agent} is given", *_captions(search)]
-        strips.append(belief_strip(_level(frames), captions, columns=COLUMNS))
-    return _framed(stacked(strips, gap=40))
+        goal = _goal_tile(search, grid, scale)
+        frames, captions = _frames(search, grid, scale, top, margin), _captions(search)
+        captions[0] = f"{search.agent} at the {captions[0]}"
+        for first in range(0, len(frames) + len(frames) // COLUMNS, COLUMNS + 1):
+            frames.insert(first, goal if first == 0 else np.full_like(goal, 255))
+            captions.insert(first, "" if first else "goal")
+        strips.append(belief_strip(_level(frames), captions, columns=COLUMNS + 1))
+    return _framed(stacked(strips, gap=20 * scale))
 
 
 def search_animation(searches: Sequence[Search], grid: Grid, *, scale: int = 2) -> list[Pixels]:
@@ -47,30 +51,32 @@ def search_animation(searches: Sequence[Search], grid: Grid, *, scale: int = 2) 
     goal = _goal_tile(searches[0], grid, scale)
     moments = []
     for step in range(max(map(len, panels))):
-        now = [(frames[min(step, len(frames) - 1)]) for frames in panels]
+        now = [frames[min(step, len(frames) - 1)] for frames in panels]
         said = [texts[min(step, len(texts) - 1)] for texts in captions]
         moments.append(_framed(belief_strip(_level([goal, *now]), ["goal", *said])))
     return moments
 
 
 def failure_sheet(watched: Watched, numbers: Sequence[int], *, columns: int = 2) -> Pixels:
-    """Lay failed searches out: the goal's picture, the path over the area, and the belief before the last move."""
+    """Lay failed searches out: the goal's picture, the path over the area, and the last belief."""
     suite, failed = watched.suite, int((~watched.played.found).sum())
     pictures, captions = [], []
     for number in numbers:
         search = watched.search(number)
         pictures.append(_failure(search, suite.grid))
-        captions.append(failure_caption(search, int(suite.distance[number])))
-    title = f"{watched.agent}: {len(numbers)} of {failed} failures in {len(suite)} searches ({suite.name}, {suite.grid})"
-    return contact_sheet(pictures, captions, columns=columns, tile=780, title=title)
+        captions.append(failure_caption(search, suite.grid))
+    title = (
+        f"{watched.agent}: {len(numbers)} of {failed} failures in {len(suite)} searches ({suite.name}, {suite.grid})"
+    )
+    return contact_sheet(pictures, captions, columns=columns, tile=900, title=title)
 
 
-def failure_caption(search: Search, distance: int) -> str:
+def failure_caption(search: Search, grid: Grid) -> str:
     """Say what search it was and how near the belief came."""
-    said = f"{search.area.name}, goal {distance} away"
-    if search.chance is None or search.rank is None or search.beliefs is None:
+    said = f"{search.area.name}, goal {distance(search.path[0], search.goal)} away"
+    if search.chance is None:
         return said
-    still_open = search.beliefs[-1].size - len(set(search.path[:-1]))
+    still_open = grid.count - len(set(filter(grid.contains, search.path)))
     return f"{said}, held {percent(search.chance)} probable at the end: place {search.rank} of {still_open} open cells"
 
 
@@ -87,9 +93,10 @@ def _failure(search: Search, grid: Grid) -> Pixels:
     """The goal's picture, the path over the area and the last belief, side by side."""
     frames = [_goal_tile(search, grid, 2)]
     frames.append(draw_trajectory(search.area.image, grid, search.path, search.goal, scale=2, found=False))
-    if search.beliefs is not None:
-        belief = search.beliefs[-1]
-        frames.append(draw_belief(search.area.image, grid, belief, path=search.path[:-1], goal=search.goal, scale=2))
+    if search.last_belief is not None:
+        frames.append(
+            draw_belief(search.area.image, grid, search.last_belief, path=search.path, goal=search.goal, scale=2)
+        )
     return belief_strip(_level(frames))
 
 
@@ -103,9 +110,7 @@ def _frames(search: Search, grid: Grid, scale: int, top: float | None, margin: i
             frames.append(draw_trajectory(image, grid, flown, goal, scale=scale, dim_unvisited=True, margin=margin))
         else:
             belief = search.beliefs[step]
-            frames.append(
-                draw_belief(image, grid, belief, path=flown, goal=goal, top=top, scale=scale, margin=margin)
-            )
+            frames.append(draw_belief(image, grid, belief, path=flown, goal=goal, top=top, scale=scale, margin=margin))
     return [*frames, draw_trajectory(image, grid, path, goal, scale=scale, found=search.found, margin=margin)]
 
 
@@ -126,9 +131,9 @@ def _goal_tile(search: Search, grid: Grid, scale: int) -> Pixels:
 
 
 def _top(searches: Sequence[Search], grid: Grid) -> float | None:
-    """Where the colours of all frames end: at the largest probability of any."""
+    """Where the colours of all frames end: low enough to see what an early belief, still spread out, prefers."""
     largest = [float(search.beliefs.max()) for search in searches if search.beliefs is not None]
-    return min(1.0, max([*largest, 4 / grid.count])) if largest else None
+    return min(1.0, *largest, 10 / grid.count) if largest else None
 
 
 def _margin(searches: Sequence[Search], grid: Grid) -> int:
@@ -142,9 +147,7 @@ def _margin(searches: Sequence[Search], grid: Grid) -> int:
 def _level(frames: Sequence[Pixels]) -> list[Pixels]:
     """Frames made as high as the highest of them, with white below."""
     highest = max(frame.shape[0] for frame in frames)
-    return [
-        np.pad(frame, ((0, highest - frame.shape[0]), (0, 0), (0, 0)), constant_values=255) for frame in frames
-    ]
+    return [np.pad(frame, ((0, highest - frame.shape[0]), (0, 0), (0, 0)), constant_values=255) for frame in frames]
 
 
 def _framed(picture: Pixels, border: int = 16) -> Pixels:
