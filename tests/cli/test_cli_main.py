@@ -49,7 +49,9 @@ def test_every_verb_has_a_help_text(airloc, verb: str, words: list[str]):
 
 def test_an_unknown_verb_is_refused_with_the_nearest_one(airloc):
     assert airloc("evalute").refused("There is no verb 'evalute'", "Did you mean 'evaluate'?")
-    assert airloc("xyz").refused("Verbs are: demo, evaluate, show, failures, calibration, exploitation, train, folds, data")
+    assert airloc("xyz").refused(
+        "Verbs are: demo, evaluate, show, failures, calibration, exploitation, train, folds, data"
+    )
 
 
 @pytest.mark.parametrize("arguments", [("evaluate",), ("evaluate", "random", "--bogus"), ("demo", "--areas", "many")])
