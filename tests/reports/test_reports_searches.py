@@ -10,7 +10,6 @@ from airloc.agents.belief import BeliefAgent
 from airloc.agents.registry import make_agent
 from airloc.evaluation.watching import Watched, watch
 from airloc.reports.searches import (
-    COLUMNS,
     failure_caption,
     failure_sheet,
     search_animation,
@@ -42,11 +41,12 @@ def longest(watched: Watched) -> int:
     return int(watched.played.steps.argmax())
 
 
-def test_a_strip_has_the_goal_and_then_four_steps_in_a_row(watched: Watched):
+def test_a_strip_has_the_goal_and_then_all_steps_in_rows(watched: Watched):
     search = watched.search(longest(watched))
+    assert search.moves == 10
     strip = search_strip([search], GRID, scale=1)
-    assert strip.shape[1] == 2 * BORDER + GOAL + COLUMNS * (SIDE + GAP)
-    rows = -(-(search.moves + 1) // COLUMNS)
+    assert strip.shape[1] == 2 * BORDER + GOAL + 6 * (SIDE + GAP)
+    rows = 2
     frame = SIDE + 29 + 24  # with the legend below and the caption above
     assert strip.shape[0] == 2 * BORDER + rows * frame + (rows - 1) * GAP
     goal = strip[BORDER + 24 : BORDER + 24 + GOAL, BORDER : BORDER + GOAL]

@@ -28,6 +28,7 @@ from airloc.errors import AirlocError
 from airloc.evaluation.intervals import Bootstrap, Interval
 from airloc.evaluation.metrics import Floats, Metric
 from airloc.evaluation.watching import Watched
+from airloc.task.rules import inside
 
 EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
@@ -84,19 +85,23 @@ def calibration(watched: Watched, *, seed: int = 0) -> Mapping[str, Reliability]
     is_goal = np.arange(suite.grid.count) == goal[:, None, None]  # (E, 1, C)
     bootstrap = Bootstrap([watched.areas[area].source for area in suite.area.tolist()], seed)
     open_cells = made[:, :, None] & ~visited(watched)  # (E, T, C)
-    cells = (belief, np.broadcast_to(is_goal, belief.shape), open_cells)
-    largest = (belief.max(axis=2), belief.argmax(axis=2) == goal[:, None], made)
-    return {
-        name: reliability(*(part.reshape(len(suite), -1) for part in parts), suite.weight, bootstrap)
-        for name, parts in {"cells": cells, "largest": largest}.items()
-    }
+    shape = len(suite), -1
+    cells = reliability(
+        belief.reshape(shape),
+        np.broadcast_to(is_goal, belief.shape).reshape(shape),
+        open_cells.reshape(shape),
+        suite.weight,
+        bootstrap,
+    )
+    is_largest = belief.argmax(axis=2) == goal[:, None]  # (E, T)
+    return {"cells": cells, "largest": reliability(belief.max(axis=2), is_largest, made, suite.weight, bootstrap)}
 
 
 def visited(watched: Watched) -> Bools:
     """Which cells had been visited before every move, (E, T, C)."""
     grid, path = watched.suite.grid, watched.played.path[:, :-1]
-    inside = ((path >= 0) & (path < grid.shape)).all(axis=2)
-    here = (np.arange(grid.count) == (path @ np.array([grid.cols, 1]))[:, :, None]) & inside[:, :, None]
+    number = path @ np.array([grid.cols, 1])
+    here = (np.arange(grid.count) == number[:, :, None]) & inside(path, grid)[:, :, None]
     been: Bools = np.logical_or.accumulate(here, axis=1)
     return been
 

@@ -88,10 +88,11 @@ class Search:
         if self.beliefs is None or self.found:
             return None if self.beliefs is None else self.beliefs[-1]
         row, col = self.path[-1]
-        left = self.beliefs[-1].copy()
+        left: npt.NDArray[np.float32] = self.beliefs[-1].copy()
         if 0 <= row < left.shape[0] and 0 <= col < left.shape[1]:
             left[row, col] = 0
-        return left / max(float(left.sum()), 1e-12)
+        left /= max(float(left.sum()), 1e-12)
+        return left
 
     @property
     def chance(self) -> float | None:

@@ -19,7 +19,8 @@ from airloc.evaluation.watching import Search, Watched
 from airloc.grid import Grid, distance
 from airloc.seeding import stream
 
-COLUMNS = 4
+COLUMNS = 6
+"""The most frames in a row of a strip."""
 
 
 def search_strip(searches: Sequence[Search], grid: Grid, *, scale: int = 2) -> Pixels:
@@ -35,12 +36,22 @@ def search_strip(searches: Sequence[Search], grid: Grid, *, scale: int = 2) -> P
     for search in searches:
         goal = _goal_tile(search, grid, scale)
         frames, captions = _frames(search, grid, scale, top, margin), _captions(search)
+        columns = balanced(len(frames))
         captions[0] = f"{search.agent} at the {captions[0]}"
-        for first in range(0, len(frames) + len(frames) // COLUMNS, COLUMNS + 1):
+        for first in range(0, len(frames) + -(-len(frames) // columns), columns + 1):
             frames.insert(first, goal if first == 0 else np.full_like(goal, 255))
             captions.insert(first, "" if first else "goal")
-        strips.append(belief_strip(_level(frames), captions, columns=COLUMNS + 1))
+        strips.append(belief_strip(_level(frames), captions, columns=columns + 1))
     return _framed(stacked(strips, gap=20 * scale))
+
+
+def balanced(frames: int) -> int:
+    """Frames in a row of a strip, so that its rows, as few as can be, are about equally long.
+
+    >>> balanced(2), balanced(6), balanced(7), balanced(11)
+    (2, 6, 4, 6)
+    """
+    return -(-frames // -(-frames // COLUMNS))
 
 
 def search_animation(searches: Sequence[Search], grid: Grid, *, scale: int = 2) -> list[Pixels]:
