@@ -15,7 +15,7 @@ FOUND = {
 
 def test_the_diagram_has_both_lines_their_errors_and_the_diagonal():
     text = "".join(ElementTree.fromstring(calibration_chart("a < b", FOUND)).itertext())
-    assert "Reliability of the belief of a < b" in text
+    assert "Reliability of the belief: a < b" in text
     assert "every open cell (ECE 0.10 %)" in text
     assert "the most probable cell (ECE 20.0 %)" in text
     assert "as it should be" in text

@@ -24,7 +24,7 @@ def calibration_chart(agent: str, found: Mapping[str, Reliability]) -> str:
         lines.append(Series(said, [at.forecast for at in bins], [at.hit for at in bins], low, high, style=style))
     return line_chart(
         lines,
-        title=f"Reliability of the belief of {agent}",
+        title=f"Reliability of the belief: {agent}",
         x_label="Probability in the belief",
         y_label="How often the goal was there",
         y_percent=True,
