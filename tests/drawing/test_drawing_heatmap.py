@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from airloc.drawing.heatmap import belief_strip, draw_belief, percent
+from airloc.drawing.heatmap import belief_strip, draw_belief, percent, stacked
 from airloc.drawing.palette import luminance
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -91,6 +91,46 @@ def test_a_strip_lays_frames_in_a_row_with_captions_above():
     assert np.array_equal(named[24:], plain)
     assert plain[0, 0, 0] == 10
     assert plain[0, 99, 0] == 30
+
+
+def test_a_strip_may_have_rows_and_pictures_of_other_sizes_are_stacked_on_white():
+    frames = [np.full((50, 30, 3), value, np.uint8) for value in (10, 20, 30)]
+    strip = belief_strip(frames, gap=4, columns=2)
+    assert strip.shape == (104, 64, 3)
+    assert strip[60, 0].tolist() == [30, 30, 30]
+    assert strip[60, 40].tolist() == [255, 255, 255]
+    assert stacked([frames[0], frames[0][:, :10]], gap=0)[75, 20].tolist() == [255, 255, 255]
+
+
+def test_a_path_shows_what_was_seen_with_its_marks_and_ends_at_the_position():
+    belief, path = np.full((2, 3), 1 / 6), [(0, 0), (1, 1), (0, 2)]
+    drawn = draw_belief(area(), GRID, belief, path=path, scale=1)
+    plain = draw_belief(area(), GRID, belief, visited=path[:2], position=path[-1], scale=1)
+    for row, col in path:
+        assert drawn[52 * row + 40, 52 * col + 24].tolist() == [60, 120, 60]
+    assert np.array_equal(drawn[:30, 104:110], plain[:30, 104:110]), "the position is outlined alike"
+    changed = (drawn != plain).any(axis=2)
+    assert [changed[52 * row + 14 : 52 * row + 34, 52 * col + 14 : 52 * col + 34].any() for row, col in path] == [
+        True
+    ] * 3
+
+
+def test_a_goal_on_the_path_shares_its_cell_with_the_number():
+    belief = np.full((2, 3), 1 / 6)
+    away, found = (
+        draw_belief(area(), GRID, belief, path=[(0, 0), (0, 1)], goal=goal, scale=1) for goal in ((1, 1), (0, 1))
+    )
+    yellow = np.array([255, 200, 40])
+    for picture, row in ((away, 1), (found, 0)):
+        cell = picture[52 * row + 6 : 52 * row + 42, 52 + 6 : 52 + 42]
+        assert (np.abs(cell.astype(int) - yellow).max(axis=2) < 12).sum() > 30, "the disc of the letter G"
+
+
+def test_the_legend_tells_colours_that_end_below_the_largest_probability():
+    belief = [[0.9, 0.1, 0], [0, 0, 0]]
+    ends, all_there = (draw_belief(area(), GRID, belief, top=top, scale=2)[200:] for top in (0.4, None))
+    assert ends.shape == all_there.shape
+    assert not np.array_equal(ends, all_there)
 
 
 def test_an_empty_strip_and_missing_captions_are_refused():

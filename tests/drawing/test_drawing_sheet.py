@@ -32,6 +32,12 @@ def test_pictures_keep_their_aspect_and_the_ground_is_white():
     assert sheet[0, 0].tolist() == [255, 255, 255]
 
 
+def test_a_row_is_as_high_as_its_highest_picture():
+    high, flat = picture(64, 64), picture(16, 64)
+    both, flats = (contact_sheet([first, flat], ["", ""], columns=2, tile=64) for first in (high, flat))
+    assert both.shape[0] - flats.shape[0] == 64 - 16
+
+
 def test_a_title_adds_a_head():
     plain, titled = (contact_sheet([picture(9, 9)], [""], columns=1, tile=64, title=title) for title in (None, "Title"))
     assert titled.shape[0] > plain.shape[0]

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from airloc.reports import comparison, successors
+from airloc.reports.examples import telling_pairs
 from airloc.reports.figures import charts
 from airloc.reports.outcomes import Curve, Outcome, Setup
 from airloc.reports.paper import CLAIMS, table
 from airloc.reports.reproduction import About, make_report
-from airloc.reports.searches import telling_pairs
 from airloc.reports.verdicts import FAILS, HOLDS, OPEN, PEOPLE, UNCHECKED, check, verdicts
 
 ABOUT = About("airloc reproduce --all", "airloc reproduce", ["<b>not the paper's data</b>"], "airloc", (4,))
@@ -158,7 +158,7 @@ def test_charts_carry_the_data_they_were_made_from():
     shares = {"1": {"share": 0.8, "ci95": [0.7, 0.9]}, "2": {"share": 0.5, "ci95": [0.4, 0.6]}}
     setup = Setup("airloc", *VAL)
     bins = [{"forecast": 0.1, "hit": 0.2, "count": 5}, {"forecast": 0.9, "hit": 0.7, "count": 5}]
-    calibrated = Outcome(setup, score(0.6), shares, {"of": "prior", "error": 0.1, "bins": bins}, {}, Path(), Path())
+    calibrated = Outcome(setup, score(0.6), shares, {"ece": 0.1, "bins": bins}, {}, Path(), Path())
     others = [(Setup(name, *VAL), score(0.5)) for name in ("belief", "lawnmower", "airloc-priv")]
     found = {setup: calibrated, **played((Setup("airloc", *VAL, seed="1"), score(0.5)), *others)}
     made = {figure.name: figure for figure in charts(found, [Curve("airloc", "masa", (10, 20), (0.1, 0.2))])}

@@ -104,12 +104,12 @@ def run(options: Evaluate) -> None:
 
 def _score(options: Evaluate) -> list[Score]:
     """Let the agents play the same episodes."""
-    _check(options)
+    check(options)
     check_device(options.device)
     makers = AgentOptions(seed=options.seed, device=options.device, sample=options.sample)
     agents = [make_agent(name, makers) for name in (options.agent, options.against) if name]
 
-    suite, areas, goal_areas = _load(options)
+    suite, areas, goal_areas = load(options)
     suite = suite if options.false_alarm_cost is None else declared(suite)
     with bar("playing", len(suite) * len(agents)) as advance:
         return [
@@ -130,7 +130,7 @@ def _score(options: Evaluate) -> list[Score]:
         ]
 
 
-def _check(options: Evaluate) -> None:
+def check(options: Evaluate) -> None:
     """Refuse what makes no sense before anything is read."""
     if options.batch < 1:
         raise AirlocError(f"A batch of {options.batch} plays nothing", "Give a batch of 1 or more")
@@ -158,7 +158,7 @@ def _change(options: Evaluate) -> Change | None:
     return None
 
 
-def _load(options: Evaluate) -> tuple[Suite, list[SearchArea], list[SearchArea] | None]:
+def load(options: Evaluate) -> tuple[Suite, list[SearchArea], list[SearchArea] | None]:
     """Read the episodes and exactly the areas they need, in their order."""
     grid = Grid.parse(options.grid, moves=options.moves)
     listed = None

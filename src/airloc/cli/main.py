@@ -20,6 +20,9 @@ from airloc.errors import AirlocError
 VERBS: dict[str, str] = {
     "demo": "play all agents on procedural areas and write a report to look at",
     "evaluate": "score an agent on your areas or a dataset",
+    "show": "draw one search step by step, with what the agent believes",
+    "failures": "draw the searches in which an agent did not find the goal",
+    "calibration": "compare an agent's belief with where the goals were",
     "exploitation": "see how often AiRLoc follows its exploitation prior, by distance",
     "train": "train AiRLoc, or one of its units, from pictures",
     "folds": "pool the segmentation unit's figures over the folds of a cross-validation",

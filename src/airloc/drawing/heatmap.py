@@ -15,6 +15,7 @@ from PIL import Image, ImageDraw
 from airloc.drawing.canvas import Canvas, Pixels, font, require_pixels, shorten, text_width
 from airloc.drawing.frame import Frame
 from airloc.drawing.palette import GOAL, MARGIN, OUTSIDE, PAPER, SOFT, START, TEXT, Colour, heat, text_on
+from airloc.drawing.trajectory import Route, draw_routes
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid
 
@@ -31,6 +32,7 @@ def draw_belief(
     position: Cell | None = None,
     goal: Cell | None = None,
     visited: Collection[Cell] = (),
+    path: Sequence[Cell] = (),
     top: float | None = None,
     scale: int = 3,
     margin: int | None = None,
@@ -44,8 +46,9 @@ def draw_belief(
         position: Where the agent is; outlined, also outside the grid.
         goal: Where the goal is; outlined with a G.
         visited: Cells the agent has seen; shown as they look.
-        top: The probability of the brightest colour; by default the largest of the belief, at least four times the
-            uniform one, so that a flat belief looks flat. Give one value to all frames of a strip.
+        path: Cells visited in order, the first the start: drawn with numbers and S; its last is the position.
+        top: The probability from which on colours are brightest; by default the largest of the belief, at least four
+            times the uniform one, so that a flat belief looks flat. Give one value to all frames of a strip.
         scale: Pixels of the picture for one of the grid.
         margin: Cells of margin on every side, for frames of one size; by default as many as are needed.
 
@@ -53,40 +56,63 @@ def draw_belief(
         The picture, with the legend below.
     """
     chances = _require_belief(belief, grid)
+    at_least = top is not None and top < 1
     if top is None:
         top = min(1.0, max(float(chances.max()), 4 / grid.count))
     elif not 0 < top <= 1:
         raise AirlocError(f"A heat map cannot end at {top}", "Give a probability above 0, at most 1")
-    marked = [cell for cell in (position, goal) if cell is not None]
-    frame = Frame.around(grid, [*marked, *visited], scale, margin)
-    seen = {*visited, *([] if position is None else [position])}
+    position = path[-1] if path else position
+    seen = {*visited, *path, *([] if position is None else [position])}
+    frame = Frame.around(grid, [*seen, *([] if goal is None else [goal])], scale, margin)
     picture = _tinted(frame, frame.backdrop(image), chances / top, seen)
     canvas = Canvas(frame.size[1], frame.size[0])
     for cell in seen:
         if not grid.contains(frame.clamp(cell)):
             canvas.box(frame.box(cell), fill=OUTSIDE)
     _write_chances(canvas, frame, picture, chances, seen, goal)
-    _outline(canvas, frame, position, START, "")
-    _outline(canvas, frame, goal, GOAL, "G")
-    return np.concatenate([canvas.over(picture), _colour_bar(frame.size[1], scale, top)])
+    _outline(canvas, frame, position, START, dot=not path)
+    _outline(canvas, frame, goal, GOAL, letter="" if goal in path else "G")
+    if path:
+        draw_routes(canvas, frame, [Route(path)], goal if goal in path else None)
+    return np.concatenate([canvas.over(picture), _colour_bar(frame.size[1], scale, top, at_least)])
 
 
-def belief_strip(frames: Sequence[Pixels], captions: Sequence[str] | None = None, *, gap: int = 16) -> Pixels:
-    """Lay frames in a row, each under its caption, `gap` pixels apart.
+def belief_strip(
+    frames: Sequence[Pixels], captions: Sequence[str] | None = None, *, gap: int = 16, columns: int | None = None
+) -> Pixels:
+    """Lay frames in a row, or in rows of `columns`, each under its caption, `gap` pixels apart.
 
     Raises:
         AirlocError: When there is no frame, or not one caption a frame.
     """
-    if not frames or (captions is not None and len(captions) != len(frames)):
+    columns = len(frames) if columns is None else columns
+    if not frames or columns < 1 or (captions is not None and len(captions) != len(frames)):
         raise AirlocError(
-            f"A strip of {len(frames)} frames cannot have {len(captions or ())} captions",
-            "Give at least one frame, and one caption each or none",
+            f"A strip of {len(frames)} frames in {columns} columns cannot have {len(captions or ())} captions",
+            "Give at least one frame and one column, and one caption each or none",
         )
-    tallest = max(require_pixels(frame, "frame").shape[0] for frame in frames)
-    size = max(12, tallest // 28)
+    size = max(12, max(require_pixels(frame, "frame").shape[0] for frame in frames) // 28)
+    rows = [slice(first, first + columns) for first in range(0, len(frames), columns)]
+    return stacked([_row(frames[row], None if captions is None else captions[row], gap, size) for row in rows], gap)
+
+
+def stacked(pictures: Sequence[Pixels], gap: int = 16) -> Pixels:
+    """Lay pictures below each other on white, `gap` pixels apart."""
+    width = max(picture.shape[1] for picture in pictures)
+    height = sum(picture.shape[0] for picture in pictures) + gap * (len(pictures) - 1)
+    page = np.full((height, width, 3), 255, dtype=np.uint8)
+    top = 0
+    for picture in pictures:
+        page[top : top + picture.shape[0], : picture.shape[1]] = picture
+        top += picture.shape[0] + gap
+    return page
+
+
+def _row(frames: Sequence[Pixels], captions: Sequence[str] | None, gap: int, size: int) -> Pixels:
+    """One row of a strip, with captions of a size in pixels."""
     head = 0 if captions is None else 2 * size
     width = sum(frame.shape[1] for frame in frames) + gap * (len(frames) - 1)
-    strip = Image.new("RGB", (width, head + tallest), PAPER)
+    strip = Image.new("RGB", (width, head + max(frame.shape[0] for frame in frames)), PAPER)
     pen, left = ImageDraw.Draw(strip), 0
     for number, frame in enumerate(frames):
         strip.paste(Image.fromarray(frame), (left, head))
@@ -152,32 +178,34 @@ def percent(chance: float) -> str:
     return f"{100 * chance:.1f} %" if chance < 0.0995 else f"{100 * chance:.0f} %"
 
 
-def _outline(canvas: Canvas, frame: Frame, cell: Cell | None, colour: Colour, letter: str) -> None:
-    """Outline a cell on a light casing, with a letter on a disc where there is one."""
+def _outline(
+    canvas: Canvas, frame: Frame, cell: Cell | None, colour: Colour, *, letter: str = "", dot: bool = False
+) -> None:
+    """Outline a cell on a casing, with a letter on a disc or a dot in it where asked for."""
     if cell is None:
         return
     width = frame.cell / 22
     left, top, right, bottom = frame.box(cell)
     inset = 0.35 * width
-    canvas.box((left, top, right, bottom), outline=PAPER if not letter else TEXT, width=width + 2 * inset)
+    canvas.box((left, top, right, bottom), outline=TEXT if colour == GOAL else PAPER, width=width + 2 * inset)
     canvas.box((left + inset, top + inset, right - inset, bottom - inset), outline=colour, width=width)
     x, y = frame.centre(cell)
     if letter:
         at, radius = (x, y - 0.14 * frame.cell), 0.19 * frame.cell
         canvas.disc(at, radius, colour, TEXT, radius * 0.11)
         canvas.text(at, letter, 1.35 * radius, text_on(colour))
-    else:
+    elif dot:
         canvas.disc((x, y), 0.1 * frame.cell, colour, PAPER, 0.02 * frame.cell)
 
 
-def _colour_bar(width: int, scale: int, top: float) -> Pixels:
-    """A band with the colours from 0 to `top`, what they mean at the right."""
+def _colour_bar(width: int, scale: int, top: float, at_least: bool) -> Pixels:
+    """A band with the colours from 0 to `top`, and beyond where it is the least of the last; their meaning right."""
     unit = max(1.6, scale)
     height, size, side = round(18 * unit), 7.5 * unit, 6 * unit
     name = "probability of the goal"
     if text_width(name, size) > 0.45 * width:
         name = "P(goal)"
-    ends = percent(0), percent(top)
+    ends = percent(0), percent(top) + ("+" if at_least else "")
     left = round(side + text_width(ends[0], size) + 3 * unit)
     right = max(left + 1, round(width - 2 * side - text_width(ends[1] + name, size) - 3 * unit))
     box = left, round(5 * unit), right, round(13 * unit)

@@ -21,7 +21,7 @@ def contact_sheet(
     """Lay pictures out in rows on white, each with its caption below.
 
     Args:
-        images: Pictures of any size, fitted into square tiles without changing their aspect.
+        images: Pictures of any size, their longer sides made as long as a tile; a row is as high as its highest.
         captions: One each; cut with an ellipsis where too long.
         columns: Pictures in a row.
         tile: Side of a tile in pixels, at least 16.
@@ -38,23 +38,24 @@ def contact_sheet(
     columns = min(columns, len(images))
     size = max(9, min(16, tile // 13))
     gap, caption_height = max(6, tile // 16), round(1.9 * size)
-    head = round(3.4 * size) if title else 0
-    rows = -(-len(images) // columns)
+    tiles = [_fitted_into(image, tile) for image in images]
+    rows = [range(first, min(first + columns, len(tiles))) for first in range(0, len(tiles), columns)]
+    tall = [max(tiles[number].height for number in row) for row in rows]
+    top = (round(3.4 * size) if title else 0) + gap
     width = columns * (tile + gap) + gap
-    sheet = Image.new("RGB", (width, head + gap + rows * (tile + caption_height + gap)), PAPER)
+    sheet = Image.new("RGB", (width, top + sum(tall) + len(rows) * (caption_height + gap)), PAPER)
     pen = ImageDraw.Draw(sheet)
     if title:
         large = round(1.5 * size)
-        pen.text(
-            (gap, gap / 2 + head / 2), shorten(title, large, width - 2 * gap), font=font(large), fill=TEXT, anchor="lm"
-        )
-    for number, (image, caption) in enumerate(zip(images, captions, strict=True)):
-        row, col = divmod(number, columns)
-        left, top = gap + col * (tile + gap), head + gap + row * (tile + caption_height + gap)
-        thumbnail = _fitted_into(image, tile)
-        sheet.paste(thumbnail, (left + (tile - thumbnail.width) // 2, top + tile - thumbnail.height))
-        place = left + tile / 2, top + tile + 0.55 * caption_height
-        pen.text(place, shorten(caption, size, tile), font=font(size), fill=SOFT, anchor="mm")
+        pen.text((gap, top / 2), shorten(title, large, width - 2 * gap), font=font(large), fill=TEXT, anchor="lm")
+    for row, height in zip(rows, tall, strict=True):
+        for number in row:
+            left = gap + (number - row.start) * (tile + gap)
+            thumbnail = tiles[number]
+            sheet.paste(thumbnail, (left + (tile - thumbnail.width) // 2, top + height - thumbnail.height))
+            place = left + tile / 2, top + height + 0.55 * caption_height
+            pen.text(place, shorten(captions[number], size, tile), font=font(size), fill=SOFT, anchor="mm")
+        top += height + caption_height + gap
     return np.array(sheet)
 
 

@@ -99,12 +99,17 @@ def draw_trajectories(
     if goal is not None:
         solid = goal in visited if found is None else found
         _outline_goal(canvas, frame, goal, solid)
-    places = _place_marks(frame, routes, goal)
-    _draw_lines(canvas, frame, routes, places)
-    _draw_marks(canvas, routes, places)
+    draw_routes(canvas, frame, routes, goal)
     drawn = canvas.over(picture)
     legend = [route for route in routes if route.label]
     return np.vstack([drawn, _legend(legend, drawn.shape[1], scale)]) if legend else drawn
+
+
+def draw_routes(canvas: Canvas, frame: Frame, routes: Sequence[Route], goal: Cell | None) -> None:
+    """Draw paths with their numbers, S, and G where there is a goal to be shown."""
+    places = _place_marks(frame, routes, goal)
+    _draw_lines(canvas, frame, routes, places)
+    _draw_marks(canvas, routes, places)
 
 
 def _dimmed(picture: Pixels, frame: Frame, visited: Sequence[Cell]) -> Pixels:

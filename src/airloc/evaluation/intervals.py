@@ -2,7 +2,7 @@
 
 Episodes of one area are not independent, nor are areas cut from one tile: whole clusters are drawn with replacement.
 
-Legend: C clusters, R resamples.
+Legend: E episodes, C clusters, R resamples, K quantities.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,22 +36,25 @@ class Bootstrap:
 
     def interval(self, metric: Metric) -> Interval:
         """The percentile interval of a metric; undefined for a single cluster, which says nothing about others."""
-        return self._percentiles(self._resampled(metric))
+        return self.percentiles(self._resampled(metric))
 
     def difference(self, first: Metric, second: Metric) -> Interval:
         """The interval of `first - second` on the same episodes, both resampled alike."""
-        return self._percentiles(self._resampled(first) - self._resampled(second))
+        return self.percentiles(self._resampled(first) - self._resampled(second))
+
+    def totals(self, values: Floats) -> Floats:
+        """Sums of values (E, K) over the episodes of every resample, (R, K)."""
+        columns = [np.bincount(self._number, weights=column, minlength=self.clusters) for column in values.T]
+        return np.asarray(self._times @ np.stack(columns, axis=1), dtype=np.float64)
 
     def _resampled(self, metric: Metric) -> Floats:
         """The metric in every resample, (R,); NaN where no episode counts."""
-        numerator, denominator = (self._times @ self._sums(part) for part in (metric.numerator, metric.denominator))
+        numerator, denominator = self.totals(np.stack([metric.numerator, metric.denominator], axis=1)).T
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.where(denominator > 0, numerator / denominator, np.nan))
 
-    def _sums(self, values: Floats) -> Floats:
-        return np.asarray(np.bincount(self._number, weights=values, minlength=self.clusters), dtype=np.float64)
-
-    def _percentiles(self, values: Floats) -> Interval:
+    def percentiles(self, values: Floats) -> Interval:
+        """The interval that holds the middle of a quantity's values in all resamples, (R,)."""
         values = values[~np.isnan(values)]
         if self.clusters < 2 or not len(values):
             return None, None

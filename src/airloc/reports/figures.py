@@ -175,8 +175,7 @@ def _calibration(found: Sequence[Outcome]) -> Figure:
         record = outcome.calibration or {}
         bins = record["bins"]
         x, y = [entry["forecast"] for entry in bins], [entry["hit"] for entry in bins]
-        name = outcome.setup.agent if record["of"] == "belief" else f"{outcome.setup.agent} (prior)"
-        series.append(Series(name, x, y, style=style_of(outcome.setup.agent, place)))
+        series.append(Series(outcome.setup.agent, x, y, style=style_of(outcome.setup.agent, place)))
         data[outcome.setup.agent] = record
     svg = line_chart(
         series,
@@ -188,7 +187,6 @@ def _calibration(found: Sequence[Outcome]) -> Figure:
         x_ticks=[0, 0.2, 0.4, 0.6, 0.8, 1],
     )
     caption = (
-        "Does what an agent holds for likely happen as often as it says? For agents with a belief, of every cell at "
-        "every step; for AiRLoc, of the direction of the goal while it is adjacent."
+        "Is the goal where an agent believes it, as often as it says? Of every cell not yet visited, before every move."
     )
     return Figure("calibration", "Calibration of the belief", caption, {"agents": data}, svg, "--figure 3")

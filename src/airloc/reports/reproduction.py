@@ -10,10 +10,10 @@ from airloc.drawing.files import write_atomically
 from airloc.drawing.page import Html, command, figure, link, page, paragraph, section, table
 from airloc.reports import comparison, paper, successors
 from airloc.reports.comparison import MARK
+from airloc.reports.examples import examples
 from airloc.reports.figures import Figure, charts
 from airloc.reports.outcomes import Curve, Outcomes
 from airloc.reports.paper import Table
-from airloc.reports.searches import examples
 from airloc.reports.verdicts import FAILS, Verdict, verdicts
 
 PAGE, TABLES = "report.html", "tables.md"

@@ -18,10 +18,11 @@ from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.prepared import Prepared
 from airloc.drawing.files import write_atomically
-from airloc.evaluation.calibration import Forecaster, calibration_error
 from airloc.evaluation.evaluate import evaluate
-from airloc.evaluation.exploitation import Recorder, by_distance
+from airloc.evaluation.exploitation import by_distance, followed_prior
 from airloc.evaluation.records import to_json, trajectory_lines
+from airloc.evaluation.reliability import calibration
+from airloc.evaluation.watching import Recorder, Watched, belief_of
 from airloc.grid import Grid
 from airloc.reproduce.job import Job
 from airloc.rollout import DiagonalError
@@ -50,17 +51,17 @@ def play_suite(job: Job) -> None:
 
 def _played(agent: Agent, areas: list[SearchArea], suite: Suite, job: Job) -> tuple[dict[str, Any], str]:
     """Play with all notes taken; give the record and the episodes as lines."""
-    recorder = Recorder(agent) if isinstance(agent, AirlocAgent) else None
-    forecaster = Forecaster(recorder or agent)
-    score = evaluate(forecaster, areas, suite, seed=job.settings["seed"], device=job.device)
+    recorder = Recorder(agent, followed_prior if isinstance(agent, AirlocAgent) else belief_of)
+    score = evaluate(recorder, areas, suite, seed=job.settings["seed"], device=job.device)
     tiles = {area.name: area.source for area in areas}
     record: dict[str, Any] = {"score": score.record(), "agreement": None, "calibration": None, "tiles": tiles}
-    if recorder is not None:
-        followed = by_distance(suite, score.played, recorder.followed(suite.budget), score.bootstrap)
+    notes = recorder.notes(suite.budget)
+    if notes is not None and isinstance(agent, AirlocAgent):
+        followed = by_distance(suite, score.played, notes, score.bootstrap)
         record["agreement"] = {str(distance): share.record() for distance, share in followed.items()}
-    if bins := forecaster.bins(suite):
-        entries = [entry.record() for entry in bins]
-        record["calibration"] = {"of": forecaster.kind, "error": calibration_error(bins), "bins": entries}
+    elif notes is not None:
+        watched = Watched(agent.name, areas, areas, suite, score.played, notes)
+        record["calibration"] = calibration(watched, seed=job.settings["seed"])["cells"].record()
     return record, trajectory_lines(score)
 
 

@@ -1,0 +1,59 @@
+"""How reliable a belief is: as a diagram and as a table."""
+
+from collections.abc import Mapping
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from airloc.drawing.charts import Series, line_chart
+from airloc.evaluation.reliability import Bin, Reliability
+from airloc.evaluation.watching import Watched
+from airloc.reports.tables import percent, percent_interval
+
+NAMES = {"cells": "every open cell", "largest": "the most probable cell"}
+
+
+def calibration_chart(agent: str, found: Mapping[str, Reliability]) -> str:
+    """Draw the reliability diagram as SVG: how often cells were the goal over how probable they were held."""
+    lines = [Series("as it should be", [0.0, 1.0], [0.0, 1.0], guide=True)]
+    for style, (name, entry) in enumerate(found.items()):
+        bins = entry.bins
+        low, high = ([at.ci95[end] for at in bins] for end in (0, 1))
+        said = f"{NAMES[name]} (ECE {percent_error(entry.ece)})"
+        lines.append(Series(said, [at.forecast for at in bins], [at.hit for at in bins], low, high, style=style))
+    return line_chart(
+        lines,
+        title=f"Reliability of the belief: {agent}",
+        x_label="Probability in the belief",
+        y_label="How often the goal was there",
+        y_percent=True,
+        y_range=(0.0, 1.0),
+        x_ticks=[0.0, 0.2, 0.4, 0.6, 0.8, 1.0],
+    )
+
+
+def calibration_table(watched: Watched, found: Mapping[str, Reliability]) -> Group:
+    """Lay the same numbers out, one row a bin."""
+    suite = watched.suite
+    head = (
+        f"{watched.agent}: {watched.made.sum():,} beliefs in {len(suite):,} episodes ({suite.name}), {suite.grid} cells"
+    )
+    parts: list[Text | Table] = [Text(head, style="bold")]
+    for name, entry in found.items():
+        table = Table("Probability %", "Believed %", "Was the goal %", "95 %", "Forecasts")
+        for at in entry.bins:
+            table.add_row(*_row(at))
+        span = percent_interval(entry.ci95)
+        parts += [Text(f"\n{NAMES[name]}: expected calibration error {percent_error(entry.ece)} {span}"), table]
+    return Group(*parts)
+
+
+def percent_error(error: float) -> str:
+    """An error in percent, with two digits where it is small."""
+    return f"{100 * error:.2f} %" if error < 0.0095 else f"{100 * error:.1f} %"
+
+
+def _row(at: Bin) -> list[str]:
+    edges = f"{100 * at.low:g} to {100 * at.high:g}"
+    return [edges, percent(at.forecast), percent(at.hit), percent_interval(at.ci95), f"{at.count:,}"]

@@ -1,0 +1,27 @@
+"""The reliability diagram and its table."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from airloc.evaluation.reliability import Bin, Reliability
+from airloc.reports.calibration import calibration_chart, percent_error
+
+FOUND = {
+    "cells": Reliability((Bin(0.0, 0.01, 0.004, 0.005, (None, None), 900),), 0.001, (None, None)),
+    "largest": Reliability((Bin(0.5, 0.6, 0.55, 0.35, (0.2, 0.5), 40),), 0.2, (0.1, 0.3)),
+}
+
+
+def test_the_diagram_has_both_lines_their_errors_and_the_diagonal():
+    text = "".join(ElementTree.fromstring(calibration_chart("a < b", FOUND)).itertext())
+    assert "Reliability of the belief: a < b" in text
+    assert "every open cell (ECE 0.10 %)" in text
+    assert "the most probable cell (ECE 20.0 %)" in text
+    assert "as it should be" in text
+    assert "35.0 %" in text
+
+
+@pytest.mark.parametrize(("error", "text"), [(0.0, "0.00 %"), (0.0094, "0.94 %"), (0.0961, "9.6 %"), (1.0, "100.0 %")])
+def test_small_errors_have_two_digits(error, text):
+    assert percent_error(error) == text
