@@ -21,9 +21,20 @@ from airloc.agents.searchers import SEARCHERS, Searcher, make_searcher, shipped_
 from airloc.agents.shipped import is_there
 from airloc.errors import AirlocError
 
-__all__ = ["AGENTS", "CHECKPOINTS", "GROUP", "AgentOptions", "available_agents", "make_agent", "plugged_agents"]
+__all__ = [
+    "AGENTS",
+    "CHECKPOINTS",
+    "DEFAULT_AGENT",
+    "GROUP",
+    "AgentOptions",
+    "available_agents",
+    "make_agent",
+    "plugged_agents",
+]
 
 GROUP = "airloc.agents"
+DEFAULT_AGENT = "belief"
+"""Who plays where nobody is named."""
 
 AGENTS: dict[str, Callable[[AgentOptions], Agent]] = {
     "random": lambda options: RandomAgent("random"),

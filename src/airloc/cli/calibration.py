@@ -9,8 +9,9 @@ import tyro
 from rich.console import Console
 from tyro.conf import Positional, arg
 
+from airloc.agents.registry import DEFAULT_AGENT
 from airloc.cli.outputs import promised
-from airloc.cli.playing import DEFAULT_AGENT, Playing, prepare
+from airloc.cli.playing import Playing, prepare
 from airloc.cli.progress import bar
 from airloc.drawing.files import write_atomically
 from airloc.evaluation.records import to_json

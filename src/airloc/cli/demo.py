@@ -1,4 +1,4 @@
-"""`airloc demo`: all agents on procedural areas, a table and a page to look at."""
+"""`airloc demo`: agents on procedural areas, a table and a page to look at."""
 
 import shlex
 from collections.abc import Sequence
@@ -8,8 +8,9 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from airloc.agents.registry import AgentOptions, available_agents, make_agent
-from airloc.areas.area import SearchArea
+from airloc.agents.registry import CHECKPOINTS, DEFAULT_AGENT, AgentOptions, make_agent
+from airloc.agents.searchers import SEARCHERS
+from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.synthetic import Synthetic
 from airloc.cli.outputs import promised
 from airloc.cli.progress import bar, reading
@@ -19,21 +20,28 @@ from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import evaluate
 from airloc.evaluation.floor import blind_optimum, blind_optimum_is_exact
 from airloc.evaluation.records import Score
+from airloc.evaluation.watching import watch
 from airloc.grid import Grid
-from airloc.reports.demo import demo_page, searches, shown
+from airloc.reports.demo import demo_page, searches, shown, telling_search
+from airloc.reports.searches import search_strip
 from airloc.reports.tables import score_table
 from airloc.task.priors import check_size
-from airloc.task.suites import per_distance
+from airloc.task.suites import Suite, per_distance
+
+AGENTS = ("random", "lawnmower", "spiral", "priv-random", "blind", "local", "priv-local", "airloc", DEFAULT_AGENT)
+"""The baselines, the paper's agent and ours; variants are left out."""
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Play all agents on procedural areas; print a table and write a page with pictures."""
+    """Play agents on procedural areas; print a table and write a page with pictures."""
 
     out: Path = Path("out/demo.html")
     """The page to write."""
     picture: Path | None = None
     """Also write the page's trajectories as one picture, PNG or JPEG by its name."""
+    agents: tuple[str, ...] = AGENTS
+    """Who plays: names of agents, or checkpoint folders."""
     areas: int = 100
     """How many procedural areas."""
     grid: str = "5x5"
@@ -48,35 +56,54 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def run(options: Demo) -> None:
-    """Draw areas and episodes, let every agent play them, and show how they did."""
+    """Draw areas and episodes, let the agents play them, and show how they did."""
     with promised([path for path in (options.out, options.picture) if path]):
-        scores, areas = _play(options)
-        floor = blind_optimum(scores[0].suite)
-        _write(options, scores, areas, floor)
+        areas, suite = _draw(options)
+        scores = _play(options, areas, suite)
+        floor = blind_optimum(suite)
+        _write(options, scores, areas, floor, _believed(scores, areas))
     console = Console()
     console.print(score_table(scores, floor, exact=blind_optimum_is_exact(scores[0].suite)))
     console.print(f"A page with pictures: {options.out.resolve()}", soft_wrap=True, highlight=False, markup=False)
 
 
-def _play(options: Demo) -> tuple[list[Score], list[SearchArea]]:
-    """Give the scores of all agents, best last, and the areas they played on."""
+def _draw(options: Demo) -> tuple[list[SearchArea], Suite]:
+    """Draw areas and episodes."""
+    if not options.agents:
+        raise AirlocError("Nobody is to play", f"Name agents with --agents, such as {' '.join(AGENTS[-2:])}")
     if options.areas < 1:
         raise AirlocError(f"There is nothing to play on {options.areas} areas", "Give --areas 1 or more")
     grid = Grid.parse(options.grid)
     check_size(grid)
     areas = reading(Synthetic(count=options.areas, seed=options.seed).areas(grid))
-    suite = per_distance([area.name for area in areas], grid, seed=options.seed)
-    agents = [make_agent(name, AgentOptions(seed=options.seed)) for name in available_agents()]
+    return areas, per_distance([area.name for area in areas], grid, seed=options.seed)
+
+
+def _play(options: Demo, areas: list[SearchArea], suite: Suite) -> list[Score]:
+    """Give the scores of the agents, best last."""
+    agents = [make_agent(name, AgentOptions(seed=options.seed)) for name in options.agents]
     with bar("playing", len(suite) * len(agents)) as advance:
         scores = [evaluate(agent, areas, suite, seed=options.seed, on_batch=advance) for agent in agents]
-    return sorted(scores, key=_success), areas
+    return sorted(scores, key=_success)
 
 
-def _write(options: Demo, scores: list[Score], areas: list[SearchArea], floor: float) -> None:
+def _believed(scores: list[Score], areas: list[SearchArea]) -> Pixels | None:
+    """One search of the best agent that keeps a belief, step by step; None where nobody does."""
+    for score in reversed(scores):
+        if CHECKPOINTS.get(score.agent) in SEARCHERS:
+            number = telling_search(score)
+            suite = score.suite.episodes([number])
+            watched = watch(make_agent(score.agent), areas, suite)
+            return search_strip([watched.search(0)], suite.grid, scale=1)
+    return None
+
+
+def _write(options: Demo, scores: list[Score], areas: list[SearchArea], floor: float, believed: Pixels | None) -> None:
     """Write the page and, if asked for, the picture."""
     chosen = {"--areas": options.areas, "--grid": options.grid, "--seed": options.seed, "--out": options.out}
-    made_by = shlex.join(["airloc", "demo", *(str(word) for option in chosen.items() for word in option)])
-    write_atomically(options.out, demo_page(scores, areas, floor, made_by))
+    who = () if options.agents == AGENTS else ("--agents", *options.agents)
+    made_by = shlex.join(["airloc", "demo", *who, *(str(word) for option in chosen.items() for word in option)])
+    write_atomically(options.out, demo_page(scores, areas, floor, made_by, believed))
     if options.picture is not None:
         pictures, captions = zip(*searches(shown(scores), areas), strict=True)
         save_picture(contact_sheet(pictures, captions, columns=4, tile=300), options.picture)

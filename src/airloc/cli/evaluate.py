@@ -11,7 +11,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 
 from airloc import __version__
 from airloc.agents.declaring import threshold_for
-from airloc.agents.registry import AgentOptions, make_agent
+from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.choose import choose_source, load_pairs
 from airloc.areas.names import Names
@@ -36,7 +36,7 @@ GENERATED = ("per-distance", "all-pairs", "uniform", "far-pairs")
 class Evaluate:
     """Score an agent on areas: the paper's five metrics with 95 % intervals, beside the blind optimum."""
 
-    agent: Positional[str]
+    agent: Positional[str] = DEFAULT_AGENT
     """Name of an agent, or a checkpoint folder."""
     areas: Path | None = None
     """Folder of pictures, each an area, or a prepared cache; 100 procedural areas unless given."""

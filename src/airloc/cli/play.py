@@ -8,7 +8,7 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from airloc.agents.registry import make_agent
+from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.choose import choose_source
 from airloc.areas.synthetic import Synthetic
@@ -26,9 +26,6 @@ from airloc.game.workshop import ProcessWorkshop
 from airloc.grid import Grid
 from airloc.task.rules import check_budget
 from airloc.task.world import World
-
-DEFAULT_AGENT = "airloc"
-"""Who plays the same episode when a game is over."""
 
 MAX_SIDE = 12
 """Cells of a side that fit on a screen."""

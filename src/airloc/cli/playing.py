@@ -12,8 +12,6 @@ from airloc.cli import evaluate
 from airloc.evaluation.evaluate import check_device
 from airloc.task.suites import Suite
 
-DEFAULT_AGENT = "belief"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Playing:

@@ -13,7 +13,7 @@ from rich.console import Console
 from tyro.conf import arg
 
 from airloc.agents.declaring import threshold_for
-from airloc.agents.registry import AgentOptions, make_agent
+from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
 from airloc.areas.area import Pixels
 from airloc.areas.pictures import read_picture
 from airloc.cli.extras import need
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from airloc.areas.geotiff_plane import Points
     from airloc.missions.search import Search
 
-DEFAULT_AGENT = "airloc"
 SMALL_GOAL = 24
 """Pixels of a goal's picture below which it is said to be small."""
 Format = Literal["geojson", "kml", "gpx", "plan", "waypoints"]

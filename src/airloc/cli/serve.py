@@ -9,10 +9,10 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
+from airloc.agents.registry import DEFAULT_AGENT
 from airloc.cli.extras import need
 from airloc.errors import AirlocError
 
-DEFAULT_AGENT = "airloc"
 TOKEN = "AIRLOC_TOKEN"
 MIN_TOKEN = 8
 

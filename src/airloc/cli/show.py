@@ -10,11 +10,10 @@ import tyro
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from airloc.agents.registry import AgentOptions, make_agent
+from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.choose import choose_source
 from airloc.cli.outputs import promised
-from airloc.cli.playing import DEFAULT_AGENT
 from airloc.drawing.files import save_picture
 from airloc.drawing.gif import save_gif
 from airloc.errors import AirlocError

@@ -9,13 +9,13 @@ import tyro
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from airloc.agents.registry import available_agents, make_agent
+from airloc.agents.registry import DEFAULT_AGENT, available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.choose import choose_source
 from airloc.areas.synthetic import Synthetic
 from airloc.cli.outputs import promised
 from airloc.cli.people import people_lines, people_table
-from airloc.cli.play import DEFAULT_AGENT, check_agents, check_screen, limit, say
+from airloc.cli.play import check_agents, check_screen, limit, say
 from airloc.cli.progress import bar, reading
 from airloc.drawing.files import write_atomically
 from airloc.errors import AirlocError

@@ -13,11 +13,17 @@ from airloc.evaluation.records import Score
 from airloc.reports.tables import floor_name, number, percent, percent_interval
 
 TRAJECTORIES = 8
-CHARTED = ("random", "priv-random", "lawnmower", "blind", "local", "priv-local", "airloc")
+CHARTED = ("random", "priv-random", "blind", "local", "priv-local", "airloc", "belief")
 """Agents that the chart shows where they played: more lines than these cannot be told apart."""
 
 
-def demo_page(scores: Sequence[Score], areas: Sequence[SearchArea], blind_optimum: float, made_by: str) -> str:
+def demo_page(
+    scores: Sequence[Score],
+    areas: Sequence[SearchArea],
+    blind_optimum: float,
+    made_by: str,
+    believed: Pixels | None = None,
+) -> str:
     """Make the page from scores on one suite over these areas.
 
     Args:
@@ -25,6 +31,7 @@ def demo_page(scores: Sequence[Score], areas: Sequence[SearchArea], blind_optimu
         areas: The areas, numbered as in the suite.
         blind_optimum: What blind flight reaches.
         made_by: The command that makes the page again.
+        believed: A search step by step with what was believed, if there is one.
     """
     suite = scores[0].suite
     body = [
@@ -41,6 +48,7 @@ def demo_page(scores: Sequence[Score], areas: Sequence[SearchArea], blind_optimu
             ),
             _trajectories(shown(scores), areas),
         ),
+        *([] if believed is None else [_belief(believed)]),
         section("Make it again", command(made_by)),
     ]
     subtitle = f"{len(suite)} episodes on {len(areas)} procedural areas, {suite.grid} cells, {suite.budget} moves"
@@ -51,6 +59,14 @@ _CHART_CAPTION = (
     "Success by start-to-goal distance with 95 % intervals; the dashed line is blind flight, the best path that looks "
     "at nothing."
 )
+
+
+def _belief(strip: Pixels) -> Html:
+    caption = (
+        "One search. Visited cells are shown as they look; over the others lies the probability of being the goal's, "
+        "before each move. The last picture shows the whole area with the path flown."
+    )
+    return section("What the belief searcher believes", figure(image_tag(strip, "A search step by step"), caption))
 
 
 def _table(scores: Sequence[Score], blind_optimum: float) -> Html:
@@ -99,8 +115,16 @@ def _floor_name(scores: Sequence[Score]) -> str:
 
 
 def shown(scores: Sequence[Score]) -> Score:
-    """Whose trajectories are drawn: the paper's agent, or the best one where that did not play."""
-    return next((score for score in scores if score.agent == "airloc"), scores[-1])
+    """Whose trajectories are drawn: the best agent's."""
+    return scores[-1]
+
+
+def telling_search(score: Score) -> int:
+    """Number of the episode that shows an agent at work: of the farthest goals that it found, the median by moves."""
+    found = score.played.found
+    far = found & (score.suite.distance == score.suite.distance[found].max(initial=0))
+    order = np.flatnonzero(far)[np.argsort(score.played.steps[far], kind="stable")]
+    return int(order[len(order) // 2]) if len(order) else 0
 
 
 def searches(score: Score, areas: Sequence[SearchArea]) -> list[tuple[Pixels, str]]:

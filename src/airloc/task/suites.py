@@ -79,6 +79,12 @@ class Suite:
         start, goal, weight = self.start[kept], self.goal[kept], self.weight[kept]
         return replace(self, areas=tuple(areas), area=area, start=start, goal=goal, weight=weight)
 
+    def episodes(self, numbers: Sequence[int]) -> "Suite":
+        """Some of the episodes, over the same areas."""
+        kept = np.array(numbers, dtype=np.int64)
+        area, start, goal = self.area[kept], self.start[kept], self.goal[kept]
+        return replace(self, area=area, start=start, goal=goal, weight=self.weight[kept])
+
     def file(self) -> bytes:
         """The suite as an episode file; names of files that are not UTF-8 keep their bytes."""
         return self.csv().encode("utf-8", "surrogateescape")
