@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airloc.agents.registry import available_agents
+from airloc.cli.demo import AGENTS
 
 BROWSER_OPTIONS = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
@@ -45,7 +45,7 @@ def test_the_terminal_shows_every_agent_and_where_the_page_is(airloc, tmp_path: 
     page, picture = tmp_path / "demo.html", tmp_path / "demo.png"
     outcome = airloc("demo", "--areas", 2, "--grid", "2x3", "--out", page, "--picture", picture)
     assert (outcome.code, outcome.err) == (0, "")
-    assert [agent for agent in available_agents() if agent not in outcome.out] == []
+    assert [agent for agent in AGENTS if agent not in outcome.out] == []
     assert "blind optimum" in outcome.out
     assert str(page) in outcome.out.replace("\n", "")
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -64,15 +64,15 @@ def test_the_page_is_self_contained(demo: Path):
     assert not re.search(r"url\(\s*['\"]?(?!data:|#)|@import", text)
 
 
-def test_the_page_has_a_table_a_chart_and_eight_trajectories(demo: Path):
+def test_the_page_has_a_table_a_chart_eight_trajectories_and_a_search_step_by_step(demo: Path):
     text = demo.read_text(encoding="utf-8")
     parts = Parts(text)
     pictures = parts.of("img")
-    assert len(pictures) == 8
+    assert len(pictures) == 9
     assert all((picture["src"] or "").startswith("data:image/") and picture["alt"] for picture in pictures)
-    assert len({picture["src"] for picture in pictures}) == 8
+    assert len({picture["src"] for picture in pictures}) == 9
     assert (len(parts.of("table")), len(parts.of("svg"))) == (1, 1)
-    assert [agent for agent in (*available_agents(), "blind optimum") if agent not in text] == []
+    assert [agent for agent in (*AGENTS, "blind optimum") if agent not in text] == []
     assert "airloc demo --areas 9 --grid 5x5 --seed 0 --out &#x27;/" in text, "a path with a space is quoted"
 
 
@@ -99,9 +99,9 @@ def test_a_browser_shows_the_page_and_asks_nobody_for_anything(demo: Path):
         browser.close()
     assert [url for url in asked if not url.startswith("data:")] == [demo.as_uri()]
     assert said == []
-    assert len(widths) == 8
+    assert len(widths) == 9
     assert min(widths) > 0
-    assert sorted(agents) == sorted([*available_agents(), "blind optimum"])
+    assert sorted(agents) == sorted([*AGENTS, "blind optimum"])
     assert chart is not None
     assert chart["width"] > 300
     assert not sideways
@@ -109,7 +109,7 @@ def test_a_browser_shows_the_page_and_asks_nobody_for_anything(demo: Path):
 
 def test_a_grid_of_two_cells_has_a_demo_too(airloc, tmp_path: Path):
     assert airloc("demo", "--areas", 1, "--grid", "1x2", "--out", tmp_path / "demo.html").code == 0
-    assert (tmp_path / "demo.html").read_text(encoding="utf-8").count("<img ") == 8
+    assert (tmp_path / "demo.html").read_text(encoding="utf-8").count("<img ") == 9
 
 
 @pytest.mark.parametrize(
@@ -125,3 +125,14 @@ def test_a_grid_of_two_cells_has_a_demo_too(airloc, tmp_path: Path):
 def test_a_demo_that_cannot_be_is_refused_and_leaves_nothing(airloc, tmp_path: Path, arguments: list[str], said: str):
     assert airloc("demo", "--out", tmp_path / "new" / "demo.html", *arguments).refused(said)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_plays_can_be_chosen_and_without_a_believer_there_is_no_belief(airloc, tmp_path: Path):
+    page = tmp_path / "demo.html"
+    assert airloc("demo", "--areas", 1, "--agents", "random", "blind", "--out", page).code == 0
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<img ") == 4
+    assert "--agents random blind" in text
+    assert airloc("demo", "--agents", "--out", tmp_path / "no.html").refused("Nobody is to play", "--agents")
+    assert airloc("demo", "--agents", "nobody", "--out", tmp_path / "no.html").refused("There is no agent 'nobody'")
+    assert not (tmp_path / "no.html").exists()

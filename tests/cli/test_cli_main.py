@@ -52,8 +52,8 @@ def test_an_unknown_verb_is_refused_with_the_nearest_one(airloc):
     assert airloc("xyz").refused(f"Verbs are: {', '.join(VERBS)}")
 
 
-@pytest.mark.parametrize("arguments", [("evaluate",), ("evaluate", "random", "--bogus"), ("demo", "--areas", "many")])
-def test_unknown_or_missing_options_exit_with_2(airloc, arguments: tuple[str, ...]):
+@pytest.mark.parametrize("arguments", [("evaluate", "random", "--bogus"), ("demo", "--areas", "many")])
+def test_unknown_or_ill_formed_options_exit_with_2(airloc, arguments: tuple[str, ...]):
     outcome = airloc(*arguments)
     assert outcome.code == 2
     assert outcome.err

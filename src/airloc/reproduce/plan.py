@@ -97,12 +97,12 @@ class Planner:
         }
         inputs = {"areas": self.sources.areas(setup.data, setup.split, setup.grid)}
         if setup.agent not in TRAINABLE:
-            settings["weights"] = _weights_digest(SHIPPED.get(setup.agent, setup.agent))
+            settings["weights"] = _weights_digest(setup.agent)
         elif self.weights == "shipped":
             name = _shipped_name(setup)
             if name is None:
                 return None
-            settings |= {"agent": name, "weights": _weights_digest(SHIPPED[name])}
+            settings |= {"agent": name, "weights": _weights_digest(name)}
         else:
             place = 0 if setup.seed == "median" else int(setup.seed)
             if place >= self.seeds or not self.sources.has(setup.trained_on):
