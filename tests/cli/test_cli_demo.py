@@ -131,7 +131,7 @@ def test_who_plays_can_be_chosen_and_without_a_believer_there_is_no_belief(airlo
     page = tmp_path / "demo.html"
     assert airloc("demo", "--areas", 1, "--agents", "random", "blind", "--out", page).code == 0
     text = page.read_text(encoding="utf-8")
-    assert text.count("<img ") == 4
+    assert text.count("<img ") == 8  # the trajectories alone
     assert "--agents random blind" in text
     assert airloc("demo", "--agents", "--out", tmp_path / "no.html").refused("Nobody is to play", "--agents")
     assert airloc("demo", "--agents", "nobody", "--out", tmp_path / "no.html").refused("There is no agent 'nobody'")
