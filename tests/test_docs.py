@@ -26,7 +26,7 @@ def commands() -> list[tuple[str, str]]:
 def test_every_command_has_a_known_verb_and_known_options(page: str, line: str, airloc):
     words = shlex.split(line, comments=True)
     assert words[1] in VERBS
-    under = [word for word in words[2:3] if words[1] in ("data",)]
+    under = [word for word in words[2:3] if words[1] in ("data", "study") or words[1:3] == ["train", "belief"]]
     told = airloc(words[1], *under, "--help").out
     if under:
         told += "".join(
