@@ -6,9 +6,17 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import airloc_evaluation, evaluation, game_load, synthetic, tensor_env, training
+from benchmarks import airloc_evaluation, belief_evaluation, evaluation, game_load, synthetic, tensor_env, training
 
-BENCHMARKS = (tensor_env.run, evaluation.run, synthetic.run, airloc_evaluation.run, training.run, game_load.run)
+BENCHMARKS = (
+    tensor_env.run,
+    evaluation.run,
+    synthetic.run,
+    airloc_evaluation.run,
+    belief_evaluation.run,
+    training.run,
+    game_load.run,
+)
 
 
 def main() -> None:
