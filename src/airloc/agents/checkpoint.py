@@ -81,6 +81,12 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], config: Mapping
                 _remove(new)
 
 
+def stored_as(dtype: torch.dtype, module: torch.nn.Module) -> dict[str, Tensor]:
+    """The weights of a network by name, its floating-point numbers as another type; loading gives the network's own."""
+    tensors: dict[str, Tensor] = module.state_dict()
+    return {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
+
+
 def load_checkpoint(folder: Path) -> Checkpoint:
     """Read a checkpoint whole, whatever is being written meanwhile.
 

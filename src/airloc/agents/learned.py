@@ -22,7 +22,7 @@ from torch import nn
 
 from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.airloc import AirlocAgent
-from airloc.agents.checkpoint import CONFIG, Checkpoint, load_checkpoint, load_into, save_checkpoint
+from airloc.agents.checkpoint import CONFIG, Checkpoint, load_checkpoint, load_into, save_checkpoint, stored_as
 from airloc.agents.freeze import freeze
 from airloc.agents.local import LocalAgent
 from airloc.agents.policy import VARIANTS, Policy, Variant
@@ -90,12 +90,8 @@ def save_agent(
     """
     if len(policy.bias) != 1:
         raise ValueError(f"a checkpoint holds one policy, not {len(policy.bias)}")
-    tensors = {
-        name: tensor.to(dtype) if tensor.is_floating_point() else tensor
-        for name, tensor in _together(eyes, policy).state_dict().items()
-    }
     config = {**config_extra, "kind": KIND, "variant": asdict(policy.variant)}
-    save_checkpoint(folder, tensors, config, card)
+    save_checkpoint(folder, stored_as(dtype, _together(eyes, policy)), config, card)
 
 
 def load_units(folder: Path) -> Units:
