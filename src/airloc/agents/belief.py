@@ -81,9 +81,10 @@ class BeliefAgent:
         noise = state.noise[:, state.step - 1] if self.sample else None
         return choose(worth.clamp(min=0).log() if self.sample else worth, noise), state
 
-    def here(self, observation: Observation, state: State) -> torch.Tensor:
-        """The probability that the glimpse shows the goal itself, (B,)."""
-        return self.observe(observation, state).same
+    def here(self, observation: Observation, state: State) -> tuple[torch.Tensor, State]:
+        """The probability that the glimpse shows the goal itself, (B,); what was recognised is kept for acting."""
+        after = self.observe(observation, state)
+        return after.same, state._replace(recognition=after.recognition)
 
     @torch.inference_mode()
     def observe(self, observation: Observation, state: State) -> State:
@@ -137,7 +138,16 @@ def uniform(start: torch.Tensor, grid: Grid) -> torch.Tensor:
     return (_distances(start, grid) == 0).float() * -30.0
 
 
-PRIORS: dict[str, Callable[[torch.Tensor, Grid], torch.Tensor]] = {"per-distance": per_distance, "uniform": uniform}
+def anywhere(start: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Log of the probability of goals when every cell is as probable, that of the start too, as in the field: (B, C)."""
+    return torch.zeros(len(start), grid.count, device=start.device)
+
+
+PRIORS: dict[str, Callable[[torch.Tensor, Grid], torch.Tensor]] = {
+    "per-distance": per_distance,
+    "uniform": uniform,
+    "anywhere": anywhere,
+}
 
 
 def _distances(position: torch.Tensor, grid: Grid) -> torch.Tensor:
