@@ -37,7 +37,10 @@ class State(NamedTuple):
     belief: torch.Tensor
     """Probability of every cell of being the goal, (B, C), rows summing to one."""
     same: torch.Tensor
-    """Probability that the last glimpse showed the goal itself, (B,), were that not excluded by flying on."""
+    """Probability that the last glimpse showed the goal itself, (B,), were that not excluded by flying on.
+
+    It leaves room for a goal that was overlooked: the last cell of a search is not the goal for want of others.
+    """
     recognition: Recognition
 
 
@@ -98,7 +101,8 @@ class BeliefAgent:
         said = logits.gather(1, offsets_from(torch.stack([row, col], dim=1), grid)) * new  # (B, C)
         before = state.evidence if state.step else PRIORS[self.prior](position, grid)
         evidence = before + said
-        same = normalise(evidence, state.visited).gather(1, here) * new
+        # Where nobody tells of an arrival, a cell seen before may have been the goal: it counts as it looked.
+        same = evidence.softmax(dim=1).gather(1, here) * new
         visited = state.visited.scatter(1, here, state.visited.gather(1, here) | within)
         return state._replace(
             step=state.step + 1,
@@ -139,7 +143,7 @@ def uniform(start: torch.Tensor, grid: Grid) -> torch.Tensor:
 
 
 def anywhere(start: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Log of the probability of goals when every cell is as probable, that of the start too, as in the field: (B, C)."""
+    """Log of the probability of goals when every cell is as probable, the start too, as in the field: (B, C)."""
     return torch.zeros(len(start), grid.count, device=start.device)
 
 

@@ -1,9 +1,9 @@
 """Belief searchers as graphs: `encode` looks at every picture once, `relate` at a pair of encoded pictures.
 
-| graph  | takes                                                        | gives                                        |
-|--------|--------------------------------------------------------------|----------------------------------------------|
-| encode | patch (1, 48, 48, 3) uint8                                   | the five parts of an encoding, by their name |
-| relate | the parts of the glimpse, `glimpse_edge` and so on, and those of the goal, `goal_edge` and so on | logits (1, 81) |
+| graph  | takes                                                       | gives                           |
+|--------|-------------------------------------------------------------|---------------------------------|
+| encode | patch (1, 48, 48, 3) uint8                                  | the parts of an `Encoding`      |
+| relate | the parts of two encodings: `glimpse_edge` ..., `goal_edge` ... | logits (1, 81), one an offset |
 
 Belief and planner are not graphs: the runner computes them with NumPy.
 """
@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from airloc.agents.belief import BeliefAgent
-from airloc.agents.planner import LIMIT, PLANNERS, TIE, Greedy, Lookahead
+from airloc.agents.planner import PLANNERS, TIE, Greedy, Lookahead
 from airloc.agents.recognition import FLAT
 from airloc.errors import AirlocError
 from airloc.export.graphs import Graph
@@ -70,6 +70,6 @@ def plan_belief(agent: BeliefAgent) -> Plan:
         "memory": agent.memory,
         "radius": RADIUS,
         "flat": FLAT,
-        "planner": {"horizon": 1, **asdict(agent.planner), "limit": LIMIT, "tie": TIE},
+        "planner": {"horizon": 1, **asdict(agent.planner), "tie": TIE},
     }
     return Plan({"encode": encode, "relate": relate}, config, "belief.py")

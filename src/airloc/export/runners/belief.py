@@ -8,7 +8,8 @@
 
 `python runner.py` checks the graphs beside it against what they gave when they were written, and times a move.
 
-Legend: C = rows x cols cells, P paths looked ahead at, H their length, Y x X the cells around the agent.
+Legend: C = rows x cols cells, P paths looked ahead at, H their length, E their ends, N = (2 H + 3)^2 cells around the
+agent.
 """
 
 from functools import lru_cache
@@ -78,7 +79,8 @@ class Agent(Graphs):
             (logits,) = self.run("relate", self._encode(patch, "glimpse_") | state.goal)
             said = logits[0][_offsets(row, col, state, self.config["radius"])]
         evidence, visited = before + said, state.visited.copy()
-        here = 0.0 if visited[cell] else float(_normalised(evidence, visited)[cell])
+        # Where nobody tells of an arrival, a cell seen before may have been the goal: it counts as it looked.
+        here = 0.0 if visited[cell] else float(_softmax(evidence)[cell])
         visited[cell] = True
         belief = _normalised(evidence if self.config["memory"] else said, visited)
         return state._replace(evidence=evidence, visited=visited, belief=belief, here=here)
@@ -97,7 +99,10 @@ def _normalised(evidence: Any, visited: Any) -> Any:
     """The belief: evidence over the cells not visited, normalised; flat where all have been visited."""
     if visited.all():
         return np.full_like(evidence, 1 / len(evidence))
-    odds = np.where(visited, -np.inf, evidence)
+    return _softmax(np.where(visited, -np.inf, evidence))
+
+
+def _softmax(odds: Any) -> Any:
     weight = np.exp(odds - odds.max())
     return weight / weight.sum()
 
@@ -129,38 +134,65 @@ def _offsets(row: int, col: int, state: State, radius: int) -> Any:
 
 
 def _worth_of_moves(planner: dict[str, Any], state: State, position: tuple[int, int]) -> Any:
-    """Worth of each first move under the best path that begins with it, (8,); minus infinity where it ends outside."""
-    rows, cols, left = state.rows, state.cols, state.left
+    """Worth of each first move under the best path that begins with it, (8,); minus infinity where it ends outside.
+
+    For cells beside a path the path as such matters, for all others its end does, and many paths share an end.
+    """
+    (row, col), rows, cols, left = position, state.rows, state.cols, state.left
     length = max(1, min(planner["horizon"], left))
-    while length > 1 and len(MOVES) ** length * (2 * rows - 1) * (2 * cols - 1) > planner["limit"]:
-        length -= 1
-    left = min(left, max(rows, cols) + planner["horizon"])  # more moves than lead anywhere change nothing
-    table = _table(tuple(sorted(planner.items())), length, left, rows, cols)
-    row, col = position
-    window = table[:, rows - 1 - row : 2 * rows - 1 - row, cols - 1 - col : 2 * cols - 1 - col]
-    value = window.reshape(len(table), -1) @ state.belief
-    ends = _paths(length) + (row, col)
-    inside = ((ends >= 0) & (ends < (rows, cols))).all(axis=(1, 2))
+    steps, reach = _paths(length), length + 1
+    ends, end_of = _ends(length)
+    settings = tuple(sorted(planner.items()))
+    # More moves than lead anywhere change nothing, so that those cases share a table.
+    after = _after_table(settings, length, min(left, max(rows, cols) - 1 + 2 * length), rows, cols)
+    windows = np.lib.stride_tricks.sliding_window_view(after, (rows, cols))  # by where they begin
+    window = windows[rows - 1 + length - row - ends[:, 0], cols - 1 + length - col - ends[:, 1]]  # (E, rows, cols)
+    around = np.pad(state.belief.reshape(rows, cols), reach)[row : row + 2 * reach + 1, col : col + 2 * reach + 1]
+    beside = _beside_table(settings, length, min(left, 3 * length + 1))
+    value = (window.reshape(len(ends), -1) @ state.belief)[end_of] + beside @ around.ravel()  # (P,)
+    cells = steps + np.array([row, col])
+    inside = ((cells >= 0) & (cells < (rows, cols))).all(axis=(1, 2))
     best = np.where(inside, value, -np.inf).reshape(len(MOVES), -1).max(axis=1)
     # Several moves often lead to the same cells equally soon: the straight ones come first.
     return best * (1 - planner["tie"] * np.array([0, 4, 1, 5, 2, 6, 3, 7]))
 
 
-@lru_cache(maxsize=32)
-def _table(settings: tuple[tuple[str, Any], ...], length: int, left: int, rows: int, cols: int) -> Any:
-    """What every path is worth for a goal at every place around the agent, (P, Y, X)."""
+@lru_cache(maxsize=64)
+def _beside_table(settings: tuple[tuple[str, Any], ...], length: int, left: int) -> Any:
+    """What every path is worth for a goal at every place near the agent, beyond what its end is, (P, N)."""
     planner, steps = dict(settings), _paths(length)[..., None, None, :]
-    down, across = abs(np.arange(1 - rows, rows)[:, None] - steps[..., 0]), abs(np.arange(1 - cols, cols) - steps[..., 1])
-    away = np.maximum(down, across)  # (P, H, Y, X)
-    discount, last = planner["discount"], away[:, -1]
-    if "beyond" not in planner:  # greedy: each cell counts by its distance after the move
-        return np.where(last > left - 1, 0.0, discount**last).astype(np.float32)
+    near = np.arange(-length - 1, length + 2)
+    away = np.maximum(abs(near[:, None] - steps[..., 0]), abs(near - steps[..., 1]))  # (P, H, Y, X)
+    if "beyond" not in planner:  # greedy: a path is worth what its end is
+        return np.zeros((len(away), near.size**2), dtype=np.float32)
+    after = _after(planner, away[:, -1], length, left)
     time = np.arange(1, length + 1)[:, None, None]
-    reached = (discount**time * (away == 0)).max(axis=1)
-    near = (discount ** (time + 1) * ((away == 1) & (time < left))).max(axis=1)
-    after = discount**length * planner["beyond"] ** last * (last + length <= left)
-    told = planner["recognise"] * near + (1 - planner["recognise"]) * after
-    return np.maximum(reached, np.maximum(after, told)).astype(np.float32)
+    reached = (planner["discount"] ** time * (away == 0)).max(axis=1)
+    told = (planner["discount"] ** (time + 1) * ((away == 1) & (time < left))).max(axis=1)
+    told = planner["recognise"] * told + (1 - planner["recognise"]) * after
+    worth = np.maximum(reached, np.maximum(after, told))
+    return (worth - after).astype(np.float32).reshape(len(away), -1)
+
+
+@lru_cache(maxsize=64)
+def _after_table(settings: tuple[tuple[str, Any], ...], length: int, left: int, rows: int, cols: int) -> Any:
+    """What a path's end is worth for a goal at every place around it, (2 (rows + H) - 1, 2 (cols + H) - 1)."""
+    down, across = (abs(np.arange(1 - side - length, side + length)) for side in (rows, cols))
+    return _after(dict(settings), np.maximum(down[:, None], across), length, left).astype(np.float32)
+
+
+def _after(planner: dict[str, Any], last: Any, length: int, left: int) -> Any:
+    """What a path is worth for goals so far away from its end; greedy ones count the distance after the move alone."""
+    if "beyond" in planner:
+        return planner["discount"] ** length * planner["beyond"] ** last * (last + length <= left)
+    return planner["discount"] ** last * (last + length <= left)
+
+
+@lru_cache(maxsize=8)
+def _ends(length: int) -> tuple[Any, Any]:
+    """Where paths may end, as steps from the start, (E, 2), and which of these every path's end is, (P,)."""
+    ends, which = np.unique(_paths(length)[:, -1], axis=0, return_inverse=True)
+    return ends, which.ravel()
 
 
 @lru_cache(maxsize=8)
