@@ -73,5 +73,5 @@ class Lead:
 
 
 def _in_the_field(agent: Agent) -> Agent:
-    """The agent as it plays where goals lie anywhere, the start included, and near ones are no likelier than far ones."""
+    """The agent as it plays where goals lie anywhere, the start included, near ones no likelier than far ones."""
     return replace(agent, prior="anywhere") if isinstance(agent, BeliefAgent) else agent
