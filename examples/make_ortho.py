@@ -22,7 +22,7 @@ from airloc.grid import Grid
 METRES, LEFT, TOP, CRS = 2.0, 500_000.0, 6_580_000.0, "EPSG:32633"
 OUTLINE = [(30, 30), (440, 30), (440, 250), (795, 250), (795, 795), (30, 795)]
 """Corners in metres to the right of and below the upper left of the image."""
-GOAL, SIDE = (53, 210), 48
+GOAL, SIDE = (53, 314), 48
 """Upper left pixel (x, y) of the goal's picture and its side."""
 
 

@@ -119,8 +119,8 @@ def _play_batch(
     while True:
         if suite.by_declaration:
             with clock:
-                here = agent.here(observation, state) >= threshold
-            found_now, false_alarm, ended = env.declare(here)
+                here, state = agent.here(observation, state)
+            found_now, false_alarm, ended = env.declare(here >= threshold)
             found, declared = found | found_now, declared | found_now | false_alarm
         if ended.all():
             break

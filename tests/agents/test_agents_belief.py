@@ -121,6 +121,27 @@ def test_seeing_a_cell_again_tells_nothing_new(agent: BeliefAgent, stage: Stage)
     assert torch.equal(once.belief, twice.belief)
 
 
+def test_saying_here_and_acting_look_at_a_glimpse_once(agent: BeliefAgent, stage: Stage, monkeypatch):
+    observation, state = begun(agent, stage)
+    said, kept = agent.here(observation, state)
+    asked: list[int] = []
+    monkeypatch.setattr(agent.network, "relate", lambda *pair: asked.append(1))
+    _, after = agent.act(observation, kept)
+    assert not asked
+    assert torch.equal(after.same, said)
+    assert kept.step == state.step
+    assert torch.equal(kept.evidence, state.evidence)
+
+
+def test_the_last_cell_is_not_the_goal_for_want_of_others(agent: BeliefAgent, stage: Stage):
+    _, state = begun(agent, stage)
+    count = len(stage.suite)
+    for cell in GRID.cells():
+        position = torch.tensor([cell] * count)
+        state = agent.observe(Observation(grey(count), position, torch.full((count,), 10)), state)
+    assert (state.same < 0.5).all()
+
+
 def test_without_memory_only_the_last_glimpse_and_the_visits_count(agent: BeliefAgent, stage: Stage):
     forgetful = dataclasses.replace(agent, memory=False)
     steps = flown(forgetful, stage)

@@ -63,7 +63,7 @@ def test_an_agent_that_judges_itself_is_left_as_it_is():
         name = "sure"
 
         def here(self, observation, state):
-            return torch.ones(1)
+            return torch.ones(1), state
 
     sure = Sure()
     assert declaring(sure) is sure  # type: ignore[arg-type]
@@ -76,6 +76,6 @@ def test_an_agent_without_a_judgement_plays_as_before(patches: torch.Tensor):
     briefing = Briefing(patches[:2], GRID, 10, torch.zeros(2, 10, 8))
     seen = Observation(patches[:2], torch.tensor([[2, 2], [0, 0]]), torch.tensor([10, 10]))
     state = judged.reset(briefing)
-    assert judged.here(seen, state).tolist() == pytest.approx([1.0, 1.0], abs=0.01)
+    assert judged.here(seen, state)[0].tolist() == pytest.approx([1.0, 1.0], abs=0.01)
     assert torch.equal(judged.act(seen, state)[0], agent.act(seen, agent.reset(briefing))[0])
     assert state.belief is None

@@ -1,3 +1,6 @@
+import math
+from itertools import product
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -71,3 +74,25 @@ def test_no_planner_leaves_the_grid_or_makes_a_move_that_the_task_has_not(seed: 
     action = PLANNERS[name](belief, position, left, grid).argmax(dim=1)
     assert inside(position + moves_on(position.device)[action], grid).all()
     assert moves == 8 or (action % 2 == 0).all()
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+@pytest.mark.parametrize("moves", [4, 8])
+@pytest.mark.parametrize("left", [1, 2, 3, 4, 6, 9, 20])
+def test_the_two_tables_give_what_every_path_is_worth_cell_by_cell(name: str, moves: int, left: int):
+    planner, grid = PLANNERS[name], Grid(6, 9, moves=moves)
+    belief = torch.rand(1, grid.count, generator=torch.Generator().manual_seed(left)).softmax(dim=1)
+    given = planner(belief, torch.tensor([[2, 7]]), left, grid)[0]
+    best = [-math.inf] * 8
+    cells = torch.tensor(list(grid.cells()))
+    steps = moves_on(cells.device)[:: 8 // moves]
+    for choice in product(range(moves), repeat=min(left, getattr(planner, "horizon", 1))):
+        path = torch.tensor([2, 7]) + steps[list(choice)].cumsum(dim=0)  # (H, 2)
+        if not inside(path, grid).all():
+            continue
+        between = (cells - path[:, None]).abs()
+        away = between.amax(dim=2) if moves == 8 else between.sum(dim=2)
+        first = choice[0] * 8 // moves
+        best[first] = max(best[first], float(planner.worth(away[None], left)[0] @ belief[0]))
+    place = torch.tensor([0, 4, 1, 5, 2, 6, 3, 7])
+    torch.testing.assert_close(given, torch.tensor(best) * (1 - 1e-4 * place), rtol=1e-5, atol=1e-7)

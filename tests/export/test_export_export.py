@@ -4,25 +4,39 @@ import importlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from airloc.agents.agent import Briefing
 from airloc.agents.likeness import same_place
 from airloc.agents.registry import make_agent
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.export.export import Report, export_agent
 from airloc.export.runner_agent import load_runner
-from airloc.grid import Grid
+from airloc.grid import MOVES, Grid
+from airloc.task.batch import Observation
 from airloc.task.cells import CellTable
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def airloc_export(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return export_agent(make_agent("airloc"), tmp_path_factory.mktemp("export") / "airloc", episodes=200)
+
+
+@pytest.fixture(scope="module")
+def belief_export(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return export_agent(make_agent("belief"), tmp_path_factory.mktemp("export") / "belief", episodes=200)
+
+
+@pytest.fixture(params=["airloc", "belief"])
+def exported(request: pytest.FixtureRequest) -> Report:
+    report: Report = request.getfixturevalue(f"{request.param}_export")
+    return report
 
 
 def test_onnx_and_torch_agree_on_random_inputs_and_on_two_hundred_episodes(exported: Report):
@@ -71,9 +85,9 @@ def test_the_runner_imports_nothing_of_airloc(exported: Report):
     assert not [line for line in imports if "airloc" in line or "torch" in line]
 
 
-def test_the_runner_says_here_as_the_reference_does(exported: Report):
-    runner = load_runner(exported.folder)
-    agent = runner.Agent(exported.folder)
+def test_the_runner_says_here_as_the_reference_does(airloc_export: Report):
+    runner = load_runner(airloc_export.folder)
+    agent = runner.Agent(airloc_export.folder)
     grid = Grid(5, 5)
     patches = CellTable.of(list(Synthetic(count=1, seed=8).areas(grid)), grid).array
     pairs = [(0, 0), (0, 1), (3, 3), (7, 12), (25, 25), (4, 25)]
@@ -81,6 +95,31 @@ def test_the_runner_says_here_as_the_reference_does(exported: Report):
         state = agent.reset(patches[first], 5, 5)
         wanted = float(same_place(torch.from_numpy(patches[second])[None], torch.from_numpy(patches[first])[None]))
         assert agent.here(patches[second], state) == pytest.approx(wanted, abs=1e-4)
+
+
+@pytest.mark.parametrize("prior", ["per-distance", "uniform", "anywhere"])
+@pytest.mark.parametrize("shape", [(5, 5), (3, 12), (30, 30)])
+def test_the_runner_believes_and_flies_as_the_belief_searcher_does(belief_export: Report, prior: str, shape):
+    runner = load_runner(belief_export.folder).Agent(belief_export.folder)
+    agent = replace(make_agent("belief"), prior=prior)  # type: ignore[type-var]
+    grid, budget, at = Grid(*shape), 9, (1, 2)
+    patches = CellTable.of(list(Synthetic(count=1, seed=4).areas(Grid(5, 5))), Grid(5, 5)).array
+    state = agent.reset(Briefing(torch.from_numpy(patches[3][None]), grid, budget, torch.zeros(1, budget, 8)))
+    own = runner.reset(patches[3], *shape, budget=budget, prior=prior)
+    for step in range(budget):
+        seen = patches[25 if step == 4 else 5 + step]  # one is black
+        move, own = runner.act(seen, at, own)
+        observation = Observation(torch.from_numpy(seen[None]), torch.tensor([at]), torch.tensor([budget - step]))
+        action, state = agent.act(observation, state)
+        assert move == int(action)
+        assert own.here == pytest.approx(float(state.same), abs=1e-4)
+        assert own.belief == pytest.approx(state.belief[0].numpy(), abs=1e-4)
+        at = tuple((np.array(at) + MOVES[move]).tolist())
+
+
+def test_a_greedy_and_a_forgetful_searcher_are_exported_too(tmp_path: Path):
+    for name in ("belief-greedy", "belief-no-memory"):
+        assert export_agent(make_agent(name), tmp_path / name, episodes=8).versions[1].same_paths == 1.0
 
 
 def test_agents_without_memory_and_with_privileges_are_exported_too(tmp_path: Path):

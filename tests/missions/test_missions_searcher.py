@@ -1,5 +1,7 @@
 """The searcher sends a vehicle only where it is worth going, whatever photos come back, and plays as agents do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid, distance
 from airloc.missions.searcher import Glimpse, Searcher
 from airloc.rollout import play
-from airloc.task.batch import BatchEnv
+from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable, cut_patches
 from airloc.task.suites import declared, per_distance
 
@@ -78,13 +80,38 @@ def test_cells_outside_the_outline_are_never_flown_to(patches):
     mask = np.ones(GRID.shape, dtype=bool)
     mask[:, 3:] = False
     mask[0] = False
-    for agent in ("airloc", "lawnmower", "random", "spiral"):
+    for agent in ("belief", "airloc", "lawnmower", "random", "spiral"):
         search = searcher(patches, (4, 4), agent, searchable=mask)
         fly(search, patches)
         assert all(mask[cell] for cell in search.flown)
         assert set(search.flown) == {tuple(cell) for cell in np.argwhere(mask).tolist()}, "the flight left is used up"
         assert search.status == "spent"
         assert search.belief()[~mask].max() == 0
+
+
+def test_belief_believes_that_a_goal_may_lie_anywhere_and_finds_it_below_the_start(patches):
+    search = searcher(patches, (2, 2), "belief", threshold=0.8)
+    assert search.prior == pytest.approx(np.full(GRID.shape, 1 / 25))
+    assert search.observe((2, 2), glimpse(patches, (2, 2))).declared == (2, 2)
+
+
+def test_the_probability_of_area_is_what_the_agent_believes(patches):
+    search = searcher(patches, (0, 4), "belief", threshold=1.0)
+    search.observe((2, 2), glimpse(patches, (2, 2)))
+    agent = replace(make_agent("belief"), prior="anywhere")  # type: ignore[type-var]
+    state = agent.reset(Briefing(torch.from_numpy(patches[4][None]), GRID, 30, torch.zeros(1, 30, 8)))
+    seen = Observation(torch.from_numpy(patches[12][None]), torch.tensor([[2, 2]]), torch.tensor([30]))
+    _, state = agent.act(seen, state)
+    assert search.belief().ravel() == pytest.approx(state.belief[0].numpy(), abs=1e-6)
+    assert search.belief()[2, 2] == 0
+
+
+def test_belief_does_not_take_the_last_cell_for_a_goal_that_is_nowhere(patches):
+    nowhere = cut_patches(next(iter(Synthetic(count=1, seed=99).areas(GRID))).image, GRID)[7]
+    search = Searcher(make_agent("belief"), nowhere, GRID, start=(2, 2), budget=60, threshold=0.8)
+    fly(search, patches)
+    assert set(search.flown) == set(GRID.cells())
+    assert search.status == "spent"
 
 
 class Cautious:

@@ -33,9 +33,9 @@ class Oracle:
     def reset(self, briefing: Briefing) -> Any:
         return briefing.goal, self._agent.reset(briefing)
 
-    def here(self, observation: Observation, state: Any) -> torch.Tensor:
+    def here(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
         same = (observation.patch == state[0]).flatten(1).all(dim=1)
-        return (~same if self._lie else same).float()
+        return (~same if self._lie else same).float(), state
 
     def act(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
         action, inner = self._agent.act(observation, state[1])
@@ -63,7 +63,7 @@ def test_who_cries_at_once_fails_at_the_start(toy_areas):
 def test_flying_over_the_goal_in_silence_is_a_miss(toy_areas):
     class Silent(Oracle):
         def here(self, observation, state):
-            return torch.zeros(len(observation.patch))
+            return torch.zeros(len(observation.patch)), state
 
     score = evaluate(Silent(), toy_areas, declared(all_pairs([area.name for area in toy_areas], GRID, budget=30)))
     assert (score.value("missed"), score.value("steps")) == (1, 30)

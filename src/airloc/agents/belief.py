@@ -37,7 +37,10 @@ class State(NamedTuple):
     belief: torch.Tensor
     """Probability of every cell of being the goal, (B, C), rows summing to one."""
     same: torch.Tensor
-    """Probability that the last glimpse showed the goal itself, (B,), were that not excluded by flying on."""
+    """Probability that the last glimpse showed the goal itself, (B,), were that not excluded by flying on.
+
+    It leaves room for a goal that was overlooked: the last cell of a search is not the goal for want of others.
+    """
     recognition: Recognition
 
 
@@ -81,9 +84,10 @@ class BeliefAgent:
         noise = state.noise[:, state.step - 1] if self.sample else None
         return choose(worth.clamp(min=0).log() if self.sample else worth, noise), state
 
-    def here(self, observation: Observation, state: State) -> torch.Tensor:
-        """The probability that the glimpse shows the goal itself, (B,)."""
-        return self.observe(observation, state).same
+    def here(self, observation: Observation, state: State) -> tuple[torch.Tensor, State]:
+        """The probability that the glimpse shows the goal itself, (B,); what was recognised is kept for acting."""
+        after = self.observe(observation, state)
+        return after.same, state._replace(recognition=after.recognition)
 
     @torch.inference_mode()
     def observe(self, observation: Observation, state: State) -> State:
@@ -97,7 +101,8 @@ class BeliefAgent:
         said = logits.gather(1, offsets_from(torch.stack([row, col], dim=1), grid)) * new  # (B, C)
         before = state.evidence if state.step else PRIORS[self.prior](position, grid)
         evidence = before + said
-        same = normalise(evidence, state.visited).gather(1, here) * new
+        # Where nobody tells of an arrival, a cell seen before may have been the goal: it counts as it looked.
+        same = evidence.softmax(dim=1).gather(1, here) * new
         visited = state.visited.scatter(1, here, state.visited.gather(1, here) | within)
         return state._replace(
             step=state.step + 1,
@@ -137,7 +142,16 @@ def uniform(start: torch.Tensor, grid: Grid) -> torch.Tensor:
     return (_distances(start, grid) == 0).float() * -30.0
 
 
-PRIORS: dict[str, Callable[[torch.Tensor, Grid], torch.Tensor]] = {"per-distance": per_distance, "uniform": uniform}
+def anywhere(start: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Log of the probability of goals when every cell is as probable, the start too, as in the field: (B, C)."""
+    return torch.zeros(len(start), grid.count, device=start.device)
+
+
+PRIORS: dict[str, Callable[[torch.Tensor, Grid], torch.Tensor]] = {
+    "per-distance": per_distance,
+    "uniform": uniform,
+    "anywhere": anywhere,
+}
 
 
 def _distances(position: torch.Tensor, grid: Grid) -> torch.Tensor:

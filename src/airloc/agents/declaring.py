@@ -30,8 +30,11 @@ class DeclaringAgent(Protocol):
         """Give the state before the first move."""
         ...
 
-    def here(self, observation: Observation, state: Any) -> torch.Tensor:
-        """The probability that the glimpse is the goal's, (B,), from what is seen and was remembered before it."""
+    def here(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
+        """The probability that the glimpse is the goal's, (B,), from what is seen and was remembered before it.
+
+        The state that comes with it is for acting on the same glimpse: what it cost to recognise is not paid twice.
+        """
         ...
 
     def act(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
@@ -84,9 +87,9 @@ class ByLikeness:
         """Keep the goal's picture."""
         return State(briefing.goal, self.agent.reset(briefing))
 
-    def here(self, observation: Observation, state: State) -> torch.Tensor:
+    def here(self, observation: Observation, state: State) -> tuple[torch.Tensor, State]:
         """Compare glimpse and goal."""
-        return same_place(observation.patch, state.goal)
+        return same_place(observation.patch, state.goal), state
 
     def act(self, observation: Observation, state: State) -> tuple[torch.Tensor, State]:
         """Let the agent act."""

@@ -1,11 +1,13 @@
 """Where to fly next, from a belief: planners, each a function of belief, position, moves left and grid.
 
 All planners move inside the grid alone. What a path is worth for a goal in some cell depends on that cell's place
-relative to the agent, not on the belief: it is tabulated once for a grid, and planning is a product of that table with
-the belief.
+relative to the agent, not on the belief: it is tabulated, and planning is a product of tables with the belief. Only for
+cells beside a path does the path as such matter; for all others its end does, and many paths share an end. So there are
+two tables: one of ends for all cells, one of paths for the cells around the agent. A move takes time in proportion to
+the cells.
 
-Legend: B episodes, C cells, P paths looked ahead at, H their length, Y x X the cells around the agent that may matter:
-(2 rows - 1) x (2 cols - 1), the agent in their middle.
+Legend: B episodes, C cells, P paths looked ahead at, H their length, E their ends, N = (2 H + 3)^2 cells around the
+agent.
 """
 
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from functools import lru_cache
 from itertools import product
 
 import torch
+from torch.nn.functional import pad
 
 from airloc.grid import Grid
 from airloc.task.rules import inside, moves_on
@@ -21,9 +24,6 @@ from airloc.task.rules import inside, moves_on
 Planner = Callable[[torch.Tensor, torch.Tensor, int, Grid], torch.Tensor]
 """From belief (B, C), position (B, 2), moves left and grid to the worth of the eight moves, (B, 8), minus infinity for
 those that end outside."""
-
-LIMIT = 2**24
-"""Numbers in a table at most: on large grids one looks less far ahead."""
 
 TIE = 1e-4
 """Share of its worth that a move must be better by to be preferred to the one before it: straight ones come first."""
@@ -38,12 +38,15 @@ class Greedy:
 
     def __call__(self, belief: torch.Tensor, position: torch.Tensor, left: int, grid: Grid) -> torch.Tensor:
         """Worth of the eight moves, (B, 8)."""
-        return _best_by_move(self.worth, 1, belief, position, left, grid)
+        return _best_by_move(self, 1, belief, position, left, grid)
+
+    def after(self, last: torch.Tensor, length: int, left: int) -> torch.Tensor:
+        """What a path is worth for goals so far away from its end."""
+        return self.discount**last * (last + length <= left)
 
     def worth(self, away: torch.Tensor, left: int) -> torch.Tensor:
-        """What paths of one move are worth for goals so far away from its end, (P, 1, ...) to (P, ...)."""
-        away = away[:, 0]
-        return (self.discount**away).masked_fill(away > left - 1, 0.0)
+        """What paths are worth for goals so far away from each of their cells, (P, H, ...) to (P, ...)."""
+        return self.after(away[:, -1], away.shape[1], left)
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Lookahead:
     """
 
     horizon: int = 3
-    """Moves looked ahead, where the grid is small enough."""
+    """Moves looked ahead."""
     discount: float = 0.8
     """What a find is worth one move later."""
     recognise: float = 0.3
@@ -66,56 +69,78 @@ class Lookahead:
 
     def __call__(self, belief: torch.Tensor, position: torch.Tensor, left: int, grid: Grid) -> torch.Tensor:
         """Worth of the eight moves, (B, 8)."""
-        return _best_by_move(self.worth, self.horizon, belief, position, left, grid)
+        return _best_by_move(self, self.horizon, belief, position, left, grid)
+
+    def after(self, last: torch.Tensor, length: int, left: int) -> torch.Tensor:
+        """What a path is worth for goals that are not beside it, so far away from its end."""
+        return self.discount**length * self.beyond**last * (last + length <= left)
 
     def worth(self, away: torch.Tensor, left: int) -> torch.Tensor:
         """What paths are worth for goals so far away from each of their cells, (P, H, ...) to (P, ...)."""
         time = torch.arange(1, away.shape[1] + 1, device=away.device).view(-1, *[1] * (away.dim() - 2))
         reached = (self.discount**time * (away == 0)).amax(dim=1)
         near = (self.discount ** (time + 1) * ((away == 1) & (time < left))).amax(dim=1)
-        last, length = away[:, -1], away.shape[1]
-        after = self.discount**length * self.beyond**last * (last + length <= left)
+        after = self.after(away[:, -1], away.shape[1], left)
         return torch.maximum(reached, torch.maximum(after, self.recognise * near + (1 - self.recognise) * after))
 
 
 PLANNERS: dict[str, Planner] = {"greedy": Greedy(), "lookahead": Lookahead()}
 
-Worth = Callable[[torch.Tensor, int], torch.Tensor]
-
 
 def _best_by_move(
-    worth: Worth, horizon: int, belief: torch.Tensor, position: torch.Tensor, left: int, grid: Grid
+    planner: Greedy | Lookahead, horizon: int, belief: torch.Tensor, position: torch.Tensor, left: int, grid: Grid
 ) -> torch.Tensor:
     """Worth of each first move under the best path that begins with it, (B, 8)."""
-    around = (2 * grid.rows - 1) * (2 * grid.cols - 1)
-    length = max(1, min(horizon, left))
-    while length > 1 and grid.moves**length * around > LIMIT:
-        length -= 1
+    device, length = position.device, max(1, min(horizon, left))
+    steps, reach = _paths(length, grid.moves, device), length + 1
+    ends, end_of = _ends(length, grid.moves, device)
     # More moves than lead anywhere change nothing, so that those cases share a table.
-    table = _table(worth, length, min(left, grid.max_distance + horizon + 1), grid, position.device)
-    steps = _paths(length, grid.moves, position.device)
-    first = torch.arange(0, 8, 8 // grid.moves, device=position.device)  # on a grid of four moves the straight ones
-    best = torch.full((len(belief), 8), -torch.inf, device=belief.device)
+    beside = _beside(planner, length, min(left, 3 * length + 1), grid.moves, device)
+    after = _after(planner, length, min(left, grid.max_distance + 2 * length), grid, device)
+    around = pad(belief.view(-1, *grid.shape), (reach, reach, reach, reach))
+    rows, cols = (torch.arange(side, device=device) for side in grid.shape)
+    first = torch.arange(0, 8, 8 // grid.moves, device=device)  # on a grid of four moves the straight ones
+    best = torch.full((len(belief), 8), -torch.inf, device=device)
     cells, which = torch.unique(position, dim=0, return_inverse=True)
     for number, cell in enumerate(cells):
         here = (which == number).nonzero()[:, 0]
         row, col = cell.tolist()
-        window = table[:, grid.rows - 1 - row : 2 * grid.rows - 1 - row, grid.cols - 1 - col : 2 * grid.cols - 1 - col]
-        value = belief[here] @ window.reshape(len(table), -1).T  # (b, P)
+        down, across = (part + side - 1 + length for part, side in zip(-(cell + ends).T, grid.shape, strict=True))
+        window = after[(down[:, None] + rows)[:, :, None], (across[:, None] + cols)[:, None]]  # (E, rows, cols)
+        near = around[here, row : row + 2 * reach + 1, col : col + 2 * reach + 1].flatten(1)  # (b, N)
+        value = (belief[here] @ window.flatten(1).T)[:, end_of] + near @ beside.T  # (b, P)
         value = value.masked_fill(~inside(cell + steps, grid).all(dim=1), -torch.inf)
         best[here[:, None], first] = value.view(len(here), grid.moves, -1).amax(dim=2)
     # Several moves often lead to the same cells equally soon: rounding must not decide between them.
     return best * _preference(best.device)
 
 
-@lru_cache(maxsize=32)
-def _table(worth: Worth, length: int, left: int, grid: Grid, device: torch.device) -> torch.Tensor:
-    """What every path is worth for a goal at every place around the agent, (P, Y, X)."""
-    steps = _paths(length, grid.moves, device)[..., None, None, :]  # (P, H, 1, 1, 2)
-    rows, cols = (torch.arange(1 - side, side, device=device) for side in grid.shape)
-    down, across = (rows[:, None] - steps[..., 0]).abs(), (cols - steps[..., 1]).abs()  # (P, H, Y, X)
-    away = torch.maximum(down, across) if grid.moves == 8 else down + across
-    return torch.cat([worth(some, left).float() for some in torch.split(away, 4096)])
+@lru_cache(maxsize=64)
+def _beside(planner: Greedy | Lookahead, length: int, left: int, moves: int, device: torch.device) -> torch.Tensor:
+    """What every path is worth for a goal at every place near the agent, beyond what its end is, (P, N)."""
+    steps = _paths(length, moves, device)[..., None, None, :]  # (P, H, 1, 1, 2)
+    near = torch.arange(-length - 1, length + 2, device=device)
+    away = _far(near[:, None] - steps[..., 0], near - steps[..., 1], moves)  # (P, H, Y, X)
+    return (planner.worth(away, left) - planner.after(away[:, -1], length, left)).float().flatten(1)
+
+
+@lru_cache(maxsize=64)
+def _after(planner: Greedy | Lookahead, length: int, left: int, grid: Grid, device: torch.device) -> torch.Tensor:
+    """What a path's end is worth for a goal at every place around it, (2 (rows + H) - 1, 2 (cols + H) - 1)."""
+    rows, cols = (torch.arange(1 - side - length, side + length, device=device) for side in grid.shape)
+    return planner.after(_far(rows[:, None], cols, grid.moves), length, left).float()
+
+
+def _far(down: torch.Tensor, across: torch.Tensor, moves: int) -> torch.Tensor:
+    """Moves that it takes so many rows down and columns across."""
+    return torch.maximum(down.abs(), across.abs()) if moves == 8 else down.abs() + across.abs()
+
+
+@lru_cache(maxsize=8)
+def _ends(length: int, moves_known: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where paths may end, as steps from the start, (E, 2), and which of these every path's end is, (P,)."""
+    ends, which = torch.unique(_paths(length, moves_known, device)[:, -1], dim=0, return_inverse=True)
+    return ends, which
 
 
 @lru_cache

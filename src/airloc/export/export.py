@@ -37,6 +37,8 @@ KEPT = (0, 1, 2 * RANDOM - 2, 2 * RANDOM - 1)
 AGREEMENT = 1e-4
 """How far ONNX and torch may differ."""
 
+BASE, BASE_IMPORT = "base.py", "from airloc.export.runners.base import "
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -91,9 +93,15 @@ def export_agent(
 def _write(plan: Plan, folder: Path) -> None:
     for name, graph in plan.graphs.items():
         write_graph(graph, folder / f"{name}.onnx")
-    source = resources.files("airloc.export.runners").joinpath(plan.runner).read_bytes()
-    write_atomically(folder / RUNNER, source)
+    write_atomically(folder / RUNNER, _in_one_file(plan.runner))
     _write_config(plan, folder, {})
+
+
+def _in_one_file(runner: str) -> str:
+    """The text of a runner with what runners share in the place where it is imported."""
+    kind, base = (resources.files("airloc.export.runners").joinpath(name).read_text("utf-8") for name in (runner, BASE))
+    before, _, rest = kind.partition(BASE_IMPORT)
+    return before + base.partition('"""\n\n')[2] + rest.partition("\n")[2]
 
 
 def _write_config(plan: Plan, folder: Path, extra: dict[str, Any]) -> None:

@@ -37,6 +37,8 @@ class Graph:
 
 def write_graph(graph: Graph, path: Path) -> None:
     """Write a network as an ONNX graph with its weights inside."""
+    with torch.inference_mode():
+        graph.network(*graph.example.values())  # tables that it keeps must be made now, not of the exporter's dummies
     with tempfile.TemporaryDirectory() as folder, _quiet():
         whole = Path(folder) / "graph.onnx"
         torch.onnx.export(

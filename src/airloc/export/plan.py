@@ -12,7 +12,7 @@ class Plan:
     """How an agent is exported."""
 
     graphs: Mapping[str, Graph]
-    """The graphs by name; `goal` and `step` for agents that look at the goal once."""
+    """The graphs by name."""
     config: Mapping[str, Any]
     """What the runner needs to know, as plain JSON values."""
     runner: str

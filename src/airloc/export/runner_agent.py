@@ -31,8 +31,9 @@ class RunnerAgent:
 
     def reset(self, briefing: Briefing) -> State:
         """Begin every episode."""
-        grid = briefing.grid
-        return State([self.agent.reset(goal, grid.rows, grid.cols) for goal in briefing.goal.cpu().numpy()])
+        rows, cols = briefing.grid.shape
+        goals = briefing.goal.cpu().numpy()
+        return State([self.agent.reset(goal, rows, cols, budget=briefing.budget) for goal in goals])
 
     def act(self, observation: Observation, state: State) -> tuple[torch.Tensor, State]:
         """Move in every episode."""

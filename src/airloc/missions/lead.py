@@ -3,11 +3,14 @@
 Legend: glimpses are uint8 RGB (48, 48, 3).
 """
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from airloc.agents.agent import Agent, Briefing
+from airloc.agents.belief import BeliefAgent
 from airloc.agents.declaring import declaring
 from airloc.areas.area import Pixels
 from airloc.grid import MOVES, Cell, Grid
@@ -33,7 +36,7 @@ class Lead:
         self.moves = 0
         self.shown: set[Cell] = set()
         """The cells that it was shown."""
-        self._agent, self._grid, self._budget = declaring(agent), grid, budget
+        self._agent, self._grid, self._budget = declaring(_in_the_field(agent)), grid, budget
         noise = torch.from_numpy(stream(seed, "searcher").random((1, budget, len(MOVES)), dtype=np.float32))
         with torch.inference_mode():
             self._state = self._agent.reset(Briefing(torch.from_numpy(goal.copy())[None], grid, budget, noise))
@@ -46,7 +49,8 @@ class Lead:
     def here(self, cell: Cell, glimpse: Pixels) -> float:
         """The probability that a glimpse is the goal's."""
         with torch.inference_mode():
-            return float(self._agent.here(self._observation(cell, glimpse), self._state))
+            here, self._state = self._agent.here(self._observation(cell, glimpse), self._state)
+        return float(here)
 
     def show(self, glimpse: Pixels | None) -> None:
         """Show the agent where it is, black where there is nothing to see, and let it move."""
@@ -66,3 +70,8 @@ class Lead:
     def _observation(self, cell: Cell, glimpse: Pixels) -> Observation:
         patch = torch.from_numpy(glimpse.copy())[None]
         return Observation(patch, torch.tensor([cell]), torch.tensor([self._budget - self.moves]))
+
+
+def _in_the_field(agent: Agent) -> Agent:
+    """The agent as it plays where goals lie anywhere, the start included, near ones no likelier than far ones."""
+    return replace(agent, prior="anywhere") if isinstance(agent, BeliefAgent) else agent

@@ -9,17 +9,11 @@
 `python runner.py` checks the graphs beside it against what they gave when they were written, and times a move.
 """
 
-import json
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import onnxruntime
 
-MOVES = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
+from airloc.export.runners.base import MOVES, Graphs, check
 
 
 class State(NamedTuple):
@@ -36,32 +30,14 @@ class State(NamedTuple):
     cols: int
 
 
-class Agent:
-    """An agent in a folder.
+class Agent(Graphs):
+    """An agent in a folder: `Agent(folder, int8=False, threads=1)`."""
 
-    Args:
-        folder: What `airloc export` wrote.
-        int8: Use the quantised graphs.
-        threads: Threads to compute with.
-    """
+    def reset(self, goal: Any, rows: int, cols: int, budget: int | None = None) -> State:
+        """Look at the goal; give the state before the first glimpse of an area of rows x cols cells.
 
-    def __init__(self, folder: str | Path, int8: bool = False, threads: int = 1) -> None:
-        self.folder = Path(folder)
-        self.config: dict[str, Any] = json.loads((self.folder / "agent.json").read_text(encoding="utf-8"))
-        ending = ".int8.onnx" if int8 else ".onnx"
-        self._graphs = {name: _session(self.folder / (name + ending), threads) for name in self.config["graphs"]}
-        self.watch: Callable[[str, dict[str, Any]], None] | None = None
-        """Called before every run with the graph's name and what it is fed with, where wanted."""
-
-    def run(self, graph: str, feed: dict[str, Any]) -> list[Any]:
-        """Run one of the graphs."""
-        if self.watch is not None:
-            self.watch(graph, feed)
-        outputs: list[Any] = self._graphs[graph].run(None, feed)
-        return outputs
-
-    def reset(self, goal: Any, rows: int, cols: int) -> State:
-        """Look at the goal; give the state before the first glimpse of an area of rows x cols cells."""
+        This agent flies the same whatever the budget is.
+        """
         (maps,) = self.run("goal", {"patch": goal[None]})
         memory = {name: np.zeros(shape, dtype=np.float32) for name, shape in self.config["memory"].items()}
         return State(goal, maps, memory, frozenset(), rows, cols)
@@ -88,12 +64,6 @@ class Agent:
         best = max((_standardised(seen[y : y + side, x : x + side]) * centre).sum() for y in steps for x in steps)
         slope, middle = self.config["likeness"]["slope"], self.config["likeness"]["middle"]
         return float(1 / (1 + np.exp(-slope * (best - middle))))
-
-
-def _session(path: Path, threads: int) -> Any:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = threads
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def _privileged(position: tuple[int, int], visited: frozenset[tuple[int, int]], state: State) -> Any:
@@ -127,34 +97,5 @@ def _standardised(values: Any) -> Any:
     return centred / max(1.0, float(np.sqrt((centred**2).sum())))
 
 
-def main() -> None:
-    """Check the graphs beside this file, and time a move."""
-    folder = Path(__file__).parent
-    began = time.perf_counter()
-    agent = Agent(folder, int8="--int8" in sys.argv)
-    picture = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
-    state = agent.reset(picture, 5, 5)
-    ready = time.perf_counter() - began
-    worst = largest_difference(agent, np.load(folder / "check.npz"))
-    began = time.perf_counter()
-    for _ in range(100):
-        agent.act(picture, (2, 2), state)
-    move = 1000 * (time.perf_counter() - began) / 100
-    print(f"{agent.config['name']}: largest difference {worst:.2e}, ready in {ready:.2f} s, {move:.2f} ms a move")
-
-
-def largest_difference(agent: Agent, expected: Any) -> float:
-    """How far the graphs are from what the network gave for the same inputs: `graph/number/in|out/name` in a file."""
-    cases: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-    for key in expected:
-        graph, number, side, name = key.split("/")
-        cases.setdefault((graph, number), {"in": {}, "out": {}})[side][name] = expected[key]
-    worst = 0.0
-    for (graph, _), case in cases.items():
-        for given, wanted in zip(agent.run(graph, case["in"]), case["out"].values(), strict=True):
-            worst = max(worst, float(np.abs(given - wanted).max()))
-    return worst
-
-
 if __name__ == "__main__":
-    main()
+    check(Agent)
