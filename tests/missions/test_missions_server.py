@@ -190,6 +190,15 @@ def test_a_search_that_makes_no_sense_is_refused_with_the_reason(client, land: G
 CHECKS = [not_a_server_error, response_schema_conformance, status_code_conformance, content_type_conformance]
 
 
+def test_a_body_that_is_no_text_is_refused_as_the_interface_says(client):
+    answer = client.post("/searches", content=b"\xff\xfe{", headers={"content-type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert set(answer.json()) == {"problem", "cure"}
+    for path in client.get("/openapi.json").json()["paths"].values():
+        for verb, operation in path.items():
+            assert "400" in operation["responses"] or "requestBody" not in operation, verb
+
+
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["as described", "otherwise"])
 def test_the_interface_holds_what_it_describes(app, land: Ground, mode: GenerationMode):
     """No input, as described or not, makes the server fail or answer with what is not described."""

@@ -40,7 +40,7 @@ PHOTO_BODY = {
 
 
 def _answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": Problem} for status in (401, 408, 413, 422, *statuses)}
+    return {status: {"model": Problem} for status in (400, 401, 408, 413, 422, *statuses)}
 
 
 def make_app(searches: Searches, token: str) -> FastAPI:
