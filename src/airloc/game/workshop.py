@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from airloc.agents.agent import Agent
@@ -98,8 +98,10 @@ class ProcessWorkshop:
             raise RefusedError(503, "workshop", "The agents have to begin anew; ask again") from None
 
     def close(self) -> None:
-        """End the process without waiting for what it does."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        """End the process, whatever it does, and wait until it is gone: one left behind may fail at the exit."""
+        for process in active_children():
+            process.kill()
+        self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _open(self) -> ProcessPoolExecutor:
         executor = ProcessPoolExecutor(1, get_context("spawn"), initializer=_move_in, initargs=self._given)
