@@ -201,3 +201,19 @@ def test_a_belief_searcher_is_trained_from_nothing_but_procedural_areas(airloc, 
     assert scored.code == 0
     again = airloc("train", "belief", *tiny, "--rate", 0.5, "--out", tmp_path / "run")
     assert again.refused("rate = 0.003")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--steps", 0, "steps = 0"),
+        ("--width", 0, "width = 0"),
+        ("--areas", -1, "areas = -1"),
+        ("--small", 1.0, "share"),
+    ],
+)
+def test_a_belief_searcher_that_cannot_be_trained_is_refused_before_anything_is_written(
+    airloc, tmp_path, option: str, value: float, said: str
+):
+    assert airloc("train", "belief", option, value, "--synthetic", 2, "--out", tmp_path / "run").refused(said)
+    assert not (tmp_path / "run").exists()

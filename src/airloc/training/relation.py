@@ -23,6 +23,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from airloc.areas.area import SearchArea
+from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from airloc.training.atlas import Atlas
@@ -71,6 +72,15 @@ class RelationConfig:
     """Updates between validations, each of which saves the state."""
     seed: int = 0
     """Decides weights and draws."""
+
+    def __post_init__(self) -> None:
+        for name in ("width", "steps", "areas", "goals", "validate_every"):
+            if getattr(self, name) < 1:
+                problem = f"A relation network cannot be trained with {name} = {getattr(self, name)}"
+                raise AirlocError(problem, "Give 1 or more")
+        if not 0 <= self.small < 1:
+            problem = f"A share of {self.small} small areas leaves none of the task's size"
+            raise AirlocError(problem, "Give --small 0 or more, and less than 1")
 
 
 def train_relation(
