@@ -5,7 +5,7 @@ from airloc.grid import Grid
 from airloc.task.rules import inside
 from airloc.training.atlas import Atlas
 from airloc.training.data import Data, load_atlas
-from airloc.training.puzzles import Change, another_day, draw_puzzles, random_walks
+from airloc.training.puzzles import Change, draw_puzzles, random_walks
 
 CPU = torch.device("cpu")
 GRID = Grid(5, 5)
@@ -46,7 +46,7 @@ def test_cells_lie_in_the_area_as_the_grid_says(atlas: Atlas):
 
 def test_goals_of_another_day_differ_and_still_show_the_same_place(atlas: Atlas):
     torch.manual_seed(1)
-    puzzle = draw_puzzles(atlas, GRID, 6, 5, Change(often=1.0, askew=0.0))
+    puzzle = draw_puzzles(atlas, GRID, 6, 5, Change(often=1.0, slip=0.0, askew=0.0))
     cells, goals = picked(puzzle.glimpses, puzzle.cell).flatten(0, 1), puzzle.goals.flatten(0, 1)
     assert not torch.allclose(cells, goals)
 
@@ -56,7 +56,7 @@ def test_goals_of_another_day_differ_and_still_show_the_same_place(atlas: Atlas)
 
     alike = (grey(cells) * grey(goals)).mean(dim=1)
     others = (grey(cells) * grey(goals).roll(1, 0)).mean(dim=1)
-    assert alike.median() > 0.8 > 0.5 > others.median()
+    assert alike.median() > 0.7 > 0.5 > others.median()
 
 
 def test_askew_goals_are_cut_elsewhere(atlas: Atlas):
@@ -64,13 +64,6 @@ def test_askew_goals_are_cut_elsewhere(atlas: Atlas):
     change = Change(together=0.0, often=0.0, askew=1.0)
     puzzle = draw_puzzles(atlas, GRID, 3, 5, change)
     assert not torch.allclose(puzzle.goals, picked(puzzle.glimpses, puzzle.cell), atol=0.1)
-
-
-def test_another_day_without_strength_is_the_same_day():
-    images = torch.rand(3, 3, 64, 64, generator=torch.Generator().manual_seed(0)).clamp(1e-4, 1)
-    torch.testing.assert_close(another_day(images, 0.0), images)
-    assert another_day(images, 1.0).min() >= 0
-    assert another_day(images, 1.0).max() <= 1
 
 
 @pytest.mark.parametrize("grid", [Grid(3, 3), GRID, Grid(2, 6)])

@@ -23,7 +23,7 @@ class Atlas:
     """Pictures of any size in one row of pixels."""
 
     pixels: torch.Tensor
-    """RGB and, where marked, the building mask: (pixels of all pictures, 3 or 4) uint8."""
+    """RGB and, where marked, the building mask, or of pairs RGB twice: (pixels of all pictures, 3, 4 or 6) uint8."""
     first: torch.Tensor
     """Where each picture begins in the row, (N,)."""
     height: torch.Tensor
@@ -42,7 +42,7 @@ class Atlas:
         """Lay pictures (and their masks, if given for all) out in one row."""
         if not pictures:
             raise AirlocError("There are no pictures to train on", "Give a folder with pictures large enough")
-        rows = [picture.reshape(-1, 3) for picture in pictures]
+        rows = [picture.reshape(-1, picture.shape[2]) for picture in pictures]
         if masks:
             marks = (mask.reshape(-1, 1).astype(np.uint8) * 255 for mask in masks)
             rows = [np.hstack([row, mark]) for row, mark in zip(rows, marks, strict=True)]
@@ -54,6 +54,16 @@ class Atlas:
             sizes[:, 0].to(device),
             sizes[:, 1].to(device),
             (torch.tensor(weights, dtype=torch.float64).cumsum(0) / sum(weights)).float().to(device),
+        )
+
+    def beside(self, pairs: "Atlas", share: float) -> "Atlas":
+        """These pictures, each a pair with itself, and pairs of pictures, which are drawn so often."""
+        return Atlas(
+            torch.cat([self.pixels.repeat(1, 2), pairs.pixels]),
+            torch.cat([self.first, pairs.first + len(self.pixels)]),
+            torch.cat([self.height, pairs.height]),
+            torch.cat([self.width, pairs.width]),
+            torch.cat([self.share * (1 - share), 1 - share + pairs.share * share]),
         )
 
     def draw(self, count: int, span: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -6,7 +6,7 @@ around the 100 m of the paper; others are used at their own resolution and at co
 of the tiles is left out of training and checked on instead of the split `val`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -101,7 +101,7 @@ def load_atlas(
     weights: list[float] = []
     for weight, areas in _all_sets(data):
         with ThreadPoolExecutor() as pool:
-            scaled = pool.map(lambda area: list(_scales(area, smallest, ladder)), areas)
+            scaled = pool.map(lambda area: list(rescaled(area, smallest, ladder)), areas)
             found = [entry for entries in scaled for entry in entries if not masks or entry[1] is not None]
         room = [(p.shape[0] - smallest + 1) * (p.shape[1] - smallest + 1) for p, _ in found]
         weights += [weight * places / sum(room) for places in room]
@@ -168,7 +168,12 @@ def _sets(data: Data) -> Iterator[tuple[float, list[SearchArea]]]:
 
 def terms(data: Data) -> str:
     """The terms that weights trained on the data are under, where it is known to have some; else empty."""
-    return " and ".join(sorted({TERMS[name] for name in map(_set_name, _folders(data)) if name in TERMS}))
+    return terms_of(_folders(data))
+
+
+def terms_of(folders: Iterable[Path]) -> str:
+    """The terms that come with the pictures of folders, where they are known to have some; else empty."""
+    return " and ".join(sorted({TERMS[name] for name in map(_set_name, folders) if name in TERMS}))
 
 
 def _set_name(folder: Path) -> str:
@@ -234,7 +239,7 @@ def _read_area(path: Path, windows: Mapping[str, Window]) -> SearchArea:
     return read_area(path, windows.get(path.name))
 
 
-def _scales(area: SearchArea, smallest: int, ladder: Scales) -> Iterator[tuple[Pixels, Mask | None]]:
+def rescaled(area: SearchArea, smallest: int, ladder: Scales) -> Iterator[tuple[Pixels, Mask | None]]:
     """An area at every scale at which it is large enough."""
     height, width = area.image.shape[:2]
     if area.ground_m is not None:

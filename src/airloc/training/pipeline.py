@@ -64,6 +64,8 @@ class AirlocConfig:
     """Episodes in an update."""
     rate: float = 1e-4
     """Adam's learning rate for the policies."""
+    fall: bool = False
+    """Let that rate fall along a line to a fiftieth."""
     validate_every: int = 1000
     """Updates of the policies between validations."""
     shift: float = 0.0
@@ -87,6 +89,7 @@ PRESETS: dict[str, AirlocConfig] = {
         episodes=10_240_000,
         batch=4096,
         rate=1e-3,
+        fall=True,
         validate_every=50,
         seeds=3,
         data=Data(weights=(6.0, 2.0, 1.0)),
@@ -189,6 +192,7 @@ def _policy(config: AirlocConfig) -> PolicyConfig:
         episodes=config.episodes,
         batch=config.batch,
         rate=config.rate,
+        fall=config.fall,
         validate_every=config.validate_every,
         shift=config.shift,
         select=config.select,

@@ -1,8 +1,8 @@
 """Puzzles to train the relation network on: areas cut into cells, goals seen as on another day, walks over them.
 
 An area is drawn from the atlas and cut into cells. Its goals are either the cells themselves, or what they look like
-on another day, through another camera: recoloured, blurred, coarser, noisier; and in some areas cut off the grid and
-turned a little.
+on another day: as an atlas of pairs shows them, or changed by chance (`another_day`); then two pictures do not lie on
+each other to the pixel either. In some areas goals are cut off the grid and turned a little.
 
 Legend: A areas, C cells of the grid, G goals of an area, S side of a cell, W walks, T length of a walk.
 """
@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from torch.nn.functional import affine_grid, avg_pool2d, grid_sample, interpolate
+from torch.nn.functional import affine_grid, grid_sample
 
 from airloc.grid import Grid
 from airloc.task.rules import inside, moves_on
+from airloc.training.another_day import another_day
 from airloc.training.atlas import Atlas
 from airloc.training.augment import recolour
 from airloc.vision.eyes import standardise
@@ -31,6 +32,8 @@ class Change:
     """Strength of photometric change between glimpses and goal, where they differ."""
     often: float = 0.5
     """Share of areas where glimpses and goal differ in looks."""
+    slip: float = 3.0
+    """How far pictures of different days may lie beside each other, in pixels."""
     askew: float = 0.1
     """Share of areas where goals are cut off the grid and turned."""
     shift: float = 0.5
@@ -53,31 +56,17 @@ class Puzzle(NamedTuple):
 def draw_puzzles(atlas: Atlas, grid: Grid, areas: int, goals: int, change: Change) -> Puzzle:
     """Cut areas at random places, each mirrored or not, and draw their goals."""
     device, side = atlas.first.device, grid.size[0]
-    images = atlas.cut(*atlas.draw(areas, side), side)[..., :3].permute(0, 3, 1, 2).float() / 255
-    images = torch.where(torch.rand(areas, 1, 1, 1, device=device) < 0.5, images.flip(3), images)
-    images = recolour(images[:, None], change.together)[:, 0]
-    differs = torch.rand(areas, 1, 1, 1, device=device) < change.often
-    seen, asked = (torch.where(differs, another_day(images, change.apart), images) for _ in range(2))
+    images = atlas.cut(*atlas.draw(areas, side), side).permute(0, 3, 1, 2).float() / 255
+    flipped, swapped, changed = torch.rand(3, areas, 1, 1, 1, device=device)
+    differs = changed < change.often
+    images = torch.where(flipped < 0.5, images.flip(3), images)
+    twice = torch.stack([images[:, :3], images[:, -3:]], dim=1)  # of an atlas without pairs, one day twice
+    one, other = recolour(twice, change.together).unbind(dim=1)
+    days = torch.where(swapped < 0.5, one, other), torch.where(swapped < 0.5, other, one)
+    seen, asked = (torch.where(differs, another_day(day, change.apart), day) for day in days)
     cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]
-    pictures = _cut_goals(asked, grid, cell, change)
+    pictures = _cut_goals(asked, grid, cell, change, differs.view(areas, 1))
     return Puzzle(standardise(_cut_cells(seen, grid)), standardise(pictures), cell)
-
-
-def another_day(images: torch.Tensor, strength: float) -> torch.Tensor:
-    """Let every image (A, 3, H, W) in [0, 1] look as on another day: light, haze, sharpness, resolution and noise."""
-    count, device = len(images), images.device
-
-    def drawn(channels: int = 1) -> torch.Tensor:
-        return torch.rand(count, channels, 1, 1, device=device)
-
-    images = recolour(images[:, None], strength)[:, 0]
-    blurred = avg_pool2d(images, 3, stride=1, padding=1, count_include_pad=False)
-    coarse = interpolate(avg_pool2d(images, 2), size=images.shape[2:], mode="bilinear", align_corners=False)
-    kind, amount = drawn(), drawn() * strength
-    images = torch.where(kind < 0.3, images + amount * (blurred - images), images)
-    images = torch.where(kind > 0.75, images + amount * (coarse - images), images)
-    images = images + torch.randn_like(images) * drawn() ** 2 * 0.04 * strength
-    return images.clamp(0, 1)
 
 
 def _cut_cells(images: torch.Tensor, grid: Grid) -> torch.Tensor:
@@ -86,14 +75,22 @@ def _cut_cells(images: torch.Tensor, grid: Grid) -> torch.Tensor:
     return cells.flatten(2, 3).transpose(1, 2)
 
 
-def _cut_goals(images: torch.Tensor, grid: Grid, cell: torch.Tensor, change: Change) -> torch.Tensor:
-    """The goals' pictures, (A, G, 3, S, S): cells, or in some areas cuts off the grid and turned."""
+def _cut_goals(
+    images: torch.Tensor, grid: Grid, cell: torch.Tensor, change: Change, differs: torch.Tensor
+) -> torch.Tensor:
+    """The goals' pictures, (A, G, 3, S, S): cells, or in some areas cuts off the grid and turned.
+
+    Where days differ, (A, 1), all goals of an area may have slipped together.
+    """
     areas, goals = cell.shape
     device, height = images.device, images.shape[2]
     level = torch.rand(4, areas, goals, device=device)
     askew = (torch.rand(areas, 1, device=device) < change.askew).float()
+    slip = (2 * torch.rand(2, areas, 1, device=device) - 1) * change.slip * differs
     row, col = (
-        (place * grid.pitch + askew * (2 * level[n] - 1) * change.shift * grid.pitch).clamp(0, height - grid.cell)
+        (place * grid.pitch + slip[n] + askew * (2 * level[n] - 1) * change.shift * grid.pitch).clamp(
+            0, height - grid.cell
+        )
         for n, place in enumerate((cell // grid.cols, cell % grid.cols))
     )
     angle = askew * (2 * level[2] - 1) * math.radians(change.turn)

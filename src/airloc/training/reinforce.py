@@ -11,6 +11,7 @@ move. Deviations from the paper:
 2. Several policies (seeds) are trained at once, stacked, each on its own episodes.
 3. The loss is the mean over the moves made, not over batch x budget.
 4. With `shift`, which is off by default, a share of the episodes is told positions some cells aside.
+5. With `fall`, off by default, Adam's rate falls along a line.
 
 Where the validation areas are large enough, success on 7 x 7 is logged too.
 """
@@ -37,6 +38,9 @@ from airloc.training.runs import Run, check_finite
 from airloc.training.state import restore_rng, rng_state
 from airloc.vision.eyes import Eyes
 
+LEAST_RATE = 0.02
+"""What is left of a learning rate that falls, at the end."""
+
 
 @dataclass(frozen=True)
 class PolicyConfig:
@@ -58,6 +62,8 @@ class PolicyConfig:
     """Moves in an episode."""
     rate: float = 1e-4
     """Adam's learning rate."""
+    fall: bool = False
+    """Let the learning rate fall along a line to a fiftieth."""
     gamma: float = 0.9
     """Discount of later rewards."""
     shift: float = 0.0
@@ -205,6 +211,8 @@ def train_policy(
         for step in range(run.step + 1, config.updates):
             if waited >= config.patience:
                 break
+            if config.fall:
+                learner.set_rate(config.rate * max(1 - step / config.updates, LEAST_RATE))
             seen += fast_update()
             if (step + 1) % config.validate_every and step + 1 < config.updates:
                 continue

@@ -30,6 +30,7 @@ from airloc.training.atlas import Atlas
 from airloc.training.data import Data, Scales, load_atlas, validation_areas
 from airloc.training.embedder import schedule
 from airloc.training.learner import Learner
+from airloc.training.pairs import Pairs, load_pairs
 from airloc.training.puzzles import Change, Puzzle, draw_puzzles, random_walks
 from airloc.training.runs import Run, check_finite
 from airloc.training.state import restore_rng, rng_state
@@ -50,8 +51,12 @@ class RelationConfig:
 
     data: Data = field(default_factory=lambda: Data(synthetic=0))
     """What is trained on."""
+    pairs: Pairs = field(default_factory=Pairs)
+    """Pictures of the same ground on two days, to train on too."""
     change: Change = field(default_factory=Change)
     """How goals may differ from glimpses."""
+    start: str = ""
+    """Begin with the weights of this belief searcher, a name or a checkpoint folder, instead of random ones."""
     width: int = 32
     """Feature maps of the first layers."""
     steps: int = 14_000
@@ -171,6 +176,8 @@ class _Board(NamedTuple):
     @classmethod
     def of(cls, config: RelationConfig, grid: Grid, areas: int, device: torch.device) -> "_Board":
         atlas = load_atlas(config.data, grid.size[0], device, scales=SCALES)
+        pairs = load_pairs(config.pairs, grid.size[0], device, SCALES)
+        atlas = atlas if pairs is None else atlas.beside(pairs, config.pairs.pairs_share)
         walks = random_walks(grid, WALKS, min(WALK, grid.count - 1), device)
         return cls(grid, atlas, walks, areas, min(config.goals, grid.count))
 
