@@ -89,7 +89,6 @@ PRESETS: dict[str, AirlocConfig] = {
         episodes=10_240_000,
         batch=4096,
         rate=1e-3,
-        fall=True,
         validate_every=50,
         seeds=3,
         data=Data(weights=(6.0, 2.0, 1.0)),
