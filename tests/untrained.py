@@ -37,7 +37,7 @@ def made_airloc(name: str = "airloc", *, sample: bool = False, seed: int = 0) ->
     policy = Policy(VARIANTS[name]).requires_grad_(False)
     policy.read *= 5
     policy.decide *= 5
-    return AirlocAgent(name, freeze(eyes), policy, sample)
+    return AirlocAgent(name, freeze(eyes), policy, sample=sample)
 
 
 class Stage:

@@ -21,6 +21,7 @@ from airloc.export.runner_agent import load_runner
 from airloc.grid import MOVES, Grid
 from airloc.task.batch import Observation
 from airloc.task.cells import CellTable
+from airloc.vision.position import as_trained
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,15 @@ def test_onnx_and_torch_agree_on_random_inputs_and_on_two_hundred_episodes(expor
     assert exported.difference <= 1e-4
     assert onnx.same_paths == 1.0
     assert onnx.success == torch_version.success
+
+
+def test_the_runner_tells_positions_on_larger_and_smaller_grids_as_torch_does(airloc_export: Report):
+    told = importlib.import_module("airloc.export.runners.airloc")._as_trained
+    assert json.loads((airloc_export.folder / "agent.json").read_text())["trained"] == [5, 5]
+    for grid in (Grid(7, 7), Grid(3, 4), Grid(12, 5)):
+        for cell in [*grid.cells(), (-2, 0), (grid.rows, grid.cols + 1)]:
+            wanted = as_trained(torch.tensor([cell]), grid, Grid())
+            assert told(cell, grid.shape, (5, 5)).tolist() == wanted.tolist()
 
 
 def test_the_int8_version_is_smaller_and_loses_little(exported: Report):

@@ -20,7 +20,7 @@ from airloc.agents.sight import Sight
 from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.vision.eyes import Eyes
-from airloc.vision.position import encode_position
+from airloc.vision.position import as_trained, encode_position
 
 
 class State(NamedTuple):
@@ -47,6 +47,8 @@ class AirlocAgent:
     """Frozen, on the device of play."""
     policy: Policy
     """A single one (K = 1), on the device of play."""
+    trained: Grid = Grid()
+    """The grid that the policy was trained on."""
     sample: bool = False
     """Draw moves by their probability instead of taking the most probable one."""
 
@@ -69,7 +71,7 @@ class AirlocAgent:
     def act(self, observation: Observation, state: State) -> tuple[torch.Tensor, State]:
         """Look, remember and decide."""
         embedding, prior, seen = sight.see(self.eyes, observation.patch, state.sight)
-        here = embedding + encode_position(observation.position)
+        here = embedding + encode_position(as_trained(observation.position, state.grid, self.trained))
         logits, memory = self.policy(here[None], prior[None], state.memory)
         logits, visited = self._permitted(logits[0], observation.position, state)
         action = choose(logits, state.noise[:, state.step] if self.sample else None)

@@ -6,7 +6,7 @@
 |---------|-------------------------------------------------------------------------------|
 | kind    | "airloc"                                                                      |
 | variant | which parts are used: residual, prior, sem_seg, priv, each true or false      |
-| grid    | the grid it was trained on, such as "5x5"; it plays on any                    |
+| grid    | the grid it was trained on, "5x5" unless it is given; it plays on any         |
 | terms   | only where the project's licence does not cover the weights: which terms do   |
 
 Tensors are named `eyes.*` (segmentation unit and patch embedder) and `policy.*` (temporal and decision unit).
@@ -28,6 +28,7 @@ from airloc.agents.local import LocalAgent
 from airloc.agents.policy import VARIANTS, Policy, Variant
 from airloc.agents.shipped import folder_of, say_terms
 from airloc.errors import AirlocError
+from airloc.grid import Grid
 from airloc.vision.eyes import Eyes
 
 KIND = "airloc"
@@ -133,7 +134,8 @@ def shipped_agent(name: str, options: AgentOptions) -> Agent:
 
 def _airloc(name: str, units: Units, options: AgentOptions) -> AirlocAgent:
     policy = units.policy.requires_grad_(False).to(options.device)
-    return AirlocAgent(name, freeze(units.eyes, options.device), policy, options.sample)
+    eyes = freeze(units.eyes, options.device)
+    return AirlocAgent(name, eyes, policy, Grid.parse(units.config.get("grid", str(Grid()))), options.sample)
 
 
 def _together(eyes: Eyes, policy: Policy) -> nn.ModuleDict:

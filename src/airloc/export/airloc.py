@@ -72,7 +72,7 @@ def plan_airloc(agent: AirlocAgent) -> Plan:
     blank = torch.zeros(1, HIDDEN)
     example |= {"position": torch.zeros(1, 2), "hidden": blank, "cell": blank.clone()}
     step = Graph(_Step(agent.eyes, agent.policy).eval(), example, ("logits", "hidden_out", "cell_out"))
-    config = _config(agent.name, agent.policy.variant.priv, ("hidden", "cell"))
+    config = _config(agent.name, agent.policy.variant.priv, ("hidden", "cell")) | {"trained": agent.trained.shape}
     return Plan({"goal": goal, "step": step}, config, "airloc.py")
 
 

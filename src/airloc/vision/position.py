@@ -7,9 +7,14 @@ longer waves: for i = 1, ..., d / 2
 
 The equation as printed lets i run on to d in the second half, where every wave is so long that y would hardly show;
 here i begins anew, as the text ("similarly to Transformers") means. Positions outside the area are encoded alike.
+
+What a policy learns of positions are the borders of the grid it was trained on. On another grid it is told positions by
+the nearest border (`as_trained`): else the far side of a larger grid would be the outside to it, where it never flies.
 """
 
 import torch
+
+from airloc.grid import Grid
 
 SIZE = 256
 BASE = 100.0
@@ -24,3 +29,18 @@ def encode_position(position: torch.Tensor, size: int = SIZE) -> torch.Tensor:
     angle = position[..., None].float() / BASE**power  # (..., 2, half)
     waves = torch.where(odd, angle.cos(), angle.sin())
     return waves.flatten(-2)
+
+
+def as_trained(position: torch.Tensor, grid: Grid, trained: Grid) -> torch.Tensor:
+    """Positions (..., 2) on a grid as the trained one has them: as far from the nearest border, the inside its middle.
+
+    >>> as_trained(torch.tensor([[0, 1], [3, 5], [6, 7]]), Grid(7, 7), Grid(5, 5)).tolist()
+    [[0, 1], [2, 3], [4, 5]]
+    """
+    if grid.shape == trained.shape:
+        return position
+    sides = zip(grid.shape, trained.shape, strict=True)
+    middle, spare = torch.tensor(
+        [((min(pair) - 1) // 2, pair[0] - pair[1]) for pair in sides], device=position.device
+    ).T
+    return torch.where(position <= middle, position, torch.maximum(position - spare, middle))

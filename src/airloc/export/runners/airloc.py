@@ -46,7 +46,7 @@ class Agent(Graphs):
         """Choose a move from what is seen and remembered; give the state for the next call."""
         feed = {"patch": patch[None], "goal": state.maps, **state.memory}
         if state.memory:
-            feed["position"] = np.array([position], dtype=np.float32)
+            feed["position"] = _as_trained(position, (state.rows, state.cols), self.config["trained"])
         outputs = self.run("step", feed)
         logits, memory = outputs[0][0], dict(zip(state.memory, outputs[1:], strict=True))
         visited = state.visited | {(int(position[0]), int(position[1]))}
@@ -64,6 +64,14 @@ class Agent(Graphs):
         best = max((_standardised(seen[y : y + side, x : x + side]) * centre).sum() for y in steps for x in steps)
         slope, middle = self.config["likeness"]["slope"], self.config["likeness"]["middle"]
         return float(1 / (1 + np.exp(-slope * (best - middle))))
+
+
+def _as_trained(position: tuple[int, int], shape: tuple[int, int], trained: tuple[int, int]) -> Any:
+    """A position as the grid has it that the agent was trained on: as far from the nearest border, float32 (1, 2)."""
+    place, sides, known = np.array(position), np.array(shape), np.array(trained)
+    middle = (np.minimum(sides, known) - 1) // 2
+    told = np.where(place <= middle, place, np.maximum(place - (sides - known), middle))
+    return told[None].astype(np.float32)
 
 
 def _privileged(position: tuple[int, int], visited: frozenset[tuple[int, int]], state: State) -> Any:
