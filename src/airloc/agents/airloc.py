@@ -6,7 +6,7 @@ p is added, an LSTM reads [c + p ; u], and its output, plus u, are the logits of
 Legend: B episodes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -47,7 +47,7 @@ class AirlocAgent:
     """Frozen, on the device of play."""
     policy: Policy
     """A single one (K = 1), on the device of play."""
-    trained: Grid = Grid()
+    trained: Grid = field(default_factory=Grid)
     """The grid that the policy was trained on."""
     sample: bool = False
     """Draw moves by their probability instead of taking the most probable one."""
