@@ -109,7 +109,8 @@ def lstm(gates: torch.Tensor, more: torch.Tensor, cell: torch.Tensor) -> tuple[M
     """Update the cell state (K, B, H) by gates that are the sum of two (K, B, 4 H): input, forget, candidate, output.
 
     Returns:
-        The new memory, and the gates as they acted, which a gradient needs: as four tensors, or as one on a GPU.
+        The new memory, and what a gradient needs: the gates as they acted and the squashed cell state, or one tensor on
+        a GPU.
     """
     return fused_lstm(gates, more, cell) if gates.is_cuda else plain_lstm(gates + more, cell)
 
@@ -119,7 +120,8 @@ def plain_lstm(gates: torch.Tensor, cell: torch.Tensor) -> tuple[Memory, tuple[t
     enter, forget, candidate, leave = gates.chunk(4, dim=2)
     enter, forget, candidate, leave = enter.sigmoid(), forget.sigmoid(), candidate.tanh(), leave.sigmoid()
     cell = torch.addcmul(forget * cell, enter, candidate)
-    return Memory(leave * cell.tanh(), cell), (enter, forget, candidate, leave)
+    squashed = cell.tanh()
+    return Memory(leave * squashed, cell), (enter, forget, candidate, leave, squashed)
 
 
 def fused_lstm(gates: torch.Tensor, more: torch.Tensor, cell: torch.Tensor) -> tuple[Memory, tuple[torch.Tensor, ...]]:

@@ -27,7 +27,7 @@ class Step(NamedTuple):
     memory: Memory
     """After the step."""
     acted: tuple[torch.Tensor, ...]
-    """The gates, see `policy.lstm`."""
+    """How the gates acted, see `policy.lstm`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,8 +86,7 @@ def lstm_gradient(by_hidden: torch.Tensor, by_cell: torch.Tensor, step: Step) ->
 
 def plain_gradient(by_hidden: torch.Tensor, by_cell: torch.Tensor, step: Step) -> tuple[torch.Tensor, torch.Tensor]:
     """The gradients in plain operations."""
-    enter, forget, candidate, leave = step.acted
-    squashed = step.memory.cell.tanh()
+    enter, forget, candidate, leave, squashed = step.acted
     by_cell = by_cell + _tanh_gradient(by_hidden * leave, squashed)
     parts = (
         _sigmoid_gradient(by_cell * candidate, enter),
