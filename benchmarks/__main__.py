@@ -6,7 +6,16 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import airloc_evaluation, belief_evaluation, evaluation, game_load, synthetic, tensor_env, training
+from benchmarks import (
+    airloc_evaluation,
+    belief_evaluation,
+    evaluation,
+    game_load,
+    synthetic,
+    tensor_env,
+    training,
+    training_gpu,
+)
 
 BENCHMARKS = (
     tensor_env.run,
@@ -15,6 +24,7 @@ BENCHMARKS = (
     airloc_evaluation.run,
     belief_evaluation.run,
     training.run,
+    training_gpu.run,
     game_load.run,
 )
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from airloc.agents.policy import HIDDEN, Memory, Policy, Variant, fused_lstm, plain_lstm
+from airloc.agents.policy import HIDDEN, Policy, Variant, fused_lstm, plain_lstm
 
 
 def by_hand(policy: Policy, k: int, embedding: torch.Tensor, prior: torch.Tensor) -> torch.Tensor:
@@ -39,13 +39,12 @@ def test_on_a_cpu_every_policy_is_an_lstm_of_its_own(count):
 def test_the_fused_cell_gives_the_plain_one_s_values_and_gradients(count, began):
     torch.manual_seed(0)
     seen, recalled = torch.randn(2, count, 7, 4 * HIDDEN, device="cuda", dtype=torch.float64)
-    hidden, cell = torch.randn(2, count, 7, HIDDEN, device="cuda", dtype=torch.float64) * began
+    cell = torch.randn(count, 7, HIDDEN, device="cuda", dtype=torch.float64) * began
     weigh = torch.randn(2, count, 7, HIDDEN, device="cuda", dtype=torch.float64)
     found = []
     for fused in (True, False):
         parts = [part.clone().requires_grad_() for part in (seen, recalled, cell)]
-        memory = Memory(hidden, parts[2])
-        out = fused_lstm(parts[0], parts[1], memory) if fused else plain_lstm(parts[0] + parts[1], memory)
+        out, _ = fused_lstm(*parts) if fused else plain_lstm(parts[0] + parts[1], parts[2])
         (out.hidden * weigh[0] + out.cell * weigh[1]).sum().backward()
         found.append([out.hidden, out.cell, *(part.grad for part in parts)])
     for one, other in zip(*found, strict=True):

@@ -9,8 +9,10 @@ from airloc.task import rules
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
 from airloc.task.suites import all_pairs
+from airloc.training import flight as flight_module
 from airloc.training.features import Features, tabulate
 from airloc.training.flight import Episodes, Validation, draw_episodes, draw_shifts, fly
+from airloc.training.tape import Tape
 from airloc.vision.position import encode_position
 from untrained import GRID, Stage, made_airloc, made_eyes
 
@@ -32,7 +34,17 @@ def seen(toy_areas) -> dict[bool, Features]:
 
 def of_suite(stage: Stage) -> Episodes:
     suite = stage.suite
-    return Episodes(*(torch.from_numpy(array)[None] for array in (suite.area, suite.start, suite.goal)))
+    return Episodes(torch.from_numpy(suite.area)[None], numbered(suite.start)[None], numbered(suite.goal)[None])
+
+
+def numbered(cells: np.ndarray) -> torch.Tensor:
+    """Cells (..., 2) as numbers."""
+    return torch.from_numpy(cells[..., 0] * GRID.cols + cells[..., 1])
+
+
+def celled(numbers: torch.Tensor) -> torch.Tensor:
+    """Numbers as cells (..., 2)."""
+    return torch.stack([numbers // GRID.cols, numbers % GRID.cols], dim=-1)
 
 
 @pytest.mark.parametrize(
@@ -49,54 +61,43 @@ def of_suite(stage: Stage) -> Episodes:
 def test_the_most_probable_moves_are_those_of_the_agent_played(stage, seen, name):
     agent = made_airloc(name)
     played = stage.play(agent)
-    with torch.no_grad():
-        flight = fly(agent.policy, seen[VARIANTS[name].sem_seg], of_suite(stage), BUDGET, sample=False)
-    distance = np.abs(played.path[:, :-1] - stage.suite.goal[:, None]).max(axis=2).T  # (T, B)
+    flight = fly(agent.policy, seen[VARIANTS[name].sem_seg], of_suite(stage), BUDGET, sample=False)
+    distance = np.abs(played.path[:, :-1] - stage.suite.goal[:, None]).max(axis=2)  # (B, T)
     assert np.array_equal(flight.found[0].numpy(), played.found)
-    assert np.array_equal(flight.flying[:, 0].sum(dim=0).numpy(), played.steps)
-    assert np.array_equal(flight.distance[:, 0].numpy(), distance)
+    assert np.array_equal(flight.flying[0].sum(dim=1).numpy(), played.steps)
+    assert np.array_equal(flight.distance[0].numpy(), distance)
 
 
 @pytest.mark.parametrize("name", ["airloc", "airloc-priv"])
-def test_drawn_moves_are_played_by_the_rules_step_by_step(stage, seen, name, monkeypatch):
+def test_drawn_moves_are_played_by_the_rules_step_by_step(stage, seen, name):
     torch.manual_seed(0)
-    policy, features, actions, move = Policy(VARIANTS[name], 2), seen[True], [], rules.move
-
-    def spy(*arguments, **named):
-        actions.append(arguments[3])
-        return move(*arguments, **named)
-
+    policy, features = Policy(VARIANTS[name], 2), seen[True]
     episodes = draw_episodes(features, 2, 50)
-    with monkeypatch.context() as patch:
-        patch.setattr(rules, "move", spy)
-        flight = fly(policy, features, episodes, BUDGET, sample=True)
+    flight = fly(policy, features, episodes, BUDGET, sample=True)
     env = BatchEnv(stage.env.cells, BUDGET)
-    area, start, goal = (part.flatten(0, 1) for part in episodes)
+    area, start, goal = episodes.area.flatten(), *(celled(cells).flatten(0, 1) for cells in episodes[1:])
     position = env.reset(area, start, goal).position
     ended = found = torch.zeros(100, dtype=torch.bool)
-    for step, action in enumerate(actions):
-        assert torch.equal(flight.flying[step].flatten(), ~ended)
-        assert torch.equal(flight.distance[step].flatten(), (position - goal).abs().amax(dim=1))
-        (_, position, _), reward, found, ended = env.step(action.flatten())
-        assert torch.equal(flight.reward[step].flatten(), reward)
+    for step in range(BUDGET):
+        assert torch.equal(flight.flying[..., step].flatten(), ~ended)
+        assert torch.equal(flight.distance[..., step].flatten(), (position - goal).abs().amax(dim=1))
+        (_, position, _), reward, found, ended = env.step(flight.action[..., step].flatten())
+        assert torch.equal(flight.reward[..., step].flatten(), reward)
         if name == "airloc-priv":
             assert rules.inside(position, GRID).all()
     assert ended.all()
     assert torch.equal(flight.found.flatten(), found)
     assert 0 < int(found.sum()) < 100
-    assert flight.log_prob.requires_grad
-    assert (flight.log_prob <= 0).all()
 
 
 def test_log_probabilities_are_those_of_moves_drawn_that_often(seen):
     """Flown often from one place, first moves come as often as their probabilities say."""
     torch.manual_seed(0)
     many = 4000
-    cell = torch.tensor([2, 2]).expand(1, many, 2)
-    episodes = Episodes(torch.zeros(1, many, dtype=torch.long), cell, cell - 2)
-    with torch.no_grad():
-        flight = fly(Policy(VARIANTS["airloc-no-residual"]), seen[True], episodes, 1, sample=True)
-    chances, counts = flight.log_prob.exp().flatten().unique(return_counts=True)
+    middle = torch.full((1, many), 12)
+    episodes, tape, policy = Episodes(middle * 0, middle, middle * 0), Tape(), Policy(VARIANTS["airloc-no-residual"])
+    flight = fly(policy, seen[True], episodes, 1, sample=True, tape=tape)
+    chances, counts = tape.log_prob(policy, flight.action).detach().exp().flatten().unique(return_counts=True)
     assert len(chances) == 8
     assert float(chances.sum()) == pytest.approx(1.0, abs=1e-4)
     torch.testing.assert_close(counts / many, chances, rtol=0, atol=0.03)
@@ -104,25 +105,24 @@ def test_log_probabilities_are_those_of_moves_drawn_that_often(seen):
 
 def test_several_policies_fly_as_each_would_alone(seen):
     torch.manual_seed(0)
-    features, stacked = seen[True], Policy(VARIANTS["airloc"], 3)
+    features, stacked, tape = seen[True], Policy(VARIANTS["airloc"], 3), Tape()
     episodes = draw_episodes(features, 3, 20)
-    with torch.no_grad():
-        together = fly(stacked, features, episodes, BUDGET, sample=False)
-        for k in range(3):
-            alone = Policy(VARIANTS["airloc"])
-            alone.load_state_dict({name: tensor[[k]] for name, tensor in stacked.state_dict().items()})
-            flight = fly(alone, features, Episodes(*(part[[k]] for part in episodes)), BUDGET, sample=False)
-            assert torch.equal(flight.distance[:, 0], together.distance[:, k])
-            torch.testing.assert_close(flight.log_prob[:, 0], together.log_prob[:, k], rtol=1e-4, atol=1e-4)
+    together = fly(stacked, features, episodes, BUDGET, sample=False, tape=tape)
+    log_prob = tape.log_prob(stacked, together.action)
+    for k in range(3):
+        alone, own = Policy(VARIANTS["airloc"]), Tape()
+        alone.load_state_dict({name: tensor[[k]] for name, tensor in stacked.state_dict().items()})
+        flight = fly(alone, features, Episodes(*(part[[k]] for part in episodes)), BUDGET, sample=False, tape=own)
+        assert torch.equal(flight.action[0], together.action[k])
+        torch.testing.assert_close(own.log_prob(alone, flight.action)[0], log_prob[k], rtol=1e-4, atol=1e-4)
 
 
 def test_episodes_are_drawn_from_all_areas_and_pairs_with_start_and_goal_apart(seen):
     torch.manual_seed(0)
     episodes = draw_episodes(seen[True], 2, 20_000)
     assert episodes.area.unique().tolist() == [0, 1, 2]
-    assert (episodes.start != episodes.goal).any(dim=2).all()
-    pair = torch.cat([episodes.start, episodes.goal], dim=2).flatten(0, 1).unique(dim=0)
-    assert len(pair) == 25 * 24
+    assert (episodes.start != episodes.goal).all()
+    assert len((episodes.start * 25 + episodes.goal).unique()) == 25 * 24
 
 
 def test_validation_is_the_success_of_the_agent_on_all_pairs_at_equal_distances(stage, seen, toy_areas):
@@ -132,6 +132,18 @@ def test_validation_is_the_success_of_the_agent_on_all_pairs_at_equal_distances(
     expected = np.average(played.found, weights=suite.weight)
     assert float(Validation(seen[True], 1).success(agent.policy, BUDGET)) == pytest.approx(expected, abs=1e-5)
     assert float(Validation(seen[True], 1).weight.sum()) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_validation_is_the_same_however_many_areas_are_flown_at_once(seen, monkeypatch):
+    torch.manual_seed(0)
+    policy, validation, success = Policy(VARIANTS["airloc"], 2), Validation(seen[True], 2), []
+    for at_once in (1, 2400, 10**6):
+        monkeypatch.setattr(flight_module, "AT_ONCE", at_once)
+        success.append(validation.success(policy, 3))
+    assert success[0].shape == (2,)
+    assert (success[0] > 0).all()
+    for other in success[1:]:
+        torch.testing.assert_close(other, success[0], rtol=0, atol=1e-6)
 
 
 def test_small_grids_fly_far_outside_without_falling_off_the_table():
@@ -163,16 +175,15 @@ def test_a_shift_changes_where_the_policy_thinks_it_is_and_nothing_else(seen):
     torch.manual_seed(0)
     features, policy = seen[True], Policy(VARIANTS["airloc"])
     episodes = draw_episodes(features, 1, 30)
-    shift = torch.tensor([2, -2]).expand(1, 30, 2)
-    area, position, goal = episodes
-    plain, shifted = features.look(area, position, goal), features.look(area, position, goal, shift)
-    torch.testing.assert_close(
-        shifted[0] - plain[0], encode_position(position + shift) - encode_position(position), rtol=0, atol=1e-5
-    )
-    assert torch.equal(shifted[1], plain[1])
-    with torch.no_grad():
-        aside, here = (fly(policy, features, episodes, BUDGET, sample=False, shift=s) for s in (shift, None))
-        none = fly(policy, features, episodes, BUDGET, sample=False, shift=torch.zeros_like(shift))
-    assert torch.equal(aside.distance[0], here.distance[0])
-    assert not torch.equal(aside.log_prob, here.log_prob)
-    assert torch.equal(none.log_prob, here.log_prob)
+    flights, inputs, log_prob = {}, {}, {}
+    for name, shift in {"none": None, "zero": (0, 0), "aside": (2, -2)}.items():
+        tape, offset = Tape(), None if shift is None else torch.tensor(shift).expand(1, 30, 2)
+        flights[name] = fly(policy, features, episodes, BUDGET, sample=False, shift=offset, tape=tape)
+        inputs[name], log_prob[name] = tape.steps[0].inputs, tape.log_prob(policy, flights[name].action)
+    position = celled(episodes.start)
+    moved = encode_position(position + torch.tensor([2, -2])) - encode_position(position)
+    torch.testing.assert_close((inputs["aside"] - inputs["none"])[..., :256], moved, rtol=0, atol=1e-5)
+    assert torch.equal(inputs["aside"][..., 256:], inputs["none"][..., 256:])
+    assert torch.equal(flights["aside"].distance[..., 0], flights["none"].distance[..., 0])
+    assert torch.equal(log_prob["zero"], log_prob["none"])
+    assert not torch.equal(log_prob["aside"], log_prob["none"])

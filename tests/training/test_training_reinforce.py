@@ -14,7 +14,7 @@ from airloc.errors import AirlocError
 from airloc.evaluation.floor import blind_optimum
 from airloc.grid import Grid
 from airloc.task.suites import all_pairs
-from airloc.training import reinforce
+from airloc.training import flight, reinforce
 from airloc.training.atlas import Atlas
 from airloc.training.features import Features
 from airloc.training.flight import Validation
@@ -137,7 +137,7 @@ def test_stacked_policies_learn_as_each_would_alone(small, tmp_path, monkeypatch
         with monkeypatch.context() as patch:
             patch.setattr(reinforce, "Policy", twins)
             patch.setattr(reinforce, "draw_episodes", draw)
-            patch.setattr(torch, "empty_like", _same_for_all(torch.empty_like))
+            patch.setattr(flight, "_chance", _same_for_all)
             folder = tmp_path / str(policies)
             return train_policy(folder, tiny(seeds=policies), small, small, on_step=silent).policies
 
@@ -147,17 +147,10 @@ def test_stacked_policies_learn_as_each_would_alone(small, tmp_path, monkeypatch
             torch.testing.assert_close(two[name][k], one[name][0], rtol=1e-4, atol=1e-5)
 
 
-def _same_for_all(empty_like):
+def _same_for_all(policy: Policy, budget: int, batch: int, *, sample: bool) -> torch.Tensor:
     """Chance that is drawn for the first policy and shared by the others."""
-
-    class Chance:
-        def __init__(self, like):
-            self.like = like
-
-        def exponential_(self):
-            return empty_like(self.like[:1]).exponential_().expand_as(self.like)
-
-    return Chance
+    noise = torch.empty(budget, 1, batch, 8).exponential_().log()
+    return policy.offset - noise * sample
 
 
 def test_policies_learn_apart_and_each_keeps_its_best(small, tmp_path):

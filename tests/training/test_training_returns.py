@@ -8,11 +8,11 @@ from airloc.training.returns import discounted, normalise_by_group
 
 def test_discounted_returns_on_worked_numbers():
     # Found on the third move: -1 - 0.9 + 0.81 * 2, -1 + 0.9 * 2, 2; and never found, then zero after the end.
-    reward = torch.tensor([[-1.0, -1.0], [-1.0, -1.0], [2.0, -1.0], [0.0, -1.0]])
-    expected = [[-0.28, -3.439], [0.8, -2.71], [2.0, -1.9], [0.0, -1.0]]
+    reward = torch.tensor([[-1, -1, 2, 0], [-1, -1, -1, -1]])
+    expected = [[-0.28, 0.8, 2.0, 0.0], [-3.439, -2.71, -1.9, -1.0]]
     assert discounted(reward, 0.9).tolist() == [pytest.approx(row) for row in expected]
-    assert torch.equal(discounted(reward, 0.0), reward)
-    assert torch.equal(discounted(reward[:1], 0.9), reward[:1])
+    assert torch.equal(discounted(reward, 0.0), reward.float())
+    assert torch.equal(discounted(reward[:, :1], 0.9), reward[:, :1].float())
 
 
 def test_groups_are_normalised_on_worked_numbers():

@@ -98,27 +98,37 @@ class Policy(nn.Module):
             Logits of the eight moves, (K, B, 8), and the new memory.
         """
         seen = torch.cat([embedding, prior], dim=2) if self.variant.prior else embedding
-        gates = torch.baddbmm(self.bias, seen, self.read)
-        if gates.is_cuda:
-            memory = fused_lstm(gates, torch.bmm(memory.hidden, self.recall), memory)
-        else:
-            memory = plain_lstm(torch.baddbmm(gates, memory.hidden, self.recall), memory)
+        read = torch.baddbmm(self.bias, seen, self.read)
+        recalled = torch.bmm(memory.hidden, self.recall)
+        memory, _ = lstm(read, recalled, memory.cell)
         logits = torch.baddbmm(self.offset, memory.hidden, self.decide)
         return (logits + prior if self.variant.residual else logits), memory
 
 
-def plain_lstm(gates: torch.Tensor, memory: Memory) -> Memory:
-    """Update the memory by the gates (K, B, 4 H): input, forget, candidate, output."""
+def lstm(gates: torch.Tensor, more: torch.Tensor, cell: torch.Tensor) -> tuple[Memory, tuple[torch.Tensor, ...]]:
+    """Update the cell state (K, B, H) by gates that are the sum of two (K, B, 4 H): input, forget, candidate, output.
+
+    Returns:
+        The new memory, and what a gradient needs: the gates as they acted and the squashed cell state, or one tensor on
+        a GPU.
+    """
+    return fused_lstm(gates, more, cell) if gates.is_cuda else plain_lstm(gates + more, cell)
+
+
+def plain_lstm(gates: torch.Tensor, cell: torch.Tensor) -> tuple[Memory, tuple[torch.Tensor, ...]]:
+    """Update the cell state by gates (K, B, 4 H), in plain operations."""
     enter, forget, candidate, leave = gates.chunk(4, dim=2)
-    cell = forget.sigmoid() * memory.cell + enter.sigmoid() * candidate.tanh()
-    return Memory(leave.sigmoid() * cell.tanh(), cell)
+    enter, forget, candidate, leave = enter.sigmoid(), forget.sigmoid(), candidate.tanh(), leave.sigmoid()
+    cell = torch.addcmul(forget * cell, enter, candidate)
+    squashed = cell.tanh()
+    return Memory(leave * squashed, cell), (enter, forget, candidate, leave, squashed)
 
 
-def fused_lstm(seen: torch.Tensor, recalled: torch.Tensor, memory: Memory) -> Memory:
-    """The same on a GPU, as one kernel forward and one backward, by gates that are the sum of two (K, B, 4 H)."""
-    parts = (part.flatten(0, 1) for part in (seen, recalled, memory.cell))  # without weights, policies are a batch
-    hidden, cell, _ = torch.ops.aten._thnn_fused_lstm_cell(*parts)
-    return Memory(hidden.view_as(memory.cell), cell.view_as(memory.cell))
+def fused_lstm(gates: torch.Tensor, more: torch.Tensor, cell: torch.Tensor) -> tuple[Memory, tuple[torch.Tensor, ...]]:
+    """The same on a GPU, as one kernel, by gates that are the sum of two."""
+    parts = (part.flatten(0, 1) for part in (gates, more, cell))  # without weights, policies are a batch
+    hidden, after, acted = torch.ops.aten._thnn_fused_lstm_cell(*parts)
+    return Memory(hidden.view_as(cell), after.view_as(cell)), (acted,)
 
 
 def _uniform(*shape: int, bound: float) -> nn.Parameter:

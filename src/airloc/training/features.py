@@ -1,27 +1,29 @@
 """What the frozen units say of every (cell, goal) pair of every area, computed once.
 
-Policy training then touches only the LSTM: a step is one gather from this table. The patch that is black, seen
-outside the area, is one more cell. A table that would take too much of the device's memory is kept in a file and
-mapped, and what a step needs is read from there: slower, and on a GPU not captured, but the same numbers.
+Policy training then touches only the LSTM: a step is one gather from this table, and one of encoded positions. The
+patch that is black, seen outside the area, is one more cell. A table that would take too much of the device's memory is
+kept in a file and mapped, and what a step needs is read from there: slower, and on a GPU not captured, but the same
+numbers.
 
-Legend: A areas, n cells, F = 264 numbers of a pair: the embedding c and the prior u.
+Legend: A areas, n cells, P places of the frame, E = 256, F = 264 numbers of a pair: the embedding c and the prior u.
 """
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 
 from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
-from airloc.task.rules import inside
+from airloc.training.frame import Frame
 from airloc.vision.embedder import EMBEDDING
 from airloc.vision.eyes import Eyes
 from airloc.vision.position import encode_position
@@ -45,6 +47,19 @@ class Features:
     """(rows + 2 reach, cols + 2 reach, E): encoded positions, from -reach on."""
     reach: int
     """How far outside positions are encoded: as far as the budget leads, and the margin more."""
+    frame: Frame = field(init=False)
+    """The same positions as numbered places."""
+    _codes: torch.Tensor = field(init=False)
+    """(P, F): encoded positions by place, followed by zeros, ready to be added to pairs."""
+    _rows: torch.Tensor = field(init=False)
+    """(P,): how far into an area's part of the table the pairs of each place begin."""
+
+    def __post_init__(self) -> None:
+        rows, cols, _ = self.positions.shape
+        frame = Frame.around(self.grid, (rows, cols), self.reach, self.device)
+        codes = nn.functional.pad(self.positions.flatten(0, 1), (0, PAIR - EMBEDDING))
+        for name, value in (("frame", frame), ("_codes", codes), ("_rows", frame.cells * self.grid.count)):
+            object.__setattr__(self, name, value)
 
     @property
     def device(self) -> torch.device:
@@ -56,22 +71,24 @@ class Features:
         """Whether the table is on the device, so that flying never waits for the host."""
         return self.table.device == self.device
 
-    def look(
-        self, area: torch.Tensor, position: torch.Tensor, goal: torch.Tensor, shift: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """What is seen at positions (..., 2) with goals (..., 2) in areas (...): c + p (..., E) and u (..., 8).
+    def quest(self, area: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
+        """Where the table speaks of goals, given by the numbers of their cells, in areas: the first rows, (...)."""
+        return torch.add(goal, area, alpha=(self.grid.count + 1) * self.grid.count)
 
-        With a shift (..., 2) positions are encoded as if the area lay that far aside.
+    def look(self, quest: torch.Tensor, place: torch.Tensor, told: torch.Tensor, out: torch.Tensor) -> None:
+        """Write what is seen at places (...) on a quest (...): c + p and u (..., 264), or c + p alone (..., 256).
+
+        Args:
+            quest: Of which area and goal.
+            place: Where, in the frame.
+            told: Where the policy is told to be.
+            out: What to write to; its size says how much.
         """
-        count = self.grid.count
-        seen = inside(position, self.grid)
-        cell = torch.where(seen, position[..., 0] * self.grid.cols + position[..., 1], count)
-        target = goal[..., 0] * self.grid.cols + goal[..., 1]
-        row = (area * (count + 1) + cell) * count + target
-        pairs = self.table.index_select(0, row.flatten().to(self.table.device)).to(self.device)
-        pair = pairs.view(*row.shape, -1).float()
-        row, col = (position if shift is None else position + shift).add(self.reach).unbind(dim=-1)
-        return pair[..., :EMBEDDING] + self.positions[row, col], pair[..., EMBEDDING:]
+        row = (quest + self._rows[place]).flatten()
+        pair = self.table.index_select(0, row.to(self.table.device)).to(self.device)
+        code = self._codes.index_select(0, told.flatten())
+        size = out.shape[-1]
+        torch.add(pair[:, :size].view(out.shape), code[:, :size].view(out.shape), out=out)
 
 
 @torch.no_grad()

@@ -1,5 +1,8 @@
 """Flying episodes on tabulated features: the rollout of policy training and its validation.
 
+The loop over the steps holds only what the next step needs; what follows from the path (rewards, distances, who was
+still flying) is computed once after it. Those who found the goal fly on, and what they do then does not count.
+
 Legend: T budget, K policies, B episodes.
 """
 
@@ -7,15 +10,19 @@ from typing import NamedTuple
 
 import torch
 
-from airloc.agents.constraints import privileged_moves, unvisited, visit
-from airloc.agents.policy import Policy
-from airloc.grid import Grid
+from airloc.agents.policy import Policy, lstm
 from airloc.task import priors, rules
 from airloc.training.features import MARGIN, Features
+from airloc.training.frame import Privileges
+from airloc.training.tape import Step, Tape
+from airloc.vision.embedder import EMBEDDING
+
+AT_ONCE = 16_384
+"""Episodes that a validation flies at once, at most, unless one area has more."""
 
 
 class Episodes(NamedTuple):
-    """Episodes for K policies: areas (K, B), starts and goals (K, B, 2)."""
+    """Episodes for K policies, each (K, B): numbers of areas, and of the cells of starts and goals."""
 
     area: torch.Tensor
     start: torch.Tensor
@@ -23,28 +30,28 @@ class Episodes(NamedTuple):
 
 
 class Flight(NamedTuple):
-    """What happened at every step, each (T, K, B), and who found the goal."""
+    """What happened at every step, each (K, B, T), and who found the goal."""
 
-    log_prob: torch.Tensor
-    """Of the move that was made."""
+    action: torch.Tensor
+    """The move made, by its number."""
     reward: torch.Tensor
     """Zero after the end."""
     flying: torch.Tensor
     """Whether the episode was still on, bool."""
     distance: torch.Tensor
-    """Left to the goal, before the move."""
+    """Left to the goal, before the move; zero after the end."""
     found: torch.Tensor
     """(K, B) bool."""
 
 
 def draw_episodes(features: Features, policies: int, batch: int) -> Episodes:
     """Draw areas, starts and different goals uniformly, for every policy its own."""
-    grid, device = features.grid, features.device
+    count, device = features.grid.count, features.device
     shape = (policies, batch)
     area = torch.randint(features.areas, shape, device=device)
-    start = torch.randint(grid.count, shape, device=device)
-    goal = (start + torch.randint(1, grid.count, shape, device=device)) % grid.count
-    return Episodes(area, _cells(start, grid), _cells(goal, grid))
+    start = torch.randint(count, shape, device=device)
+    goal = (start + torch.randint(1, count, shape, device=device)) % count
+    return Episodes(area, start, goal)
 
 
 def draw_shifts(share: float, policies: int, batch: int, device: torch.device) -> torch.Tensor:
@@ -57,6 +64,7 @@ def draw_shifts(share: float, policies: int, batch: int, device: torch.device) -
     return (offset * (chance[0] < share)).movedim(0, -1)
 
 
+@torch.no_grad()
 def fly(
     policy: Policy,
     features: Features,
@@ -65,6 +73,7 @@ def fly(
     *,
     sample: bool,
     shift: torch.Tensor | None = None,
+    tape: Tape | None = None,
 ) -> Flight:
     """Fly episodes, drawing moves by their probability or taking the most probable ones.
 
@@ -75,33 +84,58 @@ def fly(
         budget: Moves in an episode.
         sample: Draw moves.
         shift: How far aside positions are told, (K, B, 2); they are told as they are without it.
+        tape: Where to record what learning from the flight needs.
     """
-    area, position, goal = episodes
-    moves = rules.moves_on(position.device)
-    policies, batch = area.shape
-    memory = policy.begin(batch)
-    steps = torch.zeros_like(area)
-    flying = torch.ones_like(area, dtype=torch.bool)
-    visited = unvisited(policies * batch, features.grid, position.device)
-    record = []
-    for _ in range(budget):
-        seen, prior = features.look(area, position, goal, shift)
-        logits, memory = policy(seen, prior, memory)
-        if policy.variant.priv:
-            visited = visit(visited, position.flatten(0, 1), features.grid)
-            allowed = privileged_moves(position.flatten(0, 1), visited, features.grid)
-            logits = logits.masked_fill(~allowed.view_as(logits), -1e9)
-        chance = -torch.empty_like(logits).exponential_().log() if sample else 0.0  # Gumbel noise
-        action = (logits.detach() + chance).argmax(dim=2)
-        log_prob = logits.log_softmax(dim=2).gather(2, action[..., None])[..., 0]
-        distance = (position - goal).abs().amax(dim=2)
-        out = rules.move(position, steps, goal, action, moves=moves, budget=budget)
-        record.append((log_prob, out.reward * flying, flying, distance))
-        position = torch.where(flying[..., None], out.position, position)
-        steps = out.steps
-        flying = flying & ~out.found
-    log_prob, reward, on, left = (torch.stack(column) for column in zip(*record, strict=True))
-    return Flight(log_prob, reward, on, left, ~flying)
+    frame, (policies, batch) = features.frame, episodes.area.shape
+    quest, place = features.quest(episodes.area, episodes.goal), frame.places[episodes.start]
+    aside = None if shift is None else shift[..., 0] * frame.width + shift[..., 1]
+    privileges = Privileges(frame, policies, batch) if policy.variant.priv else None
+    weights = torch.cat([policy.read, policy.recall], dim=1)  # (K, I + H, 4 H)
+    bias = policy.bias.repeat(1, batch, 1)
+    memory, reads = policy.begin(batch), policy.read.shape[1]
+    path, actions = [place], []
+    for liking in _chance(policy, budget, batch, sample=sample):
+        # See and remember.
+        inputs = weights.new_empty(policies, batch, weights.shape[1])
+        features.look(quest, place, place if aside is None else place + aside, out=inputs[..., :reads])
+        inputs[..., reads:] = memory.hidden
+        earlier = memory.cell
+        memory, acted = lstm(torch.bmm(inputs, weights), bias, earlier)
+        # Decide.
+        liking.baddbmm_(memory.hidden, policy.decide)
+        if policy.variant.residual:
+            liking += inputs[..., EMBEDDING:reads]
+        if privileges is not None:
+            forbidden = privileges.forbidden(place)
+            liking.masked_fill_(forbidden, -1e9)
+        action = liking.argmax(dim=2)
+        # Move.
+        place = place + frame.strides[action]
+        path.append(place)
+        actions.append(action)
+        if tape is not None:
+            tape.steps.append(Step(inputs, earlier, memory, acted))
+            if privileges is not None:
+                tape.forbidden.append(forbidden)
+    return _account(features, torch.stack(path, dim=2), torch.stack(actions, dim=2), episodes.goal)
+
+
+def _chance(policy: Policy, budget: int, batch: int, *, sample: bool) -> torch.Tensor:
+    """What a choice begins with, (T, K, B, 8): the offset of the logits and, to draw by probability, Gumbel noise."""
+    policies, _, moves = policy.offset.shape
+    if not sample:
+        return policy.offset.repeat(budget, 1, batch, 1)
+    return policy.offset - policy.offset.new_empty(budget, policies, batch, moves).exponential_().log_()
+
+
+def _account(features: Features, path: torch.Tensor, action: torch.Tensor, goal: torch.Tensor) -> Flight:
+    """What follows from the places (K, B, T + 1) that moves (K, B, T) led to on the way to goals (K, B)."""
+    position, target = features.frame.positions[path], features.frame.positions[features.frame.places[goal]]
+    distance = (position - target[:, :, None]).abs().amax(dim=3)
+    closest = distance.cummin(dim=2).values  # zero from the arrival on
+    flying = closest[..., :-1] > 0
+    reward = (rules.FOUND_REWARD * (closest[..., 1:] == 0) + rules.STEP_REWARD) * flying
+    return Flight(action, reward, flying, distance[..., :-1] * flying, closest[..., -1] == 0)
 
 
 class Validation:
@@ -110,24 +144,18 @@ class Validation:
     def __init__(self, features: Features, policies: int) -> None:
         grid, device = features.grid, features.device
         prior = torch.from_numpy(priors.per_distance(grid)).float().to(device)
-        start, goal = (~torch.eye(grid.count, dtype=torch.bool, device=device)).nonzero(as_tuple=True)
-        self.weight = prior[start, goal]  # sums to one
+        self._start, self._goal = (~torch.eye(grid.count, dtype=torch.bool, device=device)).nonzero(as_tuple=True)
+        self.weight = prior[self._start, self._goal]  # sums to one
         self.features, self.policies = features, policies
-        self._start, self._goal = _cells(start, grid), _cells(goal, grid)
 
-    @torch.no_grad()
     def success(self, policy: Policy, budget: int) -> torch.Tensor:
         """The success of every policy, (K,)."""
-        total = torch.zeros(self.policies, device=self.weight.device)
         pairs = len(self.weight)
-        for area in range(self.features.areas):
-            where = torch.full((self.policies, pairs), area, device=self.weight.device)
-            shape = (self.policies, pairs, 2)
-            episodes = Episodes(where, self._start.expand(shape), self._goal.expand(shape))
-            total += (fly(policy, self.features, episodes, budget, sample=False).found * self.weight).sum(dim=1)
+        total = self.weight.new_zeros(self.policies)
+        at_once = max(1, AT_ONCE // (pairs * self.policies))
+        for areas in torch.split(torch.arange(self.features.areas, device=self.weight.device), at_once):
+            columns = areas.repeat_interleave(pairs), self._start.repeat(len(areas)), self._goal.repeat(len(areas))
+            episodes = Episodes(*(column.expand(self.policies, -1) for column in columns))
+            found = fly(policy, self.features, episodes, budget, sample=False).found
+            total += (found.view(self.policies, -1, pairs) * self.weight).sum(dim=(1, 2))
         return total / self.features.areas
-
-
-def _cells(number: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Cells (..., 2) of row-major numbers."""
-    return torch.stack([number // grid.cols, number % grid.cols], dim=-1)

@@ -18,6 +18,7 @@ Where the validation areas are large enough, success on 7 x 7 is logged too.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -36,6 +37,7 @@ from airloc.training.learner import Learner
 from airloc.training.returns import discounted, normalise_by_group
 from airloc.training.runs import Run, check_finite
 from airloc.training.state import restore_rng, rng_state
+from airloc.training.tape import Tape
 from airloc.vision.eyes import Eyes
 
 LEAST_RATE = 0.02
@@ -162,6 +164,26 @@ def ended(folder: Path, config: PolicyConfig) -> Trained | None:
     return None
 
 
+def update(policy: Policy, learner: Learner, features: Features, config: PolicyConfig) -> torch.Tensor:
+    """Make one update; gives the loss and the success that it had, (2,)."""
+    # Roll out.
+    episodes = draw_episodes(features, config.seeds, config.batch)
+    shift = draw_shifts(config.shift, config.seeds, config.batch, features.device) if config.shift else None
+    tape = Tape()
+    flight = fly(policy, features, episodes, config.budget, sample=True, shift=shift, tape=tape)
+    # Returns, normalised by the distance left to the goal.
+    returns = discounted(flight.reward, config.gamma)  # (K, B, T)
+    made = flight.flying.float().flatten(1)
+    groups = features.grid.max_distance + config.budget + 1
+    advantage = normalise_by_group(returns.flatten(1), flight.distance.flatten(1), made, groups)
+    # Loss: policies do not share weights, so their losses may be added.
+    share = made * advantage / made.sum(dim=1, keepdim=True)
+    loss = -(tape.log_prob(policy, flight.action).flatten(1) * share).sum()
+    # Step.
+    learner.descend(loss)
+    return torch.stack([loss.detach(), flight.found.float().mean()])
+
+
 def train_policy(
     folder: Path,
     config: PolicyConfig,
@@ -177,27 +199,10 @@ def train_policy(
     policy = Policy(config.variant, config.seeds).to(device)
     validate = _validator(policy, config, checked, larger)
     learner = Learner(policy, config.rate)
-    groups = features.grid.max_distance + config.budget + 1
-
-    def update() -> torch.Tensor:
-        # Roll out.
-        episodes = draw_episodes(features, config.seeds, config.batch)
-        shift = draw_shifts(config.shift, config.seeds, config.batch, device) if config.shift else None
-        flight = fly(policy, features, episodes, config.budget, sample=True, shift=shift)
-        # Returns, normalised by the distance left to the goal.
-        returns = discounted(flight.reward.float(), config.gamma).transpose(0, 1).flatten(1)  # (K, T B)
-        group = flight.distance.transpose(0, 1).flatten(1)
-        made = flight.flying.float().transpose(0, 1).flatten(1)
-        advantage = normalise_by_group(returns, group, made, groups)
-        # Loss: policies do not share weights, so their losses may be added.
-        gain = (flight.log_prob.transpose(0, 1).flatten(1) * advantage * made).sum(dim=1) / made.sum(dim=1)
-        loss = -gain.sum()
-        # Step.
-        learner.descend(loss)
-        return torch.stack([loss.detach(), flight.found.float().mean()])
 
     with Run.open(folder, config) as run:
-        fast_update = learner.capture(update) if features.fits else update
+        learn = partial(update, policy, learner, features, config)
+        fast_update = learner.capture(learn) if features.fits else learn
         best = {name: tensor.detach().clone() for name, tensor in policy.named_parameters()}
         success = torch.full((config.seeds,), -1.0, device=device)
         highest, waited = -1.0, 0
