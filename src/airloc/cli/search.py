@@ -22,7 +22,7 @@ from airloc.cli.progress import bar
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.units import metres, metres_a_second, place, seconds
-from airloc.task.rules import check_budget
+from airloc.task.rules import FALSE_ALARM_COST, check_budget
 
 if TYPE_CHECKING:
     from airloc.areas.geotiff import Raster
@@ -70,7 +70,7 @@ class SearchOptions:
     """Width of the ground that the goal's picture shows, such as 60m; a cell unless given."""
     truth: Annotated[str | None, arg(metavar="LAT,LON")] = None
     """Where the goal is, to judge the find; the search does not use it."""
-    false_alarm_cost: float = 4.0
+    false_alarm_cost: float = FALSE_ALARM_COST
     """Declare the find where that pays, a false alarm costing this many finds."""
     detection: float = 0.9
     """Probability of recognising the goal in a photo that shows it; for the probability of success."""
