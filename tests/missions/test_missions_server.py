@@ -293,37 +293,6 @@ def test_bodies_beyond_bounds_are_refused_in_time():
     assert asyncio.run(ask([part, {"type": "http.disconnect"}])) == 0, "half a request is none"
 
 
-def test_a_head_that_never_ends_is_hung_up_on(tmp_path: Path, monkeypatch):
-    import asyncio
-
-    import uvicorn
-
-    from airloc.missions import bounds
-
-    monkeypatch.setattr(bounds, "SECONDS", 0.2)
-
-    async def app(scope, receive, send):
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
-
-    async def work() -> bytes:
-        config = uvicorn.Config(app, http=bounds.ImpatientProtocol, port=0, log_level="error", lifespan="off")
-        server = uvicorn.Server(config)
-        task = asyncio.create_task(server.serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET / HTTP/1.1\r\nHost")
-        rest = await asyncio.wait_for(reader.read(), 5)
-        writer.close()
-        server.should_exit = True
-        await task
-        return rest
-
-    assert asyncio.run(work()) == b""
-
-
 def test_one_server_at_a_time_uses_a_store_and_no_other_file_is_taken_for_one(tmp_path: Path):
     first = Store(tmp_path / "a.sqlite")
     with pytest.raises(AirlocError, match="another server"):
