@@ -94,6 +94,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     `airloc/Search-5x5-v0`, `airloc/Search-7x7-v0` and, with arguments, `airloc/Search-v0`. v0: first release.
 
     ## Example
+    ```pycon
     >>> import airloc, gymnasium as gym
     >>> env = gym.make("airloc/Search-5x5-v0")
     >>> observation, info = env.reset(seed=0)
@@ -101,13 +102,18 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     ((48, 48, 3), (8,))
     >>> observation, reward, terminated, truncated, info = env.step(2)
 
+    ```
+
     Nobody tells of the arrival, and the agent says "here" where it is not:
 
+    ```pycon
     >>> env = gym.make("airloc/Search-5x5-v0", declare=True)
     >>> observation, info = env.reset(seed=0)
     >>> observation, reward, terminated, truncated, info = env.step(8)
     >>> reward, terminated, info["found"], info["false_alarm"], info["missed"]
     (-12.0, True, False, True, False)
+
+    ```
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012 (Gymnasium's own form)

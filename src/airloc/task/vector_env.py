@@ -30,11 +30,14 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
     Autoreset mode: `NEXT_STEP`. The step after an episode's last ignores its action and gives the first observation
     of the next episode with a reward of zero.
 
+    ```pycon
     >>> import airloc, gymnasium as gym
     >>> envs = gym.make_vec("airloc/Search-5x5-v0", num_envs=3)
     >>> observations, infos = envs.reset(seed=0)
     >>> observations["patch"].shape, infos["action_mask"].shape
     ((3, 48, 48, 3), (3, 8))
+
+    ```
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 (Gymnasium's own form)
