@@ -1,5 +1,7 @@
 """The searcher over HTTP: whatever clients do, a search stays sound and goes on after a power cut."""
 
+import base64
+import io
 import socket
 import threading
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
+from PIL import Image
 from schemathesis import GenerationMode
 from schemathesis.checks import (
     content_type_conformance,
@@ -25,6 +28,12 @@ from field_files import ground, write_projected
 from field_server import HEADERS, Ground, Server
 
 GOAL = (0, 3)
+
+
+def one_colour() -> str:
+    buffer = io.BytesIO()
+    Image.new("RGB", (60, 60), (90, 90, 90)).save(buffer, "PNG")
+    return base64.b64encode(buffer.getvalue()).decode()
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +179,8 @@ def test_without_the_token_nothing_is_told(app, headers):
     ("change", "said"),
     [
         ({"goal": "?"}, "base64"),
-        ({"goal": "AAAA"}, "cannot be read"),
+        ({"goal": "AAAA"}, "goal's picture cannot be read"),
+        ({"goal": one_colour()}, "shows nothing"),
         ({"agent": "/etc"}, "no agent"),
         ({"budget": 0}, "budget"),
         ({"cell_m": 1.0}, "cells"),

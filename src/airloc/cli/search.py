@@ -14,7 +14,6 @@ from rich.console import Console
 from tyro.conf import arg
 
 from airloc.agents.declaring import threshold_for
-from airloc.agents.recognition import FLAT
 from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
 from airloc.areas.area import Pixels
 from airloc.areas.pictures import read_picture
@@ -200,6 +199,8 @@ def _goal(options: SearchOptions, raster: "Raster", layout: "Layout") -> tuple[P
 
 def _say_goal(picture: Pixels, patch: Pixels, layout: "Layout", width: float | None) -> None:
     """Tell of a goal's picture, of a known width or of a cell, that will hardly be recognised."""
+    from airloc.missions.photos import shows_nothing
+
     tall, wide = picture.shape[:2]
     if width is not None and width < layout.cell_m:
         _say(f"the goal's picture shows less than a cell ({width:g} {layout.unit}); smaller cells may do better")
@@ -209,7 +210,7 @@ def _say_goal(picture: Pixels, patch: Pixels, layout: "Layout", width: float | N
         _say(
             f"a cell is only {wide * layout.cell_m / width:.0f} px of the goal's picture, {width:g} {layout.unit} wide"
         )
-    if patch.reshape(-1, 3).std(axis=0).max() < FLAT:
+    if shows_nothing(patch):
         _say("the goal's picture shows nothing that could be recognised: it is of one colour")
 
 
