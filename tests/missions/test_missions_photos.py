@@ -91,7 +91,7 @@ def test_a_picture_that_claims_too_much_is_refused():
     header = bytearray(encoded(np.zeros((2, 2), np.uint8)))
     header[16:24] = (60_000).to_bytes(4, "big") * 2
     header[29:33] = zlib.crc32(header[12:29]).to_bytes(4, "big")
-    with pytest.raises(AirlocError, match="claims more than .* at most 120 million"):
+    with pytest.raises(AirlocError, match=r"claims more than .* at most 120 million"):
         read_photo(bytes(header))
 
 
