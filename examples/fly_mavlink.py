@@ -97,10 +97,11 @@ class Client:
     Args:
         url: Where it listens.
         token: What it asks for.
+        patience: Seconds to wait for it.
     """
 
-    def __init__(self, url: str, token: str) -> None:
-        self._url, self._token = url, token
+    def __init__(self, url: str, token: str, patience: float = 60.0) -> None:
+        self._url, self._token, self._patience = url, token, patience
 
     def begin(self, wanted: dict) -> dict:
         """Begin a search."""
@@ -111,13 +112,21 @@ class Client:
         return self._call(f"/searches/{search}/photos?{urllib.parse.urlencode(where)}", photo, "image/jpeg")
 
     def _call(self, path: str, body: bytes, kind: str) -> dict:
+        """Ask, and ask again while the server starts or is started again: photos may be posted twice."""
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}
         request = urllib.request.Request(self._url + path, body, headers)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            raise SystemExit(f"{path}: {error.read().decode()}") from None
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                raise SystemExit(f"{path}: {error.read().decode()}") from None
+            except OSError as error:
+                if time.monotonic() > until:
+                    problem = f"No server answers at {self._url}: {getattr(error, 'reason', error)}"
+                    raise SystemExit(f"{problem}. Start `airloc serve`, or name its address with --server.") from None
+                time.sleep(0.5)
 
 
 def take_photo(raster: Raster, plane: Plane, camera: Camera, lat: float, lon: float, height: float) -> bytes:

@@ -18,11 +18,12 @@ from airloc.game.desk import FreeTable, PlayDesk
 from airloc.game.guard import Limits
 from airloc.game.referee import Referee
 from airloc.game.rivals import Rivals
-from airloc.game.serving import listen, make_server, url_of
+from airloc.game.serving import listen, make_server
 from airloc.game.store import Store
 from airloc.game.workshop import ThreadWorkshop
 from airloc.grid import MOVES, Cell, Grid
 from airloc.task.world import World
+from airloc.web.addresses import url_of
 
 GENEROUS = Limits(rate=1e6, burst=10**6, stranger_rate=1e6, stranger_burst=10**6)
 

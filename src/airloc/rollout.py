@@ -120,8 +120,8 @@ def _play_batch(
         if suite.by_declaration:
             with clock:
                 here, state = agent.here(observation, state)
-            found_now, false_alarm, ended = env.declare(here >= threshold)
-            found, declared = found | found_now, declared | found_now | false_alarm
+            said = env.declare(here >= threshold)
+            found, declared, ended = found | said.found, declared | said.found | said.false_alarm, said.ended
         if ended.all():
             break
         with clock:

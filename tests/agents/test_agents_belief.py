@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from airloc.agents.agent import Briefing
 from airloc.agents.belief import PRIORS, BeliefAgent, State, normalise
+from airloc.agents.likeness import Witness, correlation
 from airloc.agents.planner import PLANNERS
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
@@ -16,6 +17,7 @@ from airloc.task import priors
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
 from airloc.task.rules import inside
+from airloc.vision.offsets import SAME
 from untrained import GRID, Stage, made_relation
 
 
@@ -102,6 +104,8 @@ def test_evidence_adds_up_as_the_network_judges_the_glimpses(agent: BeliefAgent,
     goal = state.recognition.goal
     with torch.inference_mode():
         first = agent.network.relate(agent.network.look(observation.patch), agent.network.look(goal))
+        alike = correlation(observation.patch, goal)
+        first[:, SAME] += agent.witness.weight * (alike - agent.witness.neutral)
     after = agent.observe(observation, state)
     start, offset = observation.position[0].tolist(), first[0]
     for cell in GRID.cells():
@@ -140,6 +144,18 @@ def test_the_last_cell_is_not_the_goal_for_want_of_others(agent: BeliefAgent, st
         position = torch.tensor([cell] * count)
         state = agent.observe(Observation(grey(count), position, torch.full((count,), 10)), state)
     assert (state.same < 0.5).all()
+
+
+def test_the_likeness_is_heard_of_this_cell_and_changes_no_flight(agent: BeliefAgent, stage: Stage):
+    deaf = dataclasses.replace(agent, witness=Witness(1.0, 0.0, 0.0))
+    hearing = dataclasses.replace(agent, witness=Witness(1.0, 50.0, 0.2))
+    for (_, heard), (_, unheard) in zip(flown(hearing, stage), flown(deaf, stage), strict=True):
+        assert torch.equal(heard.visited, unheard.visited)
+        torch.testing.assert_close(heard.belief, unheard.belief)
+    observation, state = begun(agent, stage)
+    goal = observation._replace(patch=state.recognition.goal, position=torch.tensor([[2, 2]] * len(stage.suite)))
+    heard, unheard = (who.observe(goal, begun(who, stage)[1]).same for who in (hearing, deaf))
+    assert (heard > unheard).all(), "the goal's own picture is more probably the goal for being alike"
 
 
 def test_without_memory_only_the_last_glimpse_and_the_visits_count(agent: BeliefAgent, stage: Stage):

@@ -44,6 +44,20 @@ def test_a_black_or_flat_picture_is_no_place(patches: torch.Tensor):
     assert float(same_place(black, black).max()) < 0.01
 
 
+def test_where_there_is_no_data_nothing_is_alike(patches: torch.Tensor):
+    torn, elsewhere = patches.clone(), patches.view(8, 25, 48, 48, 3).roll(7, dims=1).flatten(0, 1).clone()
+    torn[:, :, :20] = elsewhere[:, :, :20] = 0  # both end at the same line
+    assert float((same_place(torn, elsewhere) > 0.5).float().mean()) < 0.01
+    assert float((same_place(torn, torn) > 0.5).float().mean()) > 0.8, "half a picture still shows the place"
+
+
+def test_one_thing_that_is_alike_does_not_make_two_places_the_same(patches: torch.Tensor):
+    crossed, elsewhere = patches.clone(), patches.view(8, 25, 48, 48, 3).roll(7, dims=1).flatten(0, 1).clone()
+    for pictures in (crossed, elsewhere):
+        pictures[:, 8:16, 8:16] = 250  # a bright roof in one quarter
+    assert float((same_place(crossed, elsewhere) > 0.5).float().mean()) < 0.02
+
+
 @given(st.floats(0, 1e6))
 def test_a_dearer_false_alarm_asks_for_more_certainty(cost: float):
     threshold = threshold_for(cost)

@@ -45,6 +45,25 @@ def test_the_same_seed_gives_the_same_bytes(airloc, believer, areas_folder, tmp_
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
 
 
+def test_what_is_said_of_being_there_is_judged_for_any_agent(airloc, areas_folder, tmp_path):
+    chart, out = tmp_path / "chart.svg", tmp_path / "here.json"
+    where = ("--areas", areas_folder, "--chart", chart, "--json", out)
+    done = airloc("calibration", "lawnmower", "--here", *where)
+    assert (done.code, done.err) == (0, "")
+    record = json.loads(out.read_text())
+    assert sum(entry["count"] for entry in record["here"]["bins"]) == record["glimpses"]
+    assert f"{record['glimpses']:,} glimpses in 16 episodes" in " ".join(done.out.split())
+    assert "saying here: lawnmower" in "".join(ElementTree.parse(chart).getroot().itertext())
+
+
+def test_patterns_choose_the_areas(airloc, areas_folder, tmp_path):
+    name = sorted(path.name for path in areas_folder.iterdir() if path.suffix in (".png", ".jpg"))[0]
+    for how, areas in ((("--only", name), 1), (("--except", name), 3)):
+        out = tmp_path / f"{areas}.json"
+        assert airloc("calibration", "lawnmower", "--here", "--areas", areas_folder, *how, "--json", out).code == 0
+        assert json.loads(out.read_text())["areas"] == areas
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -207,6 +207,8 @@ def test_without_a_georeference_pixels_serve_and_flight_files_are_asked_for(airl
     assert json.loads((tmp_path / "out" / "path.json").read_text())["declared"]["col"] == 3
     refused = airloc("search", "--area", plain, *options, "--out", tmp_path / "no", "--formats", "plan")
     assert refused.refused("no georeference", "Georeference it")
+    metres = airloc("search", "--area", plain, *options, "--out", tmp_path / "no", "--cell", "100m")
+    assert metres.refused("on the ground, and the image has no georeference", "48px")
     assert not (tmp_path / "no").exists()
 
 
@@ -231,6 +233,12 @@ def test_without_a_georeference_pixels_serve_and_flight_files_are_asked_for(airl
         (["--false-alarm-cost", -1], "false alarm"),
         (["--detection", 2], "no probability"),
         (["--speed", "fast"], "is no speed"),
+        (["--cell", "48px"], "in pixels, and the image has a georeference"),
+        (["--gap", "4px"], "in pixels, and the image has a georeference"),
+        (["--goal-width", "60px", "--goal", "missing.jpg"], "in pixels, and the image has a georeference"),
+        (["--heading", "nan"], "A heading of nan"),
+        (["--within", "10,10 11,11"], "km outside the image"),
+        (["--area", "https://example.org/ortho.tif"], "no file on this machine"),
     ],
 )
 def test_bad_input_is_one_clear_sentence(airloc, tmp_path: Path, area: Path, options, said: str):
@@ -262,6 +270,28 @@ def test_a_goal_picture_may_be_turned_by_exif_and_larger_or_smaller_than_a_cell(
     assert small.code == 0
     assert "less than a cell" in small.err
     assert "only 16 x 16 px" in small.err
+
+
+def test_cells_may_touch_and_photos_need_no_time(airloc, tmp_path: Path, area: Path):
+    options = ("--area", area, "--goal", place_of(area, (0, 0)), "--cell", "96m", "--agent", "spiral")
+    done = airloc("search", *options, "--gap", "0m", "--hover", "0s", "--endurance", "9min", "--out", tmp_path / "out")
+    assert done.code == 0
+    assert '"gap": 0' in (tmp_path / "out" / "path.json").read_text()
+
+
+def test_a_goal_that_shows_nothing_and_an_image_without_data_are_told_of(airloc, tmp_path: Path, area: Path):
+    Image.new("RGB", (96, 96), (90, 90, 90)).save(tmp_path / "card.png")
+    options = ("--cell", "96m", "--agent", "spiral", "--budget", 3)
+    card = airloc("search", "--area", area, "--goal", tmp_path / "card.png", *options, "--out", tmp_path / "a")
+    assert card.code == 0
+    assert "shows nothing" in card.err
+    Image.fromarray(ground(2)).save(tmp_path / "goal.png")
+    wide = ("--goal", tmp_path / "goal.png", "--goal-width", "90km")
+    far = airloc("search", "--area", area, *wide, *options, "--out", tmp_path / "b")
+    assert "a cell is only 0 px of the goal's picture" in far.err
+    write_tiff(tmp_path / "none.tif", np.zeros((192, 192, 3), np.uint8), *_placed(), nodata=0)
+    none = airloc("search", "--area", tmp_path / "none.tif", *wide[:2], *options, "--out", tmp_path / "c")
+    assert "no data" in none.err
 
 
 def test_holes_and_deep_bands_are_searched_all_the_same(airloc, tmp_path: Path):

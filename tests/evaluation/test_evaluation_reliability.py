@@ -13,7 +13,7 @@ from airloc.areas.area import SearchArea
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.evaluation.intervals import Bootstrap
-from airloc.evaluation.reliability import EDGES, calibration, reliability, visited
+from airloc.evaluation.reliability import EDGES, calibration, first_sights, reliability, visited
 from airloc.evaluation.watching import Watched, watch
 from airloc.grid import Grid
 from airloc.rollout import Trajectories
@@ -33,6 +33,16 @@ def by_hand(beliefs: list[list[list[float]]], path: list[list[int]], goal: list[
     steps = np.where(found, (flown == goals[:, None]).all(axis=2).argmax(axis=1), budget)
     played = Trajectories(flown, found, steps, 0.0)
     return Watched("made", areas, areas, suite, played, np.array(beliefs, np.float32))
+
+
+@given(st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 4)), min_size=1, max_size=9))
+def test_a_cell_is_seen_for_the_first_time_once_and_only_inside(path):
+    first = first_sights(np.array([path]), Grid(3, 4))[0]
+    seen = set()
+    for cell, is_first in zip(path, first, strict=True):
+        within = 0 <= cell[0] < 3 and 0 <= cell[1] < 4
+        assert is_first == (within and cell not in seen)
+        seen.add(cell)
 
 
 TWO = by_hand(

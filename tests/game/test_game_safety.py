@@ -8,7 +8,8 @@ from airloc.errors import AirlocError
 from airloc.game.app import make_app
 from airloc.game.desk import FreeTable, PlayDesk
 from airloc.game.guard import Buckets, Limits
-from airloc.game.serving import is_loopback, listen, url_of
+from airloc.game.serving import listen
+from airloc.web.addresses import is_loopback, url_of
 from game_hall import Client, free_table, noise_world, playing
 
 
@@ -61,6 +62,19 @@ def test_a_body_in_chunks_is_bounded_too():
         raw.sendall(b"POST /api/games HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         raw.sendall(b"1000\r\n" + b" " * 0x1000 + b"\r\n")
         assert b" 413 " in raw.recv(1000).split(b"\r\n")[0]
+
+
+def test_a_request_that_never_ends_is_given_up():
+    with (
+        playing(free_table(), Limits(seconds=0.2)) as url,
+        socket.create_connection(url.split("/")[2].split(":")) as raw,
+    ):
+        raw.settimeout(10)
+        raw.sendall(b"POST /api/games HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
+        assert b" 408 " in raw.recv(1000).split(b"\r\n")[0]
+        client = Client(url)
+        assert client.ask("GET", "/api/me").status == 200
+        client.close()
 
 
 def test_players_and_strangers_are_slowed_down():

@@ -3,6 +3,7 @@
 import importlib
 import socket
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,24 @@ def test_the_vehicle_is_flown_to_the_find(tmp_path: Path, example, capsys):
     assert vehicle.state.height > state["height_m"]
     assert vehicle.state.pictures == state["photos"]
     assert vehicle.state.pictures > 3
+
+
+def test_a_server_that_is_still_starting_is_waited_for_and_none_is_told_of_in_words(example):
+    fly_mavlink, _ = example
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(SystemExit, match=r"No server answers at .* Start `airloc serve`"):
+            fly_mavlink.Client(url, TOKEN, patience=0.1).begin({})
+
+        def start() -> None:
+            taken.listen()
+            connection, _ = taken.accept()
+            with connection:
+                connection.recv(10_000)
+                connection.sendall(b'HTTP/1.1 201 Created\r\nContent-Length: 13\r\n\r\n{"id": "abc"}')
+
+        timer = threading.Timer(0.3, start)
+        timer.start()
+        assert fly_mavlink.Client(url, TOKEN, patience=20).begin({}) == {"id": "abc"}
+        timer.join()

@@ -3,6 +3,7 @@
 At every step the relation network judges how the goal may lie to the glimpse; its logits, one an offset, are laid over
 the grid from the agent's cell and added to what earlier glimpses said. Cells outside do not exist and visited cells are
 not the goal, so that the rest, normalised, is the belief. A planner turns belief, position and moves left into a move.
+Whether the glimpse shows the goal itself follows from the same evidence and from the likeness of the two pictures.
 
 Legend: B episodes, C cells, O offsets, S side of a patch.
 """
@@ -15,6 +16,7 @@ import torch
 
 from airloc.agents.agent import Briefing
 from airloc.agents.choice import choose
+from airloc.agents.likeness import WITNESS, Witness
 from airloc.agents.planner import PLANNERS, Planner
 from airloc.agents.recognition import Recognition, begin, recognise
 from airloc.grid import Grid
@@ -56,6 +58,8 @@ class BeliefAgent:
     """How goals are thought to lie before the first glimpse: a name of `PRIORS`."""
     memory: bool = True
     """Keep what earlier glimpses said; without it only the last one and the visits count."""
+    witness: Witness = WITNESS
+    """How the likeness of glimpse and goal is heard when it is judged whether this is the goal."""
     sample: bool = False
     """Draw moves in proportion to their worth instead of taking the best one."""
 
@@ -72,7 +76,7 @@ class BeliefAgent:
             visited=torch.zeros_like(flat, dtype=torch.bool),
             belief=flat,
             same=torch.zeros(count, device=device),
-            recognition=begin(briefing.goal),
+            recognition=begin(briefing.goal, self.witness),
         )
 
     @torch.inference_mode()
@@ -102,7 +106,7 @@ class BeliefAgent:
         before = state.evidence if state.step else PRIORS[self.prior](position, grid)
         evidence = before + said
         # Where nobody tells of an arrival, a cell seen before may have been the goal: it counts as it looked.
-        same = evidence.softmax(dim=1).gather(1, here) * new
+        same = (self.witness.temper * evidence).softmax(dim=1).gather(1, here) * new
         visited = state.visited.scatter(1, here, state.visited.gather(1, here) | within)
         return state._replace(
             step=state.step + 1,

@@ -13,8 +13,8 @@ import torch
 
 from airloc.agents.agent import Agent, Briefing
 from airloc.agents.likeness import same_place
-from airloc.errors import AirlocError
 from airloc.task.batch import Observation
+from airloc.task.rules import check_false_alarm_cost
 
 
 @runtime_checkable
@@ -55,9 +55,8 @@ def threshold_for(false_alarm_cost: float) -> float:
     >>> threshold_for(1.0), threshold_for(4.0)
     (0.5, 0.8)
     """
-    if not 0 <= false_alarm_cost < float("inf"):
-        raise AirlocError(f"A false alarm cannot cost {false_alarm_cost} finds", "Give a number of 0 or more")
-    return false_alarm_cost / (1 + false_alarm_cost)
+    cost = check_false_alarm_cost(false_alarm_cost)
+    return cost / (1 + cost)
 
 
 class State(NamedTuple):

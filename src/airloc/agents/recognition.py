@@ -9,8 +9,10 @@ from typing import NamedTuple
 import torch
 from torch.nn.functional import interpolate
 
+from airloc.agents.likeness import Witness, correlation
 from airloc.agents.memo import Memo, content_keys, pair_keys
 from airloc.errors import AirlocError
+from airloc.vision.offsets import SAME
 from airloc.vision.relation import SIDE, Encoding, RelationNetwork
 
 FLAT = 1.5
@@ -28,9 +30,11 @@ class Recognition(NamedTuple):
     """Encodings by patch, rows (E,)."""
     pairs: Memo
     """Logits by pair, rows (O,)."""
+    witness: Witness
+    """How the likeness of glimpse and goal is heard."""
 
 
-def begin(goal: torch.Tensor) -> Recognition:
+def begin(goal: torch.Tensor, witness: Witness) -> Recognition:
     """Get ready to look for goals (B, S, S, 3); pictures of another size are resampled, with a warning."""
     if goal.shape[1:] != (SIDE, SIDE, 3):
         height, width = goal.shape[1:3]
@@ -38,11 +42,14 @@ def begin(goal: torch.Tensor) -> Recognition:
         values = goal.permute(0, 3, 1, 2).float()
         values = interpolate(values, (SIDE, SIDE), mode="bilinear", antialias=True, align_corners=False)
         goal = values.round().clamp(0, 255).byte().permute(0, 2, 3, 1).contiguous()
-    return Recognition(goal, content_keys(goal), Memo(), Memo())
+    return Recognition(goal, content_keys(goal), Memo(), Memo(), witness)
 
 
 def recognise(network: RelationNetwork, patch: torch.Tensor, before: Recognition) -> tuple[torch.Tensor, Recognition]:
-    """Judge how the goals lie to glimpses (B, S, S, 3): logits (B, O), all zero where there is nothing to see."""
+    """Judge how the goals lie to glimpses (B, S, S, 3): logits (B, O), all zero where there is nothing to see.
+
+    Whether the glimpse shows the goal itself is judged by the network and by the likeness of the two.
+    """
     if patch.shape[1:] != (SIDE, SIDE, 3):
         problem = f"Learned agents see cells of {SIDE} x {SIDE} px, not of {patch.shape[1]} x {patch.shape[2]}"
         raise AirlocError(problem, f"Lay a grid with cells of {SIDE} px on the areas")
@@ -57,6 +64,9 @@ def recognise(network: RelationNetwork, patch: torch.Tensor, before: Recognition
         )
         glimpse, goal = rows.chunk(2)
         logits = network.relate(_encoding(network, glimpse), _encoding(network, goal))
+        logits[:, SAME] += before.witness.weight * (
+            correlation(patch[some], before.goal[some]) - before.witness.neutral
+        )
         empty = is_flat(patch[some]) | is_flat(before.goal[some])
         return logits.masked_fill(empty[:, None], 0.0)
 

@@ -181,7 +181,9 @@ def _cover(
 ) -> Layout:
     """The smallest grid that covers a shape of the plane, or, of `whole` cells, the largest that fits its extent."""
     gap_m = cell_m * GAP if gap_m is None else gap_m
-    if not (0 < cell_m < math.inf and 0 <= gap_m < math.inf and math.isfinite(heading)):
+    if not math.isfinite(heading):
+        raise AirlocError(f"A heading of {heading} degrees leads nowhere", "Give a compass direction, such as 30")
+    if not (0 < cell_m < math.inf and 0 <= gap_m < math.inf):
         raise AirlocError(f"Cells of {cell_m:g} with gaps of {gap_m:g} do not exist", "Give a size above zero")
     axes = _axes(heading)
     points = shapely.get_coordinates(wanted)
@@ -222,6 +224,10 @@ def _flat(outline: MultiPolygon, plane: Plane) -> MultiPolygon:
     return flat if flat.is_valid else shapely.make_valid(flat)
 
 
+def _kilometres(metres: float) -> str:
+    return f"{metres / 1000:.1f} km" if metres < 100_000 else f"{metres / 1000:.0f} km"
+
+
 def _on_image(outline: MultiPolygon, plane: Plane | None, image: Polygon, raster: Raster) -> MultiPolygon:
     """The outline in the plane, when some of it lies on the image."""
     assert plane is not None
@@ -231,7 +237,7 @@ def _on_image(outline: MultiPolygon, plane: Plane | None, image: Polygon, raster
         place = raster.plane()
         where = f", whose middle is {place.lat:.5f},{place.lon:.5f}" if place else ""
         raise AirlocError(
-            f"The outline lies {flat.distance(image) / 1000:.3g} km outside the image {raster.path}{where}",
+            f"The outline lies {_kilometres(flat.distance(image))} outside the image {raster.path}{where}",
             "Give the outline of a place on the image; on the command line, latitude before longitude",
         )
     if inside < 0.999:

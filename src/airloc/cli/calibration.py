@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import tyro
 from rich.console import Console
@@ -14,10 +14,12 @@ from airloc.cli.outputs import promised
 from airloc.cli.playing import Playing, prepare
 from airloc.cli.progress import bar
 from airloc.drawing.files import write_atomically
+from airloc.evaluation.judging import here_reliability, judge
 from airloc.evaluation.records import to_json
 from airloc.evaluation.reliability import Reliability, calibration
-from airloc.evaluation.watching import Watched, watch
+from airloc.evaluation.watching import watch
 from airloc.reports.calibration import calibration_chart, calibration_table
+from airloc.task.suites import Suite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +28,8 @@ class Calibration(Playing):
 
     agent: Positional[str] = DEFAULT_AGENT
     """Name of an agent that keeps a belief, or its checkpoint folder."""
+    here: bool = False
+    """Judge instead what the agent says at every glimpse of its being the goal's; any agent can be asked."""
     chart: Annotated[Path | None, arg(metavar="OUT.svg")] = None
     """Write the reliability diagram here."""
     json: Annotated[Path | None, arg(metavar="OUT.json")] = None
@@ -40,19 +44,29 @@ def main(arguments: Sequence[str]) -> None:
 def run(options: Calibration) -> None:
     """Let the agent play, and show, draw and write how reliable its belief was."""
     with promised([path for path in (options.chart, options.json) if path]):
-        watched = _watch(options)
-        found = calibration(watched, seed=options.seed)
+        asked = _judge(options) if options.here else _watch(options)
         if options.chart is not None:
-            write_atomically(options.chart, calibration_chart(watched.agent, found))
+            write_atomically(options.chart, calibration_chart(asked.agent, asked.found))
         if options.json is not None:
-            write_atomically(options.json, to_json(_record(watched, found)))
-    Console().print(calibration_table(watched, found))
+            write_atomically(options.json, to_json(_record(asked)))
+    forecasts = f"{asked.forecasts:,} {'glimpses' if options.here else 'beliefs'}"
+    Console().print(calibration_table(asked.agent, asked.suite, forecasts, asked.found))
 
 
-def _watch(options: Calibration) -> Watched:
+class _Asked(NamedTuple):
+    """What an agent forecast over a suite, and how it came true."""
+
+    agent: str
+    suite: Suite
+    forecasts: int
+    """Beliefs before moves, or glimpses."""
+    found: Mapping[str, Reliability]
+
+
+def _watch(options: Calibration) -> _Asked:
     (agent,), suite, areas, goal_areas = prepare(options, [options.agent])
     with bar("playing", len(suite)) as advance:
-        return watch(
+        watched = watch(
             agent,
             areas,
             suite,
@@ -63,17 +77,35 @@ def _watch(options: Calibration) -> Watched:
             device=options.device,
             on_batch=advance,
         )
+    return _Asked(watched.agent, suite, int(watched.made.sum()), calibration(watched, seed=options.seed))
 
 
-def _record(watched: Watched, found: Mapping[str, Reliability]) -> dict[str, object]:
-    suite = watched.suite
+def _judge(options: Calibration) -> _Asked:
+    (agent,), suite, areas, goal_areas = prepare(options, [options.agent])
+    with bar("playing", len(suite)) as advance:
+        judged = judge(
+            agent,
+            areas,
+            suite,
+            goal_areas=goal_areas,
+            seed=options.seed,
+            batch=options.batch,
+            device=options.device,
+            on_batch=advance,
+        )
+    found = {"here": here_reliability(judged, seed=options.seed)}
+    return _Asked(judged.agent, judged.suite, int(judged.asked.sum()), found)
+
+
+def _record(asked: _Asked) -> dict[str, object]:
+    suite = asked.suite
     return {
-        "agent": watched.agent,
+        "agent": asked.agent,
         "episodes": len(suite),
         "areas": len(set(suite.area.tolist())),
-        "beliefs": int(watched.made.sum()),
+        "glimpses" if "here" in asked.found else "beliefs": asked.forecasts,
         "grid": str(suite.grid),
         "budget": suite.budget,
         "suite": {"name": suite.name, "sha256": suite.digest},
-        **{name: entry.record() for name, entry in found.items()},
+        **{name: entry.record() for name, entry in asked.found.items()},
     }

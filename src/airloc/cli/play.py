@@ -18,7 +18,7 @@ from airloc.game.app import make_app
 from airloc.game.desk import FreeTable, PlayDesk
 from airloc.game.referee import Referee
 from airloc.game.rivals import Rivals
-from airloc.game.serving import LOOPBACK_NAMES, listen, open_browser, serve, url_of
+from airloc.game.serving import LOOPBACK_NAMES, listen, open_browser, serve
 from airloc.game.store import Store
 from airloc.game.watch import Watch
 from airloc.game.watch_routes import watch_routes
@@ -26,6 +26,7 @@ from airloc.game.workshop import ProcessWorkshop
 from airloc.grid import Grid
 from airloc.task.rules import check_budget
 from airloc.task.world import World
+from airloc.web.addresses import url_of
 
 MAX_SIDE = 12
 """Cells of a side that fit on a screen."""

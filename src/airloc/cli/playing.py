@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from tyro.conf import UseAppendAction, arg
 
 from airloc.agents.agent import Agent
 from airloc.agents.registry import AgentOptions, make_agent
@@ -29,6 +31,10 @@ class Playing:
     """Moves allowed; twice the longer side unless given."""
     split: str = ""
     """Only the areas that windows.csv beside the pictures puts into this split."""
+    only: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="PATTERN")]] = ()
+    """Only the areas whose file names match a pattern such as 'santa-rosa-*'; may be given several times."""
+    without: UseAppendAction[Annotated[tuple[str, ...], arg(name="except", metavar="PATTERN")]] = ()
+    """Not the areas whose file names match a pattern; may be given several times."""
     cell_metres: float | None = None
     """Crop areas of known ground size so that each cell stands for this many metres."""
     device: str = "cpu"
@@ -64,6 +70,8 @@ def prepare(options: Playing, names: Sequence[str], require: Callable[[Agent], N
         grid=options.grid,
         budget=options.budget,
         split=options.split,
+        only=options.only,
+        without=options.without,
         cell_metres=options.cell_metres,
         equal_distances=options.episodes == "all-pairs",
         batch=options.batch,

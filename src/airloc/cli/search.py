@@ -1,5 +1,6 @@
 """`airloc search`: try a search over your own georeferenced image, and take the flight files with you."""
 
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -21,8 +22,8 @@ from airloc.cli.outputs import promised
 from airloc.cli.progress import bar
 from airloc.errors import AirlocError
 from airloc.grid import Cell
-from airloc.missions.units import metres, metres_a_second, place, seconds
-from airloc.task.rules import check_budget
+from airloc.missions.units import length, metres_a_second, place, seconds
+from airloc.task.rules import FALSE_ALARM_COST, check_budget
 
 if TYPE_CHECKING:
     from airloc.areas.geotiff import Raster
@@ -70,7 +71,7 @@ class SearchOptions:
     """Width of the ground that the goal's picture shows, such as 60m; a cell unless given."""
     truth: Annotated[str | None, arg(metavar="LAT,LON")] = None
     """Where the goal is, to judge the find; the search does not use it."""
-    false_alarm_cost: float = 4.0
+    false_alarm_cost: float = FALSE_ALARM_COST
     """Declare the find where that pays, a false alarm costing this many finds."""
     detection: float = 0.9
     """Probability of recognising the goal in a photo that shows it; for the probability of success."""
@@ -115,7 +116,7 @@ def run(options: SearchOptions, made_by: str) -> None:
                 raster,
                 camera=camera,
                 speed=metres_a_second(options.speed),
-                hover=seconds(options.hover),
+                hover=seconds(options.hover, zero=True),
                 formats=options.formats or ALL_FORMATS,
                 sweep=options.sweep,
                 made_by=made_by,
@@ -127,12 +128,14 @@ def run(options: SearchOptions, made_by: str) -> None:
 
 def _check(options: SearchOptions) -> None:
     """Refuse what makes no sense before anything is read."""
+    if re.match(r"[a-z0-9]{2,}:/", str(options.area)):
+        raise AirlocError(f"The image {options.area} is no file on this machine", "Download it first")
     if options.budget is not None:
         check_budget(options.budget)
         if options.endurance is not None:
             raise AirlocError("A budget of moves and a flight time were both given", "Give one of them")
-    for text, read in ((options.speed, metres_a_second), (options.hover, seconds)):
-        read(text)
+    metres_a_second(options.speed)
+    seconds(options.hover, zero=True)
     threshold_for(options.false_alarm_cost)
 
 
@@ -144,12 +147,12 @@ def _search(options: SearchOptions, raster: "Raster") -> "Search":
     from airloc.missions.search import Search, cell_of, fly, nearest_searchable
     from airloc.missions.searcher import Searcher
 
+    known = raster.georeferenced
+    cell_m = length(options.cell or ("100m" if known else "48px"), georeferenced=known)
+    gap_m = None if options.gap is None else length(options.gap, georeferenced=known, zero=True)
     _say_pixels(options, raster)
     outline = None if options.within is None else read_outline(options.within)
-    cell_m = metres(options.cell or ("100m" if raster.georeferenced else "48px"))
-    layout = lay_out(
-        raster, outline, cell_m, gap_m=None if options.gap is None else metres(options.gap), heading=options.heading
-    )
+    layout = lay_out(raster, outline, cell_m, gap_m=gap_m, heading=options.heading)
     goal, truth = _goal(options, raster, layout)
     if options.start is None:
         start = nearest_searchable(layout, layout.place([(side - 1) / 2 for side in layout.grid.shape]))
@@ -158,7 +161,7 @@ def _search(options: SearchOptions, raster: "Raster") -> "Search":
     budget = layout.grid.default_budget if options.budget is None else options.budget
     if options.endurance is not None:
         time, speed = seconds(options.endurance), metres_a_second(options.speed)
-        budget = budget_for(layout, start, time, speed, seconds(options.hover))
+        budget = budget_for(layout, start, time, speed, seconds(options.hover, zero=True))
     searcher = Searcher(
         make_agent(options.agent, AgentOptions(seed=options.seed)),
         goal,
@@ -172,6 +175,8 @@ def _search(options: SearchOptions, raster: "Raster") -> "Search":
     )
     with bar("searching", min(budget + 1, int(layout.searchable.sum()))) as advance:
         photos = fly(raster, layout, searcher, advance)
+    if not any(photo.seen for photo in photos):
+        _say(f"{options.area} has no data where it was flown over: nothing could be seen")
     return Search(layout, searcher, goal, photos, truth)
 
 
@@ -185,13 +190,28 @@ def _goal(options: SearchOptions, raster: "Raster", layout: "Layout") -> tuple[P
     if not Path(options.goal).exists() and not any(letter.isalpha() for letter in options.goal):
         truth = cell_of(layout, _point(options.goal, layout), "goal")
         return look(raster, layout, truth).pixels, truth
-    width = None if options.goal_width is None else metres(options.goal_width)
+    width = None if options.goal_width is None else length(options.goal_width, georeferenced=raster.georeferenced)
     picture = read_picture(Path(options.goal))
+    patch = goal_patch(picture, layout.cell_m, width)
+    _say_goal(picture, patch, layout, width)
+    return patch, truth
+
+
+def _say_goal(picture: Pixels, patch: Pixels, layout: "Layout", width: float | None) -> None:
+    """Tell of a goal's picture, of a known width or of a cell, that will hardly be recognised."""
+    from airloc.missions.photos import shows_nothing
+
+    tall, wide = picture.shape[:2]
     if width is not None and width < layout.cell_m:
         _say(f"the goal's picture shows less than a cell ({width:g} {layout.unit}); smaller cells may do better")
-    if min(picture.shape[:2]) < SMALL_GOAL:
-        _say(f"the goal's picture is only {picture.shape[1]} x {picture.shape[0]} px")
-    return goal_patch(picture, layout.cell_m, width), truth
+    if min(tall, wide) < SMALL_GOAL:
+        _say(f"the goal's picture is only {wide} x {tall} px")
+    elif width is not None and wide * layout.cell_m / width < SMALL_GOAL:
+        _say(
+            f"a cell is only {wide * layout.cell_m / width:.0f} px of the goal's picture, {width:g} {layout.unit} wide"
+        )
+    if shows_nothing(patch):
+        _say("the goal's picture shows nothing that could be recognised: it is of one colour")
 
 
 def _point(text: str, layout: "Layout") -> "Points":

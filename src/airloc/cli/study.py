@@ -29,7 +29,7 @@ from airloc.game.match import Episode
 from airloc.game.referee import Referee
 from airloc.game.results import Results, results_of
 from airloc.game.rivals import Rivals
-from airloc.game.serving import LOOPBACK_NAMES, listen, serve, url_of
+from airloc.game.serving import LOOPBACK_NAMES, listen, serve
 from airloc.game.store import Store
 from airloc.game.study import CONSENT, Rules, Study, create_study
 from airloc.game.study_desk import StudyDesk
@@ -41,6 +41,7 @@ from airloc.task.episode_files import read_suite
 from airloc.task.priors import check_size
 from airloc.task.rules import check_budget
 from airloc.task.world import World
+from airloc.web.addresses import url_of
 
 PRACTICE_AREAS = 8
 PRACTICE_SEED = 999

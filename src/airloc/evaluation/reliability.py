@@ -28,6 +28,7 @@ from airloc.errors import AirlocError
 from airloc.evaluation.intervals import Bootstrap, Interval
 from airloc.evaluation.metrics import Floats, Metric
 from airloc.evaluation.watching import Watched
+from airloc.grid import Grid
 from airloc.task.rules import inside
 
 EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -104,6 +105,14 @@ def visited(watched: Watched) -> Bools:
     here = (np.arange(grid.count) == number[:, :, None]) & inside(path, grid)[:, :, None]
     been: Bools = np.logical_or.accumulate(here, axis=1)
     return been
+
+
+def first_sights(path: npt.NDArray[np.int64], grid: Grid) -> Bools:
+    """Which steps of paths (E, T, 2) show a cell of the grid for the first time, (E, T)."""
+    within, number = inside(path, grid), path @ np.array([grid.cols, 1])
+    earlier = np.tril(np.ones((path.shape[1],) * 2, dtype=np.bool_), -1)  # (T, T)
+    seen: Bools = ((number[:, :, None] == number[:, None]) & earlier & within[:, None]).any(axis=2)
+    return within & ~seen
 
 
 def reliability(

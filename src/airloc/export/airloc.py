@@ -14,11 +14,11 @@ import torch
 from torch import nn
 
 from airloc.agents.airloc import AirlocAgent
-from airloc.agents.likeness import BLUR, MIDDLE, SHIFT, SLOPE
+from airloc.agents.likeness import MIDDLE, SLOPE
 from airloc.agents.local import LocalAgent
 from airloc.agents.policy import HIDDEN, Memory, Policy
 from airloc.export.graphs import Graph
-from airloc.export.plan import Plan
+from airloc.export.plan import LIKENESS, Plan
 from airloc.vision.eyes import Eyes
 from airloc.vision.position import encode_position
 
@@ -93,6 +93,6 @@ def _goal(eyes: Eyes) -> tuple[Graph, dict[str, torch.Tensor]]:
 
 
 def _config(name: str, privileged: bool, memories: tuple[str, ...]) -> dict[str, Any]:
-    likeness = {"slope": SLOPE, "middle": MIDDLE, "shift": SHIFT, "blur": BLUR}
+    likeness = {**LIKENESS, "slope": SLOPE, "middle": MIDDLE}
     memory = {memory: [1, HIDDEN] for memory in memories}
     return {"name": name, "kind": "airloc", "privileged": privileged, "memory": memory, "likeness": likeness}

@@ -18,7 +18,7 @@ from airloc.agents.planner import PLANNERS, TIE, Greedy, Lookahead
 from airloc.agents.recognition import FLAT
 from airloc.errors import AirlocError
 from airloc.export.graphs import Graph
-from airloc.export.plan import Plan
+from airloc.export.plan import LIKENESS, Plan
 from airloc.vision.offsets import RADIUS
 from airloc.vision.relation import SIDE, Encoding, RelationNetwork
 
@@ -70,6 +70,7 @@ def plan_belief(agent: BeliefAgent) -> Plan:
         "memory": agent.memory,
         "radius": RADIUS,
         "flat": FLAT,
+        "witness": {**LIKENESS, **agent.witness._asdict()},
         "planner": {"horizon": 1, **asdict(agent.planner), "tie": TIE},
     }
     return Plan({"encode": encode, "relate": relate}, config, "belief.py")

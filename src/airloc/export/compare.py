@@ -35,10 +35,10 @@ class Stage:
         """Play all episodes one at a time, as a vehicle would."""
         return play(agent, self.suite, self.env, batch=1)
 
-    def first(self, count: int) -> "Stage":
-        """The first episodes alone."""
+    def some(self, these: slice) -> "Stage":
+        """These episodes alone."""
         suite = self.suite
-        parts = {name: getattr(suite, name)[:count] for name in ("area", "start", "goal", "weight")}
+        parts = {name: getattr(suite, name)[these] for name in ("area", "start", "goal", "weight")}
         return replace(self, suite=replace(suite, **parts))
 
 

@@ -78,7 +78,7 @@ def export_agent(
     stage = Stage.on(list(Synthetic(count=-(-max(4, episodes) // 4), seed=seed).areas(Stage.GRID)), seed)
     runner = load_runner(folder)
     on_step("writing the int8 graphs")
-    feeds = _watch(runner.Agent(folder), stage.first(CALIBRATION))
+    feeds = _watch(runner.Agent(folder), stage.some(slice(CALIBRATION)))
     for name in plan.graphs:
         write_int8(folder / f"{name}.onnx", folder / f"{name}.int8.onnx", feeds[name])
     on_step("checking random inputs")

@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from airloc.agents.likeness import BLUR, DARK, FAINT, SHIFT
 from airloc.export.graphs import Graph
+
+LIKENESS = {"shift": SHIFT, "blur": BLUR, "dark": DARK, "faint": FAINT}
+"""How runners compare a glimpse with the goal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,6 @@
 Written against ASGI itself: it runs on every request, and adds microseconds.
 """
 
-import json
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
@@ -11,6 +10,8 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from airloc.web.bodies import SECONDS, TooLargeError, answer, read_body, replayed
 
 COOKIE = "airloc"
 
@@ -35,6 +36,8 @@ class Limits:
 
     body: int = 2048
     """Bytes of a request's body."""
+    seconds: float = SECONDS
+    """For a body to come in whole."""
     rate: float = 20.0
     """Requests a second of a player, on average."""
     burst: int = 60
@@ -99,13 +102,18 @@ class Guard:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         refusal = self._refusal(scope, headers)
         if refusal is not None:
-            await _answer(_with_headers(send), *refusal)
+            await _refuse(send, *refusal)
             return
-        body = await _read_body(receive, self._limits.body)
-        if body is None:
-            await _answer(_with_headers(send), 413, "size", "The request is too large")
+        try:
+            body = await read_body(receive, self._limits.body, self._limits.seconds)
+        except ConnectionResetError:
             return
-        await self._app(scope, _replayed(body, receive), _with_headers(send))
+        except TimeoutError:
+            await _refuse(send, 408, "time", "The request did not come in whole in time")
+        except TooLargeError:
+            await _refuse(send, 413, "size", "The request is too large")
+        else:
+            await self._app(scope, replayed(body, receive), _with_headers(send))
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
         if self._hosts is not None and host_of(headers.get("host", "")) not in self._hosts:
@@ -142,34 +150,6 @@ def cookie_of(header: str) -> str | None:
     return None if cookie is None else cookie.value
 
 
-async def _read_body(receive: Receive, limit: int) -> bytes | None:
-    """Read a body that may come in chunks; None when it is longer than the limit."""
-    body, more = b"", True
-    while more:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        body += message.get("body", b"")
-        if len(body) > limit:
-            return None
-        more = message.get("more_body", False)
-    return body
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Give a body that was read to the application."""
-    given = False
-
-    async def replay() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return replay
-
-
 _HEADER_LINES = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
@@ -182,14 +162,6 @@ def _with_headers(send: Send) -> Send:
     return send_with_headers
 
 
-async def _answer(send: Send, status: int, reason: str, message: str) -> None:
-    body = json.dumps({"error": reason, "message": message}).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
-        *([(b"retry-after", b"1")] if status == 429 else []),
-        *([(b"connection", b"close")] if status == 413 else []),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+async def _refuse(send: Send, status: int, reason: str, message: str) -> None:
+    later = {"retry-after": "1"} if status == 429 else None
+    await answer(_with_headers(send), status, {"error": reason, "message": message}, later)

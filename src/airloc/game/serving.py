@@ -1,7 +1,6 @@
 """Running the server: the address, the port, the browser, the end."""
 
 import gc
-import ipaddress
 import socket
 import threading
 import time
@@ -13,6 +12,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from airloc.errors import AirlocError
+from airloc.web.addresses import is_loopback, take_address
+from airloc.web.patience import ImpatientProtocol
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -30,33 +31,7 @@ def listen(host: str, port: int, *, public: bool) -> socket.socket:
     """
     if not public and not is_loopback(host):
         raise AirlocError(f"The address {host} can be reached from other machines", "Add --public if that is meant")
-    if not 0 <= port <= 65535:
-        raise AirlocError(f"There is no port {port}", "Give a port from 1 to 65535, or 0 for any that is free")
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        taken = socket.socket(family, kind, protocol)
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(address)
-    except OSError as error:
-        cure = "Give another --port, or 0 for any that is free"
-        raise AirlocError(f"Cannot listen on {host}, port {port}: {error.strerror or error}", cure) from error
-    return taken
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def url_of(taken: socket.socket) -> str:
-    """Where a browser on this machine finds the server."""
-    host, port = taken.getsockname()[:2]
-    if host in ("0.0.0.0", "::"):
-        host = "localhost"
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    return take_address(host, port)
 
 
 def serve(app: FastAPI, taken: socket.socket, *, on_ready: Callable[[], None] = lambda: None) -> None:
@@ -75,6 +50,7 @@ def make_server(app: FastAPI) -> uvicorn.Server:
     """The server, quiet: no addresses of people are written anywhere."""
     config = uvicorn.Config(
         app,
+        http=ImpatientProtocol,
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from airloc.task.rules import FALSE_ALARM_COST
+
 Latitude = Annotated[float, Field(ge=-90, le=90)]
 Longitude = Annotated[float, Field(ge=-180, le=180)]
 
@@ -33,7 +35,7 @@ class NewSearch(Message):
     budget: Annotated[int | None, Field(ge=1, le=2048, description="moves; twice the longer side by default")] = None
     agent: Annotated[str | None, Field(max_length=64, description="who leads; the server's choice by default")] = None
     goal_width_m: Annotated[float | None, Field(gt=0, le=100_000, description="ground that the goal shows")] = None
-    false_alarm_cost: Annotated[float, Field(ge=0, le=1e9, description="of a false alarm, in finds")] = 4.0
+    false_alarm_cost: Annotated[float, Field(ge=0, le=1e9, description="of a false alarm, in finds")] = FALSE_ALARM_COST
     detection: Annotated[float, Field(ge=0, le=1, description="of recognising the goal where it is shown")] = 0.9
     fov: Annotated[float, Field(ge=1, le=160, description="across the longer side of photos, in degrees")] = 73.7
     aspect: Annotated[float, Field(ge=1, le=4, description="longer over shorter side of photos")] = 4 / 3

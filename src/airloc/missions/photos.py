@@ -12,10 +12,12 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
+from airloc.agents.recognition import FLAT
 from airloc.areas.area import Pixels
 from airloc.areas.pictures import DAMAGE
+from airloc.areas.pictures import MAX_PIXELS as LARGEST
 from airloc.errors import AirlocError
 
 SIDE = 48
@@ -38,8 +40,8 @@ class Pose:
     """Compass direction of the photo's upper edge minus that of the grid's columns."""
 
 
-def read_photo(data: bytes) -> Pixels:
-    """Decode a photo and turn it as its EXIF says.
+def read_photo(data: bytes, what: str = "photo") -> Pixels:
+    """Decode a photo, called `what` where it is refused, and turn it as its EXIF says.
 
     Raises:
         AirlocError: When it is no picture, or damaged, or of unreasonable size.
@@ -47,14 +49,22 @@ def read_photo(data: bytes) -> Pixels:
     try:
         with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(data)) as picture:
             if picture.width * picture.height > MAX_PIXELS:
-                problem = f"The photo claims {picture.width} x {picture.height} px"
-                raise AirlocError(problem, f"Send at most {MAX_PIXELS / 1e6:.0f} million pixels")
+                raise _too_large(what, picture.width * picture.height)
             picture.draft("RGB", (1024, 1024))  # a JPEG is decoded at a fraction of its size where that is enough
             picture.load()
             return np.asarray(ImageOps.exif_transpose(picture).convert("RGB"))
-    except (*DAMAGE, Image.DecompressionBombError) as error:
+    except Image.DecompressionBombError:
+        raise _too_large(what, LARGEST) from None
+    except DAMAGE as error:
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise AirlocError(f"The photo cannot be read: {reason}", "Take it again, as JPEG or PNG") from error
+        if isinstance(error, UnidentifiedImageError):
+            reason = "it is no picture in a known format"
+        raise AirlocError(f"The {what} cannot be read: {reason}", "Take it again, as JPEG or PNG") from error
+
+
+def _too_large(what: str, pixels: int) -> AirlocError:
+    problem = f"The {what} claims more than {pixels // 1_000_000} million pixels"
+    return AirlocError(problem, f"Send at most {MAX_PIXELS // 1_000_000} million")
 
 
 def centre_square(photo: Pixels) -> Pixels:
@@ -103,3 +113,8 @@ def goal_patch(picture: Pixels, cell_m: float | None = None, width_m: float | No
     share = shown.astype(np.float64) / 255
     mean = picture.reshape(-1, 3).mean(axis=0)
     return np.asarray(np.round(patch + (1 - share) * mean), dtype=np.uint8)
+
+
+def shows_nothing(patch: Pixels) -> bool:
+    """Whether a patch is of one colour, so that agents see nothing in it."""
+    return bool(patch.reshape(-1, 3).std(axis=0).max() < FLAT)

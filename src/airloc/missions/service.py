@@ -25,7 +25,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.flight import Camera
 from airloc.missions.messages import BeliefMap, NewSearch, Observed, SearchState, Waypoint
-from airloc.missions.photos import MIN_SEEN, Pose, centre_square, cut_to_cell, goal_patch, read_photo
+from airloc.missions.photos import MIN_SEEN, Pose, centre_square, cut_to_cell, goal_patch, read_photo, shows_nothing
 from airloc.missions.search import cell_of, nearest_searchable
 from airloc.missions.searcher import Glimpse, Searcher
 from airloc.missions.store import Store, StoredGlimpse, StoredSearch
@@ -86,12 +86,15 @@ class Searches:
         if config["agent"] not in AGENTS:  # never a folder: clients do not choose what the server loads
             raise RefusedError(422, f"There is no agent {config['agent']!r}", f"Use one of {', '.join(AGENTS)}")
         try:
-            picture = read_photo(base64.b64decode(wanted.goal, validate=True))
+            picture = read_photo(base64.b64decode(wanted.goal, validate=True), "goal's picture")
         except (binascii.Error, ValueError):
             raise RefusedError(
                 422, "The goal is not written in base64", "Encode the picture's bytes in base64"
             ) from None
         goal = goal_patch(picture, wanted.cell_m, wanted.goal_width_m)
+        if shows_nothing(goal):
+            problem = "The goal's picture shows nothing that could be recognised: it is of one colour"
+            raise RefusedError(422, problem, "Send a picture of the place")
         begun = datetime.now(UTC).isoformat(timespec="seconds")
         stored = StoredSearch(secrets.token_urlsafe(9), begun, config, goal.tobytes(), False)
         live = self._make(stored)

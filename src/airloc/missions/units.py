@@ -5,27 +5,36 @@ import re
 
 from airloc.errors import AirlocError
 
-LENGTHS = {"m": 1.0, "km": 1000.0, "ft": 0.3048, "px": 1.0}
+GROUND = {"m": 1.0, "km": 1000.0, "ft": 0.3048}
+PIXELS = {"px": 1.0}
 TIMES = {"s": 1.0, "min": 60.0, "h": 3600.0}
 SPEEDS = {"m/s": 1.0, "km/h": 1 / 3.6, "kn": 1852 / 3600, "mph": 0.44704}
 
 
-def metres(text: str) -> float:
-    """Read a length.
+def length(text: str, *, georeferenced: bool, zero: bool = False) -> float:
+    """Read a length on an image: in metres, or in pixels where it has no georeference; a bare number is in either.
 
-    >>> metres("100m"), metres("0.5 km"), metres("80")
-    (100.0, 500.0, 80.0)
+    >>> length("0.5 km", georeferenced=True), length("48px", georeferenced=False), length("80", georeferenced=True)
+    (500.0, 48.0, 80.0)
     """
-    return _quantity(text, LENGTHS, "length", "100m")
+    value = _quantity(text, GROUND | PIXELS, "length", "100m", zero=zero)
+    unit = text.strip().lower().lstrip("0123456789.e-+ ")
+    if georeferenced and unit in PIXELS:
+        problem = f"The length {text} is in pixels, and the image has a georeference"
+        raise AirlocError(problem, "Write it in metres, such as 100m")
+    if not georeferenced and unit in GROUND:
+        problem = f"The length {text} is one on the ground, and the image has no georeference"
+        raise AirlocError(problem, "Write it in pixels, such as 48px, or georeference the image")
+    return value
 
 
-def seconds(text: str) -> float:
+def seconds(text: str, *, zero: bool = False) -> float:
     """Read a time.
 
     >>> seconds("18min"), seconds("45s")
     (1080.0, 45.0)
     """
-    return _quantity(text, TIMES, "time", "18min")
+    return _quantity(text, TIMES, "time", "18min", zero=zero)
 
 
 def metres_a_second(text: str) -> float:
@@ -52,14 +61,14 @@ def place(text: str) -> tuple[float, float]:
     return lat, lon
 
 
-def _quantity(text: str, units: dict[str, float], what: str, example: str) -> float:
-    """Read a number above zero with a unit; a bare number is in the first one."""
+def _quantity(text: str, units: dict[str, float], what: str, example: str, *, zero: bool = False) -> float:
+    """Read a number above zero, or zero where that is one, with a unit; a bare number is in the first one."""
     match = re.fullmatch(r"\s*([0-9.]+(?:e-?[0-9]+)?)\s*([a-z/]*)\s*", text.lower())
     unit = match[2] or next(iter(units)) if match else ""
     try:
         value = float(match[1]) * units[unit] if match else math.nan
     except (ValueError, KeyError):
         value = math.nan
-    if not 0 < value < math.inf:
+    if not (0 < value < math.inf or (zero and value == 0)):
         raise AirlocError(f"{text!r} is no {what}", f"Write it as in {example}, in one of {', '.join(units)}")
     return value

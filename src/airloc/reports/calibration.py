@@ -8,10 +8,10 @@ from rich.text import Text
 
 from airloc.drawing.charts import Series, line_chart
 from airloc.evaluation.reliability import Bin, Reliability
-from airloc.evaluation.watching import Watched
 from airloc.reports.tables import percent, percent_interval
+from airloc.task.suites import Suite
 
-NAMES = {"cells": "every open cell", "largest": "the most probable cell"}
+NAMES = {"cells": "every open cell", "largest": "the most probable cell", "here": "the cell below"}
 
 
 def calibration_chart(agent: str, found: Mapping[str, Reliability]) -> str:
@@ -24,8 +24,8 @@ def calibration_chart(agent: str, found: Mapping[str, Reliability]) -> str:
         lines.append(Series(said, [at.forecast for at in bins], [at.hit for at in bins], low, high, style=style))
     return line_chart(
         lines,
-        title=f"Reliability of the belief: {agent}",
-        x_label="Probability in the belief",
+        title=f"Reliability of {'saying here' if 'here' in found else 'the belief'}: {agent}",
+        x_label="Probability that was said" if "here" in found else "Probability in the belief",
         y_label="How often the goal was there",
         y_percent=True,
         y_range=(0.0, 1.0),
@@ -33,12 +33,9 @@ def calibration_chart(agent: str, found: Mapping[str, Reliability]) -> str:
     )
 
 
-def calibration_table(watched: Watched, found: Mapping[str, Reliability]) -> Group:
-    """Lay the same numbers out, one row a bin."""
-    suite = watched.suite
-    head = (
-        f"{watched.agent}: {watched.made.sum():,} beliefs in {len(suite):,} episodes ({suite.name}), {suite.grid} cells"
-    )
+def calibration_table(agent: str, suite: Suite, forecasts: str, found: Mapping[str, Reliability]) -> Group:
+    """Lay the same numbers out, one row a bin; `forecasts` says what and how many there were."""
+    head = f"{agent}: {forecasts} in {len(suite):,} episodes ({suite.name}), {suite.grid} cells"
     parts: list[Text | Table] = [Text(head, style="bold")]
     for name, entry in found.items():
         table = Table("Probability %", "Believed %", "Was the goal %", "95 %", "Forecasts")

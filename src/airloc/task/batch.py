@@ -43,6 +43,8 @@ class Declared(NamedTuple):
     """Episodes that declared it now and were wrong, (B,) bool."""
     ended: torch.Tensor
     """Episodes that are over, declared or out of moves, (B,) bool."""
+    reward: torch.Tensor
+    """3 for a find, minus 3 times its cost for a false alarm, otherwise zero, (B,) float."""
 
 
 class BatchEnv:
@@ -53,15 +55,23 @@ class BatchEnv:
         budget: Moves allowed in an episode.
         goal_cells: Where the goals' pictures are taken from; the same areas unless given.
         by_declaration: Episodes end by `declare`, which is to be called after `reset` and after every `step`.
+        false_alarm_cost: What a wrong declaration costs in finds.
     """
 
     def __init__(
-        self, cells: CellTable, budget: int, goal_cells: CellTable | None = None, *, by_declaration: bool = False
+        self,
+        cells: CellTable,
+        budget: int,
+        goal_cells: CellTable | None = None,
+        *,
+        by_declaration: bool = False,
+        false_alarm_cost: float = rules.FALSE_ALARM_COST,
     ) -> None:
         self.cells = cells
         self.goal_cells = goal_cells or cells
         self.budget = rules.check_budget(budget)
         self.by_declaration = by_declaration
+        self.false_alarm_cost = rules.check_false_alarm_cost(false_alarm_cost)
         self._moves = rules.moves_on(cells.device)
 
     def reset(self, area: torch.Tensor, start: torch.Tensor, goal: torch.Tensor) -> Observation:
@@ -95,10 +105,10 @@ class BatchEnv:
     def declare(self, said: torch.Tensor) -> Declared:
         """End the episodes that say (B,) that the goal is here, and those whose last move is spent."""
         playing = ~self._ended
-        verdict = rules.declare(self._position, self._goal, said & playing)
+        verdict = rules.declare(self._position, self._goal, said & playing, cost=self.false_alarm_cost)
         self._found = self._found | verdict.found
         self._ended = self._ended | (said & playing) | (self._steps >= self.budget)
-        return Declared(verdict.found, verdict.false_alarm, self._ended)
+        return Declared(verdict.found, verdict.false_alarm, self._ended, verdict.reward)
 
     def _observe(self) -> Observation:
         return Observation(self.cells.patches(self._area, self._position), self._position, self.budget - self._steps)

@@ -10,10 +10,11 @@ from gymnasium import spaces
 
 from airloc.areas.area import Pixels, SearchArea
 from airloc.errors import AirlocError
-from airloc.grid import MOVES, Cell, Grid, MoveCount
-from airloc.task import rules
+from airloc.grid import Cell, Grid, MoveCount
+from airloc.task.actions import Actions
 from airloc.task.flips import ORIENTATIONS, flip_cells, flip_image
 from airloc.task.render import render_search
+from airloc.task.rules import FALSE_ALARM_COST
 from airloc.task.world import World
 
 Obs: TypeAlias = dict[str, Any]
@@ -36,6 +37,8 @@ class SearchEnv(gym.Env[Obs, np.int64]):
 
     With `moves=4` it is `Discrete(4)`: N, E, S, W. The border is then closed: a move across it is counted and leads
     nowhere, and distance is Manhattan's.
+
+    With `declare=True` there is one more action, the last: "here", 8 (4 with four moves). See Declaring.
 
     ## Observations
     `Dict` with
@@ -62,25 +65,55 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     `terminated` when the goal is reached, `truncated` when the budget is spent without it (10 moves on 5 x 5, 14 on
     7 x 7, twice the longer side by default).
 
+    ## Declaring
+    In the field nobody tells the agent that it has arrived. With `declare=True` reaching the goal changes nothing;
+    the episode ends by "here", which is no move and may be said at every glimpse, the first and the last included:
+
+    | what was done                                | reward                 | ends         | info at the end |
+    |----------------------------------------------|------------------------|--------------|-----------------|
+    | a move                                       | -1                     |              |                 |
+    | "here" over the goal                         | 3                      | `terminated` | `found`         |
+    | "here" elsewhere                             | -3 `false_alarm_cost`  | `terminated` | `false_alarm`   |
+    | anything but "here" with no move left        | 0                      | `truncated`  | `missed`        |
+
+    So a find after n moves returns 3 - n, as it does without declaring, and an episode has up to T + 1 steps. A false
+    alarm costs 4 finds unless told otherwise; where 3 `false_alarm_cost` is less than T, crying at once costs less than
+    searching in vain.
+
     ## Info
-    `action_mask` (8,) or (4,) int8: 1 for the moves that stay in the area. `area`: its name. At the end `distance`:
-    from start to goal, for reports by distance; before, it would give part of the goal away.
+    `action_mask` int8, one for each action: 1 for the moves that stay in the area, and for "here". `area`: its name. At
+    the end `distance`: from start to goal, for reports by distance; before, it would give part of the goal away. With
+    `declare=True` at the end also `found`, `false_alarm` and `missed`, of which one is true.
 
     ## Arguments
     `areas`: search areas, 64 procedural ones unless given. `grid`: a `Grid` or a text such as `"5x7"`. `budget`.
-    `moves`: 8, or 4 (see Actions); by default the grid's own.
+    `moves`: 8, or 4 (see Actions); by default the grid's own. `declare`, `false_alarm_cost`: see Declaring.
     `prior`, `distance`: see Start. `flips`: turn areas over at random, as augmentation. `render_mode`: `rgb_array`.
 
     ## Versions
     `airloc/Search-5x5-v0`, `airloc/Search-7x7-v0` and, with arguments, `airloc/Search-v0`. v0: first release.
 
     ## Example
+    ```pycon
     >>> import airloc, gymnasium as gym
     >>> env = gym.make("airloc/Search-5x5-v0")
     >>> observation, info = env.reset(seed=0)
     >>> observation["patch"].shape, info["action_mask"].shape
     ((48, 48, 3), (8,))
     >>> observation, reward, terminated, truncated, info = env.step(2)
+
+    ```
+
+    Nobody tells of the arrival, and the agent says "here" where it is not:
+
+    ```pycon
+    >>> env = gym.make("airloc/Search-5x5-v0", declare=True)
+    >>> observation, info = env.reset(seed=0)
+    >>> observation, reward, terminated, truncated, info = env.step(8)
+    >>> reward, terminated, info["found"], info["false_alarm"], info["missed"]
+    (-12.0, True, False, True, False)
+
+    ```
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012 (Gymnasium's own form)
@@ -94,6 +127,8 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         moves: MoveCount | None = None,
         prior: str = "uniform",
         distance: int | None = None,
+        declare: bool = False,
+        false_alarm_cost: float = FALSE_ALARM_COST,
         flips: bool = False,
         render_mode: str | None = None,
     ) -> None:
@@ -101,7 +136,8 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         self.grid, self.budget = self.world.grid, self.world.budget
         self.flips = flips
         self.render_mode = render_mode
-        self.action_space = spaces.Discrete(self.grid.moves)
+        self.actions = Actions(self.grid, self.budget, declare, false_alarm_cost)
+        self.action_space = spaces.Discrete(self.actions.count)
         self.observation_space: spaces.Space[Obs] = observation_space(self.grid, self.budget)
         self._path: list[Cell] = []
         self._over = True
@@ -119,22 +155,22 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         return self._observe(), self._info()
 
     def step(self, action: np.int64 | int) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
-        """Move to a neighbouring cell."""
+        """Move to a neighbouring cell, or say that this is the goal's."""
         if self._over:
             raise AirlocError("There is no episode to step in: none has begun, or it has ended", "Call reset first")
         if not self.action_space.contains(action):
-            raise AirlocError(f"{action!r} is no move", f"Give a whole number from 0 to {self.grid.moves - 1}")
-        number = self.grid.directions[action]
-        out = rules.move(
-            self._position, self._steps, self._goal, number, moves=MOVES, budget=self.budget, grid=self.grid
-        )
-        self._position, self._steps = out.position, out.steps
-        self._path.append(self._cell())
-        self._over = bool(out.found | out.truncated)
+            raise AirlocError(f"{action!r} is no move", f"Give a whole number from 0 to {self.actions.count - 1}")
+        turn = self.actions.play(self._position, self._steps, self._goal, np.asarray(action))
+        if turn.steps > self._steps:
+            self._path.append((int(turn.position[0]), int(turn.position[1])))
+        self._position, self._steps = turn.position, turn.steps
+        terminated, truncated = bool(turn.found | turn.false_alarm), bool(turn.missed)
+        self._over = terminated | truncated
         info = self._info()
         if self._over:
+            info |= {how: bool(is_so) for how, is_so in self.actions.ending(turn).items()}
             info["distance"] = int(self.grid.apart(np.array(self._path[0]), self._goal))
-        return self._observe(), float(out.reward), bool(out.found), bool(out.truncated), info
+        return self._observe(), float(turn.reward), terminated, truncated, info
 
     def render(self) -> Pixels | None:
         """Draw the search so far: what has been seen in the light, the rest dimmed, the goal's picture beside."""
@@ -162,14 +198,9 @@ class SearchEnv(gym.Env[Obs, np.int64]):
 
     def _info(self) -> dict[str, Any]:
         return {
-            "action_mask": action_mask(self._position, self.grid),
+            "action_mask": self.actions.mask(self._position),
             "area": self.world.names[self._area],
         }
-
-
-def action_mask(position: npt.NDArray[np.int64], grid: Grid) -> npt.NDArray[np.int8]:
-    """Which of the task's moves stay in the area, (..., 8) or (..., 4)."""
-    return rules.moves_inside(position, grid, MOVES)[..., grid.directions].astype(np.int8)
 
 
 def observation_space(grid: Grid, budget: int) -> spaces.Dict[Any]:

@@ -8,6 +8,8 @@ one for any other.
 
 In the variant that ends by declaration nobody is told of an arrival. At every glimpse, the first and the last included,
 the agent may say that the goal is here: that ends the episode, found where it is true, a false alarm where it is not.
+Saying it is no move. It earns 3 where it is true, so that a find after n moves returns 3 - n in both variants, and
+minus 3 times the cost of a false alarm where it is not. Who has no move left and does not say it has missed the goal.
 
 The functions take NumPy arrays and torch tensors alike. Legend: `...` any batch shape, cells have a last axis of 2.
 """
@@ -25,6 +27,9 @@ ArrayT = TypeVar("ArrayT", npt.NDArray[Any], torch.Tensor)
 
 FOUND_REWARD = 3
 STEP_REWARD = -1
+
+FALSE_ALARM_COST = 4.0
+"""What a false alarm costs in finds, unless said otherwise."""
 
 MAX_BUDGET = 2048
 """Twice what it takes to fly over every cell of the largest grid."""
@@ -88,18 +93,70 @@ class Verdict(NamedTuple, Generic[ArrayT]):
     """Whether the goal was declared where it is, bool (...)."""
     false_alarm: ArrayT
     """Whether it was declared where it is not, bool (...)."""
+    reward: ArrayT
+    """3 for a find, minus 3 times its cost for a false alarm, zero where nothing was declared, float (...)."""
 
 
-def declare(position: ArrayT, goal: ArrayT, said: ArrayT) -> Verdict[ArrayT]:
-    """Judge declarations: `said` (...) tells which episodes say that the goal is here.
+def declare(position: ArrayT, goal: ArrayT, said: ArrayT, *, cost: float = FALSE_ALARM_COST) -> Verdict[ArrayT]:
+    """Judge declarations.
+
+    Args:
+        position: Cells that agents are over, (..., 2).
+        goal: Cells of the goals, (..., 2).
+        said: Which episodes say that the goal is here, bool (...).
+        cost: What a false alarm costs in finds.
 
     >>> import numpy as np
     >>> verdict = declare(np.array([[1, 1], [1, 2]]), np.array([[1, 1], [1, 1]]), np.array([True, True]))
-    >>> verdict.found.tolist(), verdict.false_alarm.tolist()
-    ([True, False], [False, True])
+    >>> verdict.found.tolist(), verdict.false_alarm.tolist(), verdict.reward.tolist()
+    ([True, False], [False, True], [3.0, -12.0])
     """
     arrived = (position == goal).all(-1)
-    return Verdict(said & arrived, said & ~arrived)
+    found, wrong = said & arrived, said & ~arrived
+    return Verdict(found, wrong, FOUND_REWARD * found - FOUND_REWARD * cost * wrong)
+
+
+class Turn(NamedTuple, Generic[ArrayT]):
+    """What a move or a declaration led to, in the variant that ends by declaration."""
+
+    position: ArrayT
+    """The cell the agent is over, (..., 2)."""
+    steps: ArrayT
+    """Moves made so far, (...)."""
+    reward: ArrayT
+    """That of the declaration, or minus one for a move, float (...)."""
+    found: ArrayT
+    """Whether the goal was declared where it is, bool (...)."""
+    missed: ArrayT
+    """Whether nothing was declared and there was no move left to make, bool (...)."""
+    false_alarm: ArrayT
+    """Whether the goal was declared where it is not, bool (...)."""
+
+
+def declare_or_move(
+    position: ArrayT,
+    steps: ArrayT,
+    goal: ArrayT,
+    action: ArrayT,
+    said: ArrayT,
+    *,
+    moves: ArrayT,
+    budget: int,
+    grid: Grid | None = None,
+    cost: float = FALSE_ALARM_COST,
+) -> Turn[ArrayT]:
+    """Declare where it is said (...) that the goal is here, and move elsewhere while there are moves; see `move`."""
+    verdict = declare(position, goal, said, cost=cost)
+    flies = ~said & (steps < budget)
+    to = move(position, steps, goal, action, moves=moves, budget=budget, grid=grid).position
+    return Turn(
+        position=position + (to - position) * flies[..., None],
+        steps=steps + flies,
+        reward=verdict.reward + STEP_REWARD * flies,
+        found=verdict.found,
+        missed=~said & (steps >= budget),
+        false_alarm=verdict.false_alarm,
+    )
 
 
 def inside(position: ArrayT, grid: Grid) -> ArrayT:
@@ -130,6 +187,13 @@ def _is_straight(step: ArrayT) -> ArrayT:
 def moves_on(device: torch.device) -> torch.Tensor:
     """The move table on a device, (8, 2), copied there once."""
     return torch.from_numpy(MOVES).to(device)
+
+
+def check_false_alarm_cost(cost: float) -> float:
+    """Give the cost of a false alarm in finds back if it is one."""
+    if not 0 <= cost < float("inf"):
+        raise AirlocError(f"A false alarm cannot cost {cost} finds", "Give a number of 0 or more")
+    return cost
 
 
 def check_budget(budget: int) -> int:

@@ -12,10 +12,11 @@ from gymnasium.vector.utils import batch_space
 
 from airloc.areas.area import Pixels, SearchArea
 from airloc.errors import AirlocError
-from airloc.grid import MOVES, Grid, MoveCount
-from airloc.task import rules
-from airloc.task.env import Obs, action_mask, observation_space
+from airloc.grid import Grid, MoveCount
+from airloc.task.actions import Actions
+from airloc.task.env import Obs, observation_space
 from airloc.task.flips import ORIENTATIONS, flip_cells
+from airloc.task.rules import FALSE_ALARM_COST
 from airloc.task.world import World
 
 
@@ -23,16 +24,20 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
     """`SearchEnv`, many at a time: the same spaces, rewards and ends, and the same arguments but for rendering.
 
     `reset(options=...)` takes whole episodes alone: arrays `area` (by number), `start` and `goal`. At the end of an
-    episode `infos["distance"]` is given, where `infos["_distance"]` says.
+    episode `infos["distance"]` is given, where `infos["_distance"]` says; with `declare=True` so are `found`,
+    `false_alarm` and `missed`.
 
     Autoreset mode: `NEXT_STEP`. The step after an episode's last ignores its action and gives the first observation
     of the next episode with a reward of zero.
 
+    ```pycon
     >>> import airloc, gymnasium as gym
     >>> envs = gym.make_vec("airloc/Search-5x5-v0", num_envs=3)
     >>> observations, infos = envs.reset(seed=0)
     >>> observations["patch"].shape, infos["action_mask"].shape
     ((3, 48, 48, 3), (3, 8))
+
+    ```
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 (Gymnasium's own form)
@@ -47,13 +52,16 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         moves: MoveCount | None = None,
         prior: str = "uniform",
         distance: int | None = None,
+        declare: bool = False,
+        false_alarm_cost: float = FALSE_ALARM_COST,
         flips: bool = False,
     ) -> None:
         self.world = World.build(areas, grid, budget, prior, distance, moves)
         self.grid, self.budget = self.world.grid, self.world.budget
         self.flips = flips
         self.num_envs = num_envs
-        self.single_action_space = spaces.Discrete(self.grid.moves)
+        self.actions = Actions(self.grid, self.budget, declare, false_alarm_cost)
+        self.single_action_space = spaces.Discrete(self.actions.count)
         self.single_observation_space = observation_space(self.grid, self.budget)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -81,24 +89,23 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
     def step(
         self, actions: npt.NDArray[Any]
     ) -> tuple[Obs, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
-        """Move everywhere; where an episode had ended, begin the next one instead."""
+        """Move or declare everywhere; where an episode had ended, begin the next one instead."""
         if self._over is None:
             raise AirlocError("No episode has begun", "Call reset before step")
         playing = ~self._over
-        numbers = self.grid.directions[np.asarray(actions)]
-        out = rules.move(
-            self._position, self._steps, self._goal, numbers, moves=MOVES, budget=self.budget, grid=self.grid
-        )
-        self._position, self._steps = out.position, out.steps
-        found, truncated = out.found & playing, out.truncated & playing
+        turn = self.actions.play(self._position, self._steps, self._goal, np.asarray(actions))
+        self._position, self._steps = turn.position, turn.steps
+        terminated, truncated = (turn.found | turn.false_alarm) & playing, turn.missed & playing
         if self._over.any():
             self._begin(self._over)
-        ended = found | truncated
+        ended = terminated | truncated
         infos = self._info()
         if ended.any():
-            infos |= {"distance": np.where(ended, self.grid.apart(self._start, self._goal), 0), "_distance": ended}
+            told = {**self.actions.ending(turn), "distance": self.grid.apart(self._start, self._goal)}
+            for name, value in told.items():
+                infos |= {name: np.where(ended, value, np.zeros_like(value)), f"_{name}": ended}
         self._over = ended
-        return self._observe(), (out.reward * playing).astype(np.float64), found, truncated, infos
+        return self._observe(), (turn.reward * playing).astype(np.float64), terminated, truncated, infos
 
     def _begin(self, where: npt.NDArray[np.bool_]) -> None:
         """Draw new episodes where asked."""
@@ -139,4 +146,4 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         }
 
     def _info(self) -> dict[str, Any]:
-        return {"action_mask": action_mask(self._position, self.grid)}
+        return {"action_mask": self.actions.mask(self._position)}

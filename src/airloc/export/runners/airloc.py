@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from airloc.export.runners.base import MOVES, Graphs, check
+from airloc.export.runners.base import MOVES, Graphs, check, correlation
 
 
 class State(NamedTuple):
@@ -56,14 +56,9 @@ class Agent(Graphs):
 
     def here(self, patch: Any, state: State) -> float:
         """The probability that a glimpse is the goal's, by likeness."""
-        shift, blur = self.config["likeness"]["shift"], self.config["likeness"]["blur"]
-        seen, wanted = _shapes(patch, blur), _shapes(state.goal, blur)
-        side = len(wanted) - 2 * shift
-        centre = _standardised(wanted[shift : shift + side, shift : shift + side])
-        steps = range(2 * shift + 1)
-        best = max((_standardised(seen[y : y + side, x : x + side]) * centre).sum() for y in steps for x in steps)
-        slope, middle = self.config["likeness"]["slope"], self.config["likeness"]["middle"]
-        return float(1 / (1 + np.exp(-slope * (best - middle))))
+        curve = self.config["likeness"]
+        best = correlation(patch, state.goal, curve)
+        return float(1 / (1 + np.exp(-curve["slope"] * (best - curve["middle"]))))
 
 
 def _as_trained(position: tuple[int, int], shape: tuple[int, int], trained: tuple[int, int]) -> Any:
@@ -80,29 +75,6 @@ def _privileged(position: tuple[int, int], visited: frozenset[tuple[int, int]], 
     inside = np.array([0 <= row < state.rows and 0 <= col < state.cols for row, col in cells])
     fresh = inside & np.array([cell not in visited for cell in cells])
     return fresh if fresh.any() else inside if inside.any() else ~inside
-
-
-def _shapes(patch: Any, blur: int) -> Any:
-    """A patch at half the size without its blur, (24, 24, 3)."""
-    small = patch.astype(np.float32).reshape(24, 2, 24, 2, 3).mean(axis=(1, 3))
-    ones = np.ones((*small.shape[:2], 1), dtype=np.float32)
-    return small - _box(small, blur) / _box(ones, blur)
-
-
-def _box(values: Any, side: int) -> Any:
-    """Sums over squares of this side around every pixel, zero outside."""
-    half = side // 2
-    for axis in (0, 1):
-        padding = [(half + 1, half) if at == axis else (0, 0) for at in range(3)]
-        total = np.cumsum(np.pad(values, padding), axis=axis, dtype=np.float64)
-        count = values.shape[axis]
-        values = total.take(range(side, side + count), axis=axis) - total.take(range(count), axis=axis)
-    return values
-
-
-def _standardised(values: Any) -> Any:
-    centred = values - values.mean()
-    return centred / max(1.0, float(np.sqrt((centred**2).sum())))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,45 @@ def _session(path: Path, threads: int) -> Any:
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
+def correlation(glimpse: Any, goal: Any, how: dict[str, Any]) -> float:
+    """How alike two pictures (48, 48, 3) are: the largest correlation over small shifts, from -1 to 1."""
+    shift, (seen, wanted) = how["shift"], (_shapes(picture, how) for picture in (glimpse, goal))
+    side = len(wanted) - 2 * shift
+    centre = _quarters(wanted[shift : shift + side, shift : shift + side], how)
+    steps = range(2 * shift + 1)
+    windows = (seen[y : y + side, x : x + side] for y in steps for x in steps)
+    return max(float((_quarters(window, how) * centre).sum()) / len(centre) for window in windows)
+
+
+def _shapes(picture: Any, how: dict[str, Any]) -> Any:
+    """A picture at half the size without its blur, (24, 24, 3), zero where it has no data."""
+    pixels = picture.reshape(24, 2, 24, 2, 3)
+    small = pixels.astype(np.float32).mean(axis=(1, 3))
+    shown = (pixels.max(axis=4) > how["dark"]).all(axis=(1, 3))[..., None].astype(np.float32)
+    count = _box(np.ones_like(shown), how["blur"])
+    mean = _box(small * shown, how["blur"]) / np.maximum(_box(shown, how["blur"]), 1e-3 * count)
+    return (small - mean) * shown
+
+
+def _box(values: Any, side: int) -> Any:
+    """Sums over squares of this side around every pixel, zero outside."""
+    half = side // 2
+    for axis in (0, 1):
+        padding = [(half + 1, half) if at == axis else (0, 0) for at in range(3)]
+        total = np.cumsum(np.pad(values, padding), axis=axis, dtype=np.float64)
+        count = values.shape[axis]
+        values = total.take(range(side, side + count), axis=axis) - total.take(range(count), axis=axis)
+    return values
+
+
+def _quarters(square: Any, how: dict[str, Any]) -> Any:
+    """A square by quarter, (4, values), each with zero mean and unit length; faint ones shorter."""
+    half = len(square) // 2
+    quarters = square.reshape(2, half, 2, half, 3).swapaxes(1, 2).reshape(4, -1)
+    centred = quarters - quarters.mean(axis=1, keepdims=True)
+    return centred / np.maximum(np.sqrt((centred**2).sum(axis=1, keepdims=True)), how["faint"])
+
+
 def largest_difference(graphs: Graphs, expected: Any) -> float:
     """How far the graphs are from what the network gave for the same inputs: `graph/number/in|out/name` in a file."""
     cases: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}

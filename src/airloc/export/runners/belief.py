@@ -18,14 +18,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from airloc.export.runners.base import MOVES, Graphs, check
+from airloc.export.runners.base import MOVES, Graphs, check, correlation
 
 
 class State(NamedTuple):
     """What the agent knows in an episode; never changed in place."""
 
+    picture: Any
+    """The goal's, uint8 (48, 48, 3)."""
     goal: dict[str, Any]
-    """What the goal's picture is to the network, by part."""
+    """What it is to the network, by part."""
     flat: bool
     """Whether the goal's picture shows nothing."""
     rows: int
@@ -61,7 +63,7 @@ class Agent(Graphs):
         blank, even = np.zeros(cells, dtype=np.bool_), np.full(cells, 1 / cells, dtype=np.float32)
         encoded = self._encode(goal, "goal_")
         prior = prior or self.config["prior"]
-        return State(encoded, self._is_flat(goal), rows, cols, left, prior, None, blank, even, 0.0)
+        return State(goal, encoded, self._is_flat(goal), rows, cols, left, prior, None, blank, even, 0.0)
 
     def act(self, patch: Any, position: tuple[int, int], state: State) -> tuple[int, State]:
         """Look, update the belief and plan; give the move and the state for the next call."""
@@ -75,12 +77,15 @@ class Agent(Graphs):
         cell = row * state.cols + col
         before = _prior(state.prior, row, col, state) if state.evidence is None else state.evidence
         said: Any = np.zeros(len(before), dtype=np.float32)
+        witness = self.config["witness"]
         if not (state.visited[cell] or state.flat or self._is_flat(patch)):
             (logits,) = self.run("relate", self._encode(patch, "glimpse_") | state.goal)
             said = logits[0][_offsets(row, col, state, self.config["radius"])]
+            # Whether this is the goal itself is judged by the likeness of the two too.
+            said[cell] += witness["weight"] * (correlation(patch, state.picture, witness) - witness["neutral"])
         evidence, visited = before + said, state.visited.copy()
         # Where nobody tells of an arrival, a cell seen before may have been the goal: it counts as it looked.
-        here = 0.0 if visited[cell] else float(_softmax(evidence)[cell])
+        here = 0.0 if visited[cell] else float(_softmax(witness["temper"] * evidence)[cell])
         visited[cell] = True
         belief = _normalised(evidence if self.config["memory"] else said, visited)
         return state._replace(evidence=evidence, visited=visited, belief=belief, here=here)

@@ -1,0 +1,80 @@
+"""Size, time, success and paths of exported agents: `python -m benchmarks.field_export [AGENT ...]`.
+
+Prints the table of `docs/field.md` for `belief` and `airloc` unless others are named. Success and paths are of 200
+episodes, as `airloc export` compares them. Times are of one core and of the first episodes, the versions taking turns
+episode by episode, each episode at its best of several: other work on the machine then slows no version alone.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from airloc.agents.registry import make_agent
+from airloc.areas.synthetic import Synthetic
+from airloc.export.compare import Stage
+from airloc.export.export import export_agent, load_runner
+from airloc.export.runner_agent import RunnerAgent
+
+EPISODES = 24
+ROUNDS = 7
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    print("| agent | version | MB | ms a move, one core | of torch | success | paths as in torch |")
+    print("|---|---|---|---|---|---|---|")
+    for name in sys.argv[1:] or ["belief", "airloc"]:
+        with tempfile.TemporaryDirectory() as folder:
+            report = export_agent(make_agent(name), Path(folder))
+            runner = load_runner(Path(folder))
+            agents = [
+                make_agent(name),
+                *(RunnerAgent(kind, runner.Agent(folder, int8=kind == "int8")) for kind in ("onnx", "int8")),
+            ]
+            times = timed(agents)
+            for number, (version, ms) in enumerate(zip(report.versions, times, strict=True)):
+                size = f"{version.bytes / 1e6:.2f}" if version.bytes else ""
+                same = f"{round(version.same_paths * report.episodes)} of {report.episodes}" if number else ""
+                who, ratio = ("", f"{ms / times[0]:.2f}") if number else (f"`{name}`", "")
+                row = (who, version.name, size, f"{ms:.1f}", ratio, f"{version.success:.1%}", same)
+                print("| " + " | ".join(row) + " |", flush=True)
+            ready = best(lambda folder=folder, runner=runner: begin(runner.Agent(folder)))
+        print(f"{name}: largest difference {report.difference:.1e}, runner ready in {ready:.2f} s")
+
+
+def timed(agents: list[Any]) -> list[float]:
+    """Milliseconds a move of every agent."""
+    stage = Stage.on(list(Synthetic(count=EPISODES // 4, seed=0).areas(Stage.GRID)), 0)
+    seconds, moves = np.full((len(agents), EPISODES), np.inf), np.zeros((len(agents), EPISODES))
+    for episode in range(EPISODES):
+        one = stage.some(slice(episode, episode + 1))
+        for _ in range(ROUNDS):
+            for number, agent in enumerate(agents):
+                played = one.play(agent)
+                seconds[number, episode] = min(seconds[number, episode], played.seconds)
+                moves[number, episode] = played.steps.sum()
+    return (1000 * seconds.sum(axis=1) / moves.sum(axis=1)).tolist()
+
+
+def begin(agent: Any) -> None:
+    agent.reset(np.zeros((48, 48, 3), dtype=np.uint8), 5, 5)
+
+
+def best(work: Callable[[], None]) -> float:
+    """Seconds that work takes at best."""
+    times = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+if __name__ == "__main__":
+    main()
