@@ -29,7 +29,6 @@ from airloc.task.priors import check_size
 from airloc.task.rules import check_budget
 from airloc.task.suites import GENERATED, Suite, declared, generate
 
-
 MOST_PER_AREA = 10_000
 
 

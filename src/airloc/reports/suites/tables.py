@@ -1,0 +1,93 @@
+"""Tables of agents and suites in Markdown: success in percent with its 95 % interval."""
+
+from collections.abc import Mapping, Sequence
+
+from airloc.reports.suites.recipes import Group, Recipe
+from airloc.reports.suites.trials import Skipped, Trial
+from airloc.reports.tables import DASH, floor_name, percent, percent_interval
+
+TRAINED = "†"
+"""Marks agents that were trained on these very areas."""
+
+AHEAD, BEHIND = "belief", "airloc"
+"""Whose difference the summary tells."""
+
+Trials = Mapping[tuple[str, str], Trial]
+"""By names of agent and suite."""
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table; the first column is to the left, the others to the right."""
+    rule = ["---", *["--:"] * (len(header) - 1)]
+    return "".join("| " + " | ".join(row) + " |\n" for row in (header, rule, *rows))
+
+
+def group_table(group: Group, agents: Sequence[str], trials: Trials, skipped: Sequence[Skipped]) -> str:
+    """One group: agents as rows, suites as columns, the floor last; empty where none of its suites was asked for."""
+    missing = {skip.recipe.name for skip in skipped}
+    asked = {suite for _, suite in trials} | missing
+    shown = [recipe for recipe in group.recipes if recipe.name in asked]
+    if not shown:
+        return ""
+    rows = []
+    for agent in agents:
+        cells = [_cell(agent, recipe, trials) for recipe in shown]
+        if any(cells):
+            rows.append([f"`{agent}`", *(cell or DASH for cell in cells)])
+    rows.append(["*blind optimum*", *(_floor(recipe, trials) for recipe in shown)])
+    titles = [f"{recipe.title} (no data)" if recipe.name in missing else recipe.title for recipe in shown]
+    return markdown(["agent", *titles], rows)
+
+
+def summary(recipes: Sequence[Recipe], trials: Trials) -> str:
+    """One row a suite: its size, the floor, and the belief searcher beside the paper's agent."""
+    header = ["suite", "cells", "moves", "areas", "tiles", "episodes", "blind optimum"]
+    header += [f"`{AHEAD}`", "minus blind optimum", f"minus `{BEHIND}`, paired"]
+    rows = []
+    for recipe in recipes:
+        found = [trial for (_, suite), trial in trials.items() if suite == recipe.name]
+        if found:
+            record = found[0].record
+            sizes = [record["grid"].replace("x", " x "), record["budget"], record["areas"], record["clusters"]]
+            sizes += [f"{record['episodes']:,}", _floor(recipe, trials)]
+            rows.append([f"`{recipe.name}`", *map(str, sizes), *_ahead(recipe, trials)])
+    return markdown(header, rows)
+
+
+def _ahead(recipe: Recipe, trials: Trials) -> list[str]:
+    ours, theirs = (trials.get((agent, recipe.name)) for agent in (AHEAD, BEHIND))
+    if ours is None:
+        return [DASH] * 3
+    low, high = ours.interval
+    floor = ours.record["blind_optimum"]
+    over = _signed(ours.success - floor, (None, None) if low is None or high is None else (low - floor, high - floor))
+    return [_cell(AHEAD, recipe, trials), over, DASH if theirs is None else _signed(*ours.minus(theirs))]
+
+
+def _cell(agent: str, recipe: Recipe, trials: Trials) -> str:
+    trial = trials.get((agent, recipe.name))
+    if trial is None:
+        return ""
+    mark = TRAINED if recipe.has_trained(agent) else ""
+    return f"{percent(trial.success)}{mark} {percent_interval(trial.interval)}".rstrip()
+
+
+def _floor(recipe: Recipe, trials: Trials) -> str:
+    for (_, suite), trial in trials.items():
+        if suite == recipe.name:
+            exact = trial.record["blind_optimum_exact"]
+            return ("" if exact else "≥ ") + percent(trial.record["blind_optimum"])
+    return DASH
+
+
+def _signed(value: float, interval: tuple[float | None, float | None]) -> str:
+    low, high = interval
+    span = "" if low is None or high is None else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
+    return f"{100 * value:+.1f}{span}"
+
+
+LEGEND = (
+    "Success in percent, with its 95 % interval by bootstrap over areas, or over the tiles that areas were cut from. "
+    f"{TRAINED} was trained on these very areas. Blind optimum: what the best path that looks at nothing finds in "
+    f"expectation; ≥ where that is not proven to be the best ({floor_name(False)!r} in `airloc evaluate`)."
+)
