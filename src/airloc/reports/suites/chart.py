@@ -27,7 +27,13 @@ def chart(title: str, recipes: Sequence[Recipe], trials: Trials) -> str | None:
             bars.append(Bars(agent, values, low, high, style=style_of(agent, place)))
     floors = [_floor(recipe, trials) for recipe in played]
     bars.append(Bars(FLOOR, floors, style=style_of("blind", len(CHARTED))))
-    return bar_chart([recipe.title for recipe in played], bars, title=title, y_label="success", y_percent=True)
+    titles = [_unbroken(recipe.title) for recipe in played]
+    return bar_chart(titles, bars, title=_unbroken(title), y_label="success", y_percent=True)
+
+
+def _unbroken(text: str) -> str:
+    """A text in which the size of a grid is one word."""
+    return text.replace(" x ", "\N{NO-BREAK SPACE}x\N{NO-BREAK SPACE}")
 
 
 def _floor(recipe: Recipe, trials: Trials) -> float:

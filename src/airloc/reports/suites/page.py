@@ -11,6 +11,13 @@ from airloc.reports.suites.recipes import GROUPS, Recipe
 from airloc.reports.suites.tables import LEGEND, Trials, group_table, summary
 from airloc.reports.suites.trials import Skipped, Trial
 
+INTRODUCTION = (
+    "One command lets every agent that can be had here play every suite, and writes this page. A suite is what an "
+    "`airloc evaluate` command says but for the agent; all are declared in `airloc/reports/suites/suites.toml`. "
+    "Results are addressed by the content of data, weights and code: run again, the command plays what has changed "
+    "and no more."
+)
+
 PAGE, DATA, PICTURES = "suites.md", "suites.json", "img"
 
 
@@ -60,7 +67,7 @@ def make_page(played: Sequence[Trial], about: About) -> Page:
 
 def _text(trials: Trials, about: About, pictures: dict[str, str]) -> Iterator[str]:
     yield "# Every agent on every suite\n\n"
-    yield f"{LEGEND}\n\n    {about.command}\n\nSeed {about.seed}. {about.made_with}\n\n"
+    yield f"{INTRODUCTION}\n\n    {about.command}\n\nSeed {about.seed}. {about.made_with}\n\n{LEGEND}\n\n"
     yield from (f"**{remark}**\n\n" for remark in _remarks(about))
     yield f"## At a glance\n\n{summary(about.recipes, trials)}\n"
     for number, group in enumerate(GROUPS, start=1):
@@ -91,5 +98,5 @@ def _described(recipe: Recipe, seed: int) -> str:
 
 def _datum(trial: Trial) -> dict[str, object]:
     recipe = trial.recipe
-    commands = recipe.commands(trial.agent, seed=trial.record_seed)
+    commands = recipe.commands(trial.agent, seed=trial.seed)
     return {"suite": recipe.name, "agent": trial.agent, "commands": commands, **trial.made_from, "record": trial.record}

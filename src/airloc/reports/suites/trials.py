@@ -38,6 +38,11 @@ class Trial:
         low, high = self.record["ci95"]["success"]
         return low, high
 
+    @property
+    def seed(self) -> int:
+        """What the episodes were drawn by."""
+        return int(self._packed["seed"])
+
     @cached_property
     def _packed(self) -> dict[str, Any]:
         packed: dict[str, Any] = json.loads(self.episodes.read_bytes())
@@ -49,13 +54,8 @@ class Trial:
         weight = np.array(mine["weight"])
         found = [weight * [letter == "1" for letter in packed["found"]] for packed in (mine, theirs)]
         metrics = [Metric(each, weight) for each in found]
-        bootstrap = Bootstrap([mine["tiles"][area] for area in mine["area"]], self.record_seed)
+        bootstrap = Bootstrap([mine["tiles"][area] for area in mine["area"]], self.seed)
         return self.success - other.success, bootstrap.difference(*metrics)
-
-    @property
-    def record_seed(self) -> int:
-        """The seed of the episodes and of the bootstrap."""
-        return int(self._packed["seed"])
 
 
 @dataclass(frozen=True)
