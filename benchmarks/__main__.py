@@ -6,7 +6,16 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import airloc_evaluation, belief_evaluation, evaluation, game_load, synthetic, tensor_env, training
+from benchmarks import (
+    airloc_evaluation,
+    belief_evaluation,
+    belief_grids,
+    evaluation,
+    game_load,
+    synthetic,
+    tensor_env,
+    training,
+)
 
 BENCHMARKS = (
     tensor_env.run,
@@ -14,6 +23,7 @@ BENCHMARKS = (
     synthetic.run,
     airloc_evaluation.run,
     belief_evaluation.run,
+    belief_grids.run,
     training.run,
     game_load.run,
 )

@@ -46,7 +46,7 @@ class Reproduce:
     device: str = "cpu"
     """Where to compute here, such as cpu or cuda."""
     ray: Annotated[str | None, arg(metavar="ADDRESS")] = None
-    """Compute on the Ray cluster at this address instead, such as 10.0.0.1:6379, or auto."""
+    """Compute on the Ray cluster at this address instead, such as 10.0.0.1:6379, or auto; local: a task a core here."""
 
 
 def main(arguments: Sequence[str]) -> None:
