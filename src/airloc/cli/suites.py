@@ -24,7 +24,7 @@ from airloc.reproduce.suites import choose_agents, plan_trials
 class Suites:
     """Play all agents on all suites and write the tables with intervals, blind optimum and commands."""
 
-    names: Positional[Annotated[tuple[str, ...], arg(metavar="SUITE")]] = ()
+    names: Positional[Annotated[tuple[str, ...], arg(metavar="[SUITE ...]")]] = ()
     """Suites to play; all of them unless named."""
     agent: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="PATTERN")]] = ()
     """Only the agents whose names match a pattern such as 'belief*'; may be given several times."""

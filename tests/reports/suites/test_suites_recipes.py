@@ -74,7 +74,7 @@ def test_commands_are_written_as_they_are_typed():
     ]
     assert find(["austin-10x10"])[0].commands(seed=3) == [
         "airloc data prepare --grid 10x10 --out austin-10x10 folder --path $AIRLOC_DATA/austin --cut 1250",
-        "airloc evaluate AGENT --areas austin-10x10 --grid 10x10 --per-area 5 --seed 3",
+        "airloc evaluate AGENT --areas austin-10x10 --grid 10x10 --per-area 10 --seed 3",
     ]
 
 
