@@ -42,7 +42,7 @@ def test_a_suite_whose_data_is_not_there_is_skipped_and_the_table_says_so(data: 
     arguments = ("masa-blur", "xbd-pre-post", *PLAYERS, "--most", 1, "--data", data, "--out", tmp_path / "out")
     outcome = airloc("suites", *arguments)
     assert outcome.code == 0, outcome
-    assert "`xbd-pre-post` was not played: there is no folder 'xbd/images' in the data folder" in outcome.out
+    assert "xbd-pre-post was not played: there is no folder 'xbd/images' in the data folder" in outcome.out
     assert "| agent | xBD (no data) |" in outcome.out
     assert "At most 1 areas" in outcome.out
     assert json.loads((tmp_path / "out" / "suites.json").read_bytes())[0]["record"]["areas"] == 1

@@ -25,6 +25,8 @@ def compute(tasks: Sequence[Task], store: Store, *, device: str, ray: str | None
         command: The command that all this is for.
     """
     todo = missing(tasks, store)
+    if not todo:
+        return
     with _watch(len(tasks), len(tasks) - len(todo)) as watcher:
         if ray is not None:
             from airloc.reproduce.cluster import run_on_cluster  # ray is an extra

@@ -8,7 +8,7 @@ from pathlib import Path
 from airloc.drawing.files import write_atomically
 from airloc.reports.suites.chart import chart
 from airloc.reports.suites.recipes import GROUPS, Recipe
-from airloc.reports.suites.tables import LEGEND, Trials, group_table, summary
+from airloc.reports.suites.tables import LEGEND, Trials, group_table, sizes, summary
 from airloc.reports.suites.trials import Skipped, Trial
 
 INTRODUCTION = (
@@ -78,7 +78,7 @@ def _text(trials: Trials, about: About, pictures: dict[str, str]) -> Iterator[st
                 pictures[name := f"suites-{number}.svg"] = drawn
                 yield f"![Success on each suite beside the blind optimum]({PICTURES}/{name})\n\n"
     yield "## The suites and their commands\n\n"
-    yield from (_described(recipe, about.seed) for recipe in about.recipes)
+    yield from (_described(recipe, about.seed, trials) for recipe in about.recipes)
 
 
 def _remarks(about: About) -> Iterator[str]:
@@ -88,12 +88,13 @@ def _remarks(about: About) -> Iterator[str]:
             "nothing, and the commands below play all areas."
         )
     for skip in about.skipped:
-        yield f"`{skip.recipe.name}` was not played: {skip.why}."
+        yield f"{skip.recipe.name} was not played: {skip.why}."
 
 
-def _described(recipe: Recipe, seed: int) -> str:
+def _described(recipe: Recipe, seed: int, trials: Trials) -> str:
     commands = "".join(f"    {command}\n" for command in recipe.commands(seed=seed))
-    return f"**`{recipe.name}`** {recipe.what}\n\n{commands}\n"
+    told = f"{recipe.what} {sizes(recipe, trials)}".rstrip()
+    return f"**{recipe.name}**: {told}\n\n{commands}\n"
 
 
 def _datum(trial: Trial) -> dict[str, object]:

@@ -40,18 +40,26 @@ def group_table(group: Group, agents: Sequence[str], trials: Trials, skipped: Se
 
 
 def summary(recipes: Sequence[Recipe], trials: Trials) -> str:
-    """One row a suite: its size, the floor, and the belief searcher beside the paper's agent."""
-    header = ["suite", "cells", "moves", "areas", "tiles", "episodes", "blind optimum"]
-    header += [f"`{AHEAD}`", "minus blind optimum", f"minus `{BEHIND}`, paired"]
-    rows = []
-    for recipe in recipes:
-        found = [trial for (_, suite), trial in trials.items() if suite == recipe.name]
-        if found:
-            record = found[0].record
-            sizes = [record["grid"].replace("x", " x "), record["budget"], record["areas"], record["clusters"]]
-            sizes += [f"{record['episodes']:,}", _floor(recipe, trials)]
-            rows.append([f"`{recipe.name}`", *map(str, sizes), *_ahead(recipe, trials)])
+    """One row a suite: the belief searcher beside the floor and the paper's agent."""
+    header = ["suite", "blind optimum", f"`{AHEAD}`", "minus blind optimum", f"minus `{BEHIND}`, paired"]
+    rows = [
+        [recipe.name, _floor(recipe, trials), *_ahead(recipe, trials)]
+        for recipe in recipes
+        if any(suite == recipe.name for _, suite in trials)
+    ]
     return markdown(header, rows)
+
+
+def sizes(recipe: Recipe, trials: Trials) -> str:
+    """How large a suite is, in one sentence; empty where nobody has played it."""
+    record = next((trial.record for (_, suite), trial in trials.items() if suite == recipe.name), None)
+    if record is None:
+        return ""
+    areas = f"{record['areas']} areas"
+    if record["clusters"] < record["areas"]:
+        areas += f" of {record['clusters']} tiles"
+    grid = record["grid"].replace("x", " x ")
+    return f"{grid} cells, {record['budget']} moves, {areas}, {record['episodes']:,} episodes."
 
 
 def _ahead(recipe: Recipe, trials: Trials) -> list[str]:
@@ -69,7 +77,7 @@ def _cell(agent: str, recipe: Recipe, trials: Trials) -> str:
     if trial is None:
         return ""
     mark = TRAINED if recipe.has_trained(agent) else ""
-    return f"{percent(trial.success)}{mark} {percent_interval(trial.interval)}".rstrip()
+    return f"{percent(trial.success)}{mark} {_unbroken(percent_interval(trial.interval))}".rstrip()
 
 
 def _floor(recipe: Recipe, trials: Trials) -> str:
@@ -83,7 +91,12 @@ def _floor(recipe: Recipe, trials: Trials) -> str:
 def _signed(value: float, interval: tuple[float | None, float | None]) -> str:
     low, high = interval
     span = "" if low is None or high is None else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
-    return f"{100 * value:+.1f}{span}"
+    return f"{100 * value:+.1f}{_unbroken(span)}"
+
+
+def _unbroken(interval: str) -> str:
+    """An interval that stays on one line where a column is narrow."""
+    return interval.replace(", ", ",\N{NO-BREAK SPACE}")
 
 
 LEGEND = (
