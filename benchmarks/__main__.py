@@ -9,6 +9,7 @@ from rich.table import Table
 from benchmarks import (
     airloc_evaluation,
     belief_evaluation,
+    belief_grids,
     evaluation,
     game_load,
     synthetic,
@@ -23,6 +24,7 @@ BENCHMARKS = (
     synthetic.run,
     airloc_evaluation.run,
     belief_evaluation.run,
+    belief_grids.run,
     training.run,
     training_gpu.run,
     game_load.run,

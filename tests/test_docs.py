@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from airloc.cli.main import VERBS
+from airloc.reports.suites import RECIPES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
@@ -39,6 +40,16 @@ def test_every_command_has_a_known_verb_and_known_options(page: str, line: str, 
 def test_every_page_is_in_the_navigation():
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert [page.name for page in (ROOT / "docs").glob("*.md") if f": {page.name}" not in text] == []
+
+
+def test_the_page_of_all_suites_has_every_suite_with_its_commands_and_its_pictures():
+    text = (ROOT / "docs" / "suites.md").read_text(encoding="utf-8")
+    for recipe in RECIPES:
+        assert f"| {recipe.name} |" in text
+        assert [command for command in recipe.commands() if f"\n    {command}\n" not in text] == []
+    pictures = re.findall(r"\((img/[^)]+)\)", text)
+    assert len(pictures) >= 5
+    assert [name for name in pictures if not (ROOT / "docs" / name).is_file()] == []
 
 
 def test_the_paper_map_names_modules_and_tests_that_are_there():

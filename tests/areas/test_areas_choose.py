@@ -9,6 +9,7 @@ from PIL import Image
 
 from airloc.areas.choose import choose_source, load_pairs
 from airloc.areas.folder import Folder
+from airloc.areas.names import Names
 from airloc.areas.prepared import Prepared, write_prepared
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
@@ -73,10 +74,35 @@ def test_pairs_can_be_chosen_by_split_by_name_and_by_ground(day_and_night: tuple
         load_pairs(*day_and_night, GRID, cell_metres=100)
 
 
-def test_goals_need_pictures_with_names(areas_folder: Path, tmp_path: Path):
+def test_pairs_come_from_prepared_caches_too(day_and_night: tuple[Path, Path], tmp_path: Path):
+    caches = tmp_path / "day-cache", tmp_path / "night-cache"
+    for folder, cache in zip(day_and_night, caches, strict=True):
+        write_prepared(Folder(folder).areas(GRID), GRID, cache, source={})
+    for options in ({}, {"split": "val"}, {"only": ["c.png", "a.png"]}, {"names": Names(without=("a*",))}):
+        wanted, got = load_pairs(*day_and_night, GRID, **options), load_pairs(*caches, GRID, **options)
+        for side in (0, 1):
+            assert [area.name for area in got[side]] == [area.name for area in wanted[side]]
+            assert all(np.array_equal(a.image, b.image) for a, b in zip(got[side], wanted[side], strict=True))
+
+
+def test_one_cache_may_hold_both_pictures_of_every_place(tmp_path: Path):
+    write_prepared(Synthetic(count=2, disaster="any").areas(GRID), GRID, tmp_path / "pairs", source={})
+    flown, shown = load_pairs(tmp_path / "pairs", tmp_path / "pairs", GRID)
+    assert len(flown) == 2
+    for after, before in zip(flown, shown, strict=True):
+        assert (after.name, before.name) == (f"{after.tile}_post_disaster", f"{after.tile}_pre_disaster")
+        assert after.tile == before.tile
+        assert not np.array_equal(after.image, before.image)
+
+
+def test_a_cache_goes_with_a_cache_and_is_cut_already(areas_folder: Path, tmp_path: Path):
     cache, other = tmp_path / "cache", tmp_path / "other"
     write_prepared(Folder(areas_folder).areas(GRID), GRID, cache, source={})
     shutil.copytree(areas_folder, other)
     for areas, goals in ((cache, other), (other, cache)):
-        with pytest.raises(AirlocError, match="prepared cache"):
+        with pytest.raises(AirlocError, match="Prepare both, or neither"):
             load_pairs(areas, goals, GRID)
+    with pytest.raises(AirlocError, match="cut already"):
+        load_pairs(cache, cache, GRID, cell_metres=100)
+    with pytest.raises(AirlocError, match="holds no pictures named"):
+        load_pairs(cache, cache, GRID)

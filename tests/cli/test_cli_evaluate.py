@@ -76,11 +76,12 @@ def test_undefined_values_are_null(score, areas_folder: Path, tmp_path: Path):
     ("arguments", "optimum", "episodes"),
     [
         ([], 0.5211, 16),
+        (["--per-area", "3"], 0.5211, 48),
         (["--episodes", "all-pairs", "--equal-distances"], 0.5211, 2400),
         (["--episodes", "all-pairs"], 0.4167, 2400),
         (["--episodes", "uniform"], 0.4167, 16),
     ],
-    ids=["per-distance", "all-pairs, equal distances", "all-pairs", "uniform"],
+    ids=["per-distance", "per-distance, three times", "all-pairs, equal distances", "all-pairs", "uniform"],
 )
 def test_reference_values_of_blind_flight(score, areas_folder: Path, arguments, optimum: float, episodes: int):
     record = score("blind", "--areas", areas_folder, *arguments)
@@ -464,6 +465,8 @@ def test_episode_files_that_are_none_are_refused(refuses, areas_folder: Path, tm
         (["--cell-metres", "100"], "Ask for less, or give the ground size"),
         (["--split", "val"], "is in the split 'val'"),
         (["--equal-distances"], "Add --episodes all-pairs"),
+        (["--per-area", "0"], "Give 1 to 10,000"),
+        (["--per-area", "2", "--episodes", "all-pairs"], "Leave out --per-area"),
         (["--device", "warp"], "Use --device cpu"),
         (["--device", "meta"], "Use --device cpu"),
         (["--against", "belif"], "There is no agent 'belif'"),

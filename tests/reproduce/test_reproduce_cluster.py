@@ -8,13 +8,16 @@ import pytest
 from ray.cluster_utils import Cluster
 
 from airloc.errors import AirlocError
+from airloc.reports.suites import find
 from airloc.reproduce import cluster as cluster_module
 from airloc.reproduce.cluster import run_on_cluster
 from airloc.reproduce.runner import missing, run_here
 from airloc.reproduce.scoring import SCORE
 from airloc.reproduce.store import Store
+from airloc.reproduce.suites import plan_trials
 from airloc.reproduce.tasks import Task
 from small_reproduction import Silent, few_tasks, planner
+from small_suites import smaller
 
 ROOM = {"num_cpus": 1, "object_store_memory": 100_000_000}
 
@@ -69,6 +72,22 @@ def test_with_a_node_killed_in_the_middle_the_results_are_the_same(
     assert len(killer.killed_after) < len(killer.done) == len(tasks)
     assert missing(tasks, there) == []
     assert content(tasks, there) == content(tasks, here)
+
+
+def test_a_cluster_of_this_machine_alone_plays_trials_as_they_are_played_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    recipe = smaller(find(["procedural-pre-post"])[0])
+    played = []
+    for name in ("here", "there"):
+        plan, store = plan_trials([recipe], ["random", "blind"], None), Store(tmp_path / name)
+        if name == "here":
+            run_here(plan.tasks, store, Silent(), device="cpu", command="")
+        else:
+            run_on_cluster(plan.tasks, store, Silent(), address="local", command="")
+        played.append([{**trial.record, "runtime_ms": None} for trial in plan.results(store)])
+    assert played[0] == played[1]
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere", "ray://127.0.0.1:1"])

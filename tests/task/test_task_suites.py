@@ -21,6 +21,23 @@ def test_per_distance_has_one_episode_for_every_area_and_distance():
     assert np.array_equal(suite.distance, np.tile([1, 2, 3, 4], 40))
 
 
+def test_more_episodes_an_area_are_drawn_at_every_distance():
+    suite = suites.per_distance(NAMES, Grid(5, 5), per_area=3)
+    assert np.array_equal(suite.area, np.repeat(np.arange(40), 12))
+    assert np.array_equal(suite.distance, np.tile([1, 2, 3, 4], 120))
+    pairs = np.concatenate([suite.start, suite.goal], axis=1).reshape(40, 3, 16)
+    assert len(np.unique(pairs.reshape(120, 16), axis=0)) > 100, "they differ"
+
+
+def test_suites_are_generated_by_the_name_of_their_kind():
+    grid = Grid(3, 3)
+    for kind in suites.GENERATED:
+        assert suites.generate(kind, NAMES, grid, seed=2).name == kind
+    assert suites.generate("uniform", NAMES, grid).digest == suites.uniform(NAMES, grid).digest
+    assert len(suites.generate("uniform", NAMES, grid, per_area=2)) == 80
+    assert suites.generate("all-pairs", NAMES, grid, equal_distances=True).weight.std() > 0
+
+
 def test_paper_counts_of_episodes_follow_from_its_counts_of_areas():
     for areas, episodes in ((178, 712), (196, 784), (1303, 5212)):
         assert len(suites.per_distance([str(n) for n in range(areas)], Grid(5, 5))) == episodes

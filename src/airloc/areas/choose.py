@@ -8,7 +8,7 @@ from airloc.areas.area import SearchArea, fit
 from airloc.areas.cutting import crop_ground
 from airloc.areas.folder import Folder, read_area
 from airloc.areas.names import ALL_NAMES, Names
-from airloc.areas.pairs import goal_pictures
+from airloc.areas.pairs import goal_names, goal_pictures
 from airloc.areas.pictures import list_pictures
 from airloc.areas.prepared import Prepared, is_prepared, open_prepared
 from airloc.areas.registry import AreaSource
@@ -48,7 +48,7 @@ def choose_source(
         return Synthetic(count=count, seed=seed)
     if is_prepared(where):
         if cell_metres is not None:
-            raise AirlocError(f"{where} is a prepared cache, cut already", "Give --cell-metres when preparing it")
+            raise _cut_already(where)
         if names:
             only = names.choose((entry["name"] for entry in open_prepared(where).entries), where)
             return Prepared(where, split=split, only=tuple(only))
@@ -70,11 +70,8 @@ def load_pairs(
 ) -> tuple[list[SearchArea], list[SearchArea]]:
     """Read areas and, for each, the picture of the same ground that its goals are taken from."""
     _check_cell_metres(cell_metres)
-    for folder in (areas, goals):
-        if is_prepared(folder):
-            raise AirlocError(
-                f"{folder} is a prepared cache, and goals are matched by file names", "Give folders of pictures"
-            )
+    if is_prepared(areas) or is_prepared(goals):
+        return _prepared_pairs(areas, goals, grid, split=split, cell_metres=cell_metres, only=only, names=names)
     pictures = goal_pictures(areas, goals, only, names)
     windows = read_windows(areas)
     chosen = [name for name in pictures if split in ("", windows.get(name, Window()).split)]
@@ -86,6 +83,34 @@ def load_pairs(
         flown.append(_fitted(areas / name, window, grid, cell_metres))
         shown.append(_fitted(goal, replace(window, mask=None), grid, cell_metres))
     return flown, shown
+
+
+def _prepared_pairs(
+    areas: Path,
+    goals: Path,
+    grid: Grid,
+    *,
+    split: str,
+    cell_metres: float | None,
+    only: Sequence[str] | None,
+    names: Names,
+) -> tuple[list[SearchArea], list[SearchArea]]:
+    """Pairs from prepared caches, or from one that holds both pictures of every place."""
+    if not (is_prepared(areas) and is_prepared(goals)):
+        cache = areas if is_prepared(areas) else goals
+        raise AirlocError(f"{cache} is a prepared cache, and the other folder is not", "Prepare both, or neither")
+    if cell_metres is not None:
+        raise _cut_already(areas)
+    here, there = ([entry["name"] for entry in open_prepared(folder).entries] for folder in (areas, goals))
+    goal_of = goal_names(areas, here, goals, there, only, names)
+    flown = {area.name: area for area in Prepared(areas, split=split, only=tuple(goal_of)).areas(grid)}
+    shown = {area.name: area for area in Prepared(goals, only=tuple(goal_of.values())).areas(grid)}
+    chosen = [name for name in goal_of if name in flown]
+    return [flown[name] for name in chosen], [shown[goal_of[name]] for name in chosen]
+
+
+def _cut_already(cache: Path) -> AirlocError:
+    return AirlocError(f"{cache} is a prepared cache, cut already", "Give --cell-metres when preparing it")
 
 
 def _check_cell_metres(cell_metres: float | None) -> None:

@@ -1,6 +1,6 @@
 """Pairs of pictures of one place: the area that is flown over, and the picture its goal patch is taken from."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from airloc.areas.names import ALL_NAMES, Names
@@ -39,19 +39,40 @@ def goal_pictures(
     Returns:
         The goal picture of each area, in the order of `names`.
     """
-    same = areas.resolve() == goals.resolve()
+    here = [path.name for path in list_pictures(areas)]
     there = {path.name for path in list_pictures(goals)}
-    here = list_pictures(areas)
     if names is not None:
-        pick(here, names, areas)
-    else:
-        names = [path.name for path in here if not same or POST in path.name]
+        pick(list_pictures(areas), names, areas)
+    return {name: goals / goal for name, goal in goal_names(areas, here, goals, there, names, wanted).items()}
+
+
+def goal_names(
+    areas: Path,
+    here: Sequence[str],
+    goals: Path,
+    there: Collection[str],
+    names: Sequence[str] | None = None,
+    wanted: Names = ALL_NAMES,
+) -> dict[str, str]:
+    """Match the names of areas with those of the pictures that their goals are taken from, as `goal_pictures` says.
+
+    Args:
+        areas: Where the areas are.
+        here: What is there.
+        goals: Where the pictures of goals are.
+        there: What is there.
+        names: Which of the areas; None for all.
+        wanted: Which of them are wanted.
+    """
+    same = areas.resolve() == goals.resolve()
+    if names is None:
+        names = [name for name in here if not same or POST in name]
         if not names:
             raise AirlocError(
                 f"The folder {areas} holds no pictures named ..._{POST}, and the goals come from the same folder",
                 "Give another folder of goals",
             )
-    return {name: goals / _goal_name(name, there, goals, same) for name in wanted.choose(names, areas)}
+    return {name: _goal_name(name, there, goals, same) for name in wanted.choose(names, areas)}
 
 
 def pair_up(folder: Path) -> list[tuple[Path, Path]]:
@@ -61,7 +82,7 @@ def pair_up(folder: Path) -> list[tuple[Path, Path]]:
     return [(pre, post) for pre, post in pairs if post is not None]
 
 
-def _goal_name(name: str, there: set[str], goals: Path, same: bool) -> str:
+def _goal_name(name: str, there: Collection[str], goals: Path, same: bool) -> str:
     other = partner(name)
     if same and POST not in name:
         raise AirlocError(

@@ -27,9 +27,9 @@ from airloc.reports.tables import comparison_line, goals_line, score_table
 from airloc.task.episode_files import read_suite
 from airloc.task.priors import check_size
 from airloc.task.rules import check_budget
-from airloc.task.suites import Suite, all_pairs, declared, far_pairs, per_distance, uniform
+from airloc.task.suites import GENERATED, Suite, declared, generate
 
-GENERATED = ("per-distance", "all-pairs", "uniform", "far-pairs")
+MOST_PER_AREA = 10_000
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Evaluate:
     """Folder to take the goals' pictures from: the same file name, or its pre_disaster/post_disaster partner."""
     episodes: str = "per-distance"
     """An episode file (.csv), or per-distance, all-pairs, uniform or far-pairs."""
+    per_area: Annotated[int | None, arg(metavar="EPISODES")] = None
+    """Episodes drawn for each area: at each distance 1 (per-distance) or 5 (far-pairs), 4 (uniform) unless given."""
     grid: str = "5x5"
     """Rows and columns of cells."""
     budget: int | None = None
@@ -138,6 +140,8 @@ def check(options: Evaluate) -> None:
         check_control(options.control)
     if options.equal_distances and options.episodes != "all-pairs":
         raise AirlocError("Only all pairs can be weighed to equal distances", "Add --episodes all-pairs")
+    if options.per_area is not None:
+        _check_per_area(options.per_area, options.episodes)
     if options.episodes not in GENERATED and not Path(options.episodes).exists():
         raise AirlocError(
             f"There is no episode file {options.episodes}", f"Check the path, or use one of {', '.join(GENERATED)}"
@@ -147,6 +151,13 @@ def check(options: Evaluate) -> None:
     if options.budget is not None:
         check_budget(options.budget)
     check_size(Grid.parse(options.grid, moves=options.moves))
+
+
+def _check_per_area(per_area: int, episodes: str) -> None:
+    if episodes not in GENERATED or episodes == "all-pairs":
+        raise AirlocError(f"Nothing is drawn for --episodes {episodes}", "Leave out --per-area")
+    if not 1 <= per_area <= MOST_PER_AREA:
+        raise AirlocError(f"{per_area} episodes for each area cannot be drawn", f"Give 1 to {MOST_PER_AREA:,}")
 
 
 def _change(options: Evaluate) -> Change | None:
@@ -168,7 +179,7 @@ def load(options: Evaluate) -> tuple[Suite, list[SearchArea], list[SearchArea] |
     only = None if listed is None else listed.areas
     areas, goal_areas = _read_areas(options, grid, only)
     if listed is None:
-        return _generate(options, grid, [area.name for area in areas]), areas, goal_areas
+        return _generate(options, grid, areas), areas, goal_areas
     number = {area.name: index for index, area in enumerate(areas)}
     missing = [name for name in listed.areas if name not in number]
     if missing:
@@ -200,11 +211,16 @@ def _names(options: Evaluate) -> Names:
     return Names(options.only, options.without)
 
 
-def _generate(options: Evaluate, grid: Grid, names: list[str]) -> Suite:
-    if options.episodes == "all-pairs":
-        return all_pairs(names, grid, budget=options.budget, equal_distances=options.equal_distances)
-    draw = {"per-distance": per_distance, "uniform": uniform, "far-pairs": far_pairs}[options.episodes]
-    return draw(names, grid, seed=options.seed, budget=options.budget)
+def _generate(options: Evaluate, grid: Grid, areas: list[SearchArea]) -> Suite:
+    return generate(
+        options.episodes,
+        [area.name for area in areas],
+        grid,
+        per_area=options.per_area,
+        equal_distances=options.equal_distances,
+        seed=options.seed,
+        budget=options.budget,
+    )
 
 
 def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
@@ -220,6 +236,7 @@ def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
         "change_strength": None if options.change is None else options.change_strength,
         "cell_metres": options.cell_metres,
         "equal_distances": options.equal_distances,
+        "per_area": options.per_area,
         "false_alarm_cost": options.false_alarm_cost,
         "sample": options.sample,
         "seed": options.seed,

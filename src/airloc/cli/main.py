@@ -20,6 +20,7 @@ from airloc.errors import AirlocError
 VERBS: dict[str, str] = {
     "demo": "play all agents on procedural areas and write a report to look at",
     "evaluate": "score an agent on your areas or a dataset",
+    "suites": "play all agents on all suites: one table with intervals, blind optimum and commands",
     "show": "draw one search step by step, with what the agent believes",
     "failures": "draw the searches in which an agent did not find the goal",
     "calibration": "compare an agent's belief with where the goals were",

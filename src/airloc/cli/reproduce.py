@@ -1,30 +1,24 @@
 """`airloc reproduce`: the paper's tables and figures made again, ours beside theirs, in one report."""
 
-import os
-import platform
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from tyro.conf import arg
 
-from airloc import __version__
+from airloc.cli.computing import compute, made_with
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import check_device
 from airloc.reports.reproduction import About, make_report
-from airloc.reproduce.plan import Asked, Plan, Planner, Weights
+from airloc.reproduce.plan import Asked, Planner, Weights
 from airloc.reproduce.presets import PRESETS
 from airloc.reproduce.results import curves, declined, outcomes
-from airloc.reproduce.runner import Watcher, missing, run_here
 from airloc.reproduce.sources import Sources
 from airloc.reproduce.store import Store
-from airloc.reproduce.tasks import CODE, Task, code_digest
 
 
 @dataclass(frozen=True)
@@ -52,7 +46,7 @@ class Reproduce:
     device: str = "cpu"
     """Where to compute here, such as cpu or cuda."""
     ray: Annotated[str | None, arg(metavar="ADDRESS")] = None
-    """Compute on the Ray cluster at this address instead, such as 10.0.0.1:6379, or auto."""
+    """Compute on the Ray cluster at this address instead, such as 10.0.0.1:6379, or auto; local: a task a core here."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -73,9 +67,9 @@ def run(options: Reproduce, command: str) -> None:
     plan = Planner(sources, preset, options.seeds, options.seed, options.weights).plan(asked)
     store = Store(options.out)
     with store.locked():
-        _compute(plan, store, options, command)
+        compute(plan.tasks, store, device=options.device, ray=options.ray, command=command)
         remarks = [*sources.remarks(), *declined(plan, store)]
-        about = About(command, _base(options), remarks, _made_with(), asked.tables, asked.protocol)
+        about = About(command, _base(options), remarks, made_with(), asked.tables, asked.protocol)
         page = make_report(outcomes(plan, store), curves(plan, store), about).write(options.out)
     console = Console()
     console.print(f"The report: {page.resolve()}", soft_wrap=True, highlight=False, markup=False)
@@ -99,65 +93,8 @@ def _require_data(options: Reproduce, sources: Sources, asked: Asked) -> None:
         sources.require(role, number)
 
 
-def _compute(plan: Plan, store: Store, options: Reproduce, command: str) -> None:
-    """Do what is missing, here or on a cluster."""
-    todo = missing(plan.tasks, store)
-    with _watch(len(plan.tasks), len(plan.tasks) - len(todo)) as watcher:
-        if options.ray is not None:
-            from airloc.reproduce.cluster import run_on_cluster  # ray is an extra
-
-            run_on_cluster(todo, store, watcher, address=options.ray, command=command)
-        else:
-            run_here(todo, store, watcher, device=options.device, command=command)
-
-
 def _base(options: Reproduce) -> str:
     """The command but for what is asked for."""
     words = ["airloc", "reproduce", "--preset", options.preset, "--seeds", str(options.seeds)]
     words += ["--seed", str(options.seed), "--weights", options.weights, "--out", str(options.out)]
     return shlex.join(words + (["--data", str(options.data)] if options.data else []))
-
-
-def _made_with() -> str:
-    """Version, code and machine."""
-    parts = tuple(sorted({part for parts in CODE.values() for part in parts}))
-    return (
-        f"Made with airloc {__version__}, code {code_digest(parts)[:12]}, on {platform.machine()} with "
-        f"{os.cpu_count()} CPU cores, Python {platform.python_version()}."
-    )
-
-
-class _Display(Watcher):
-    """One bar for everything, with what is being done beside it."""
-
-    def __init__(self, progress: Progress, total: int, done: int) -> None:
-        self._progress = progress
-        self._bar = progress.add_task("reproducing", total=total, completed=done, now="")
-        self._quiet = not progress.console.is_terminal
-        self._total, self._done = total, done
-
-    def begin(self, task: Task) -> None:
-        """Show what is begun."""
-        self._name = f"{task.kind}: {task.name}"
-        self._progress.update(self._bar, now=self._name)
-
-    def say(self, words: str) -> None:
-        """Show how far it is."""
-        self._progress.update(self._bar, now=f"{self._name}, {words}")
-
-    def end(self, task: Task) -> None:
-        """Count it."""
-        self._done += 1
-        self._progress.update(self._bar, advance=1)
-        if self._quiet:
-            line = f"{self._done}/{self._total} {task.kind}: {task.name}"
-            self._progress.console.print(line, highlight=False, soft_wrap=True, markup=False)
-
-
-@contextmanager
-def _watch(total: int, done: int) -> Iterator[Watcher]:
-    """Show progress on the error stream: a bar where somebody watches, else a line a task."""
-    console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}", markup=False))
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield _Display(progress, total, done)

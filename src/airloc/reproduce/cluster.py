@@ -30,6 +30,9 @@ RETRIES = 3
 
 PATIENCE_S = 5.0
 
+HERE = "local"
+"""The address of a cluster of this machine alone, begun for the command and ended with it: a task a core."""
+
 
 def run_on_cluster(
     tasks: Sequence[Task], store: Store, watcher: Watcher, *, address: str, command: str, namespace: str = "airloc"
@@ -106,8 +109,15 @@ def _fetch(reference: Any, task: Task) -> Files:
 def _connected(address: str, namespace: str) -> Iterator[None]:
     """Be connected to a cluster."""
     _knock(address)
+    board = False if address == HERE else None
     try:
-        ray.init(address, namespace=namespace, logging_level=logging.ERROR, log_to_driver=False)
+        ray.init(
+            address,
+            namespace=namespace,
+            include_dashboard=board,
+            logging_level=logging.ERROR,
+            log_to_driver=False,
+        )
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         raise _unreachable(address, str(error).splitlines()[0]) from error
     try:
@@ -118,7 +128,7 @@ def _connected(address: str, namespace: str) -> Iterator[None]:
 
 def _knock(address: str) -> None:
     """Find out at once whether anybody answers at an address, which Ray itself would wait long for."""
-    if address == "auto":
+    if address in ("auto", HERE):
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
     try:

@@ -6,9 +6,9 @@ They alone read the user's data; all others build on their results, which can be
 import csv
 import io
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ PICTURES = "pictures"
 
 CELL_METRES = 100.0
 
+Item = TypeVar("Item")
+
 Row: TypeAlias = tuple[str, str, str, str]
 """Picture, mask, metres of its side, split."""
 
@@ -46,7 +48,7 @@ def gather_pictures(job: Job) -> None:
     rows: list[Row] = []
     for split, part in job.settings["splits"].items():
         settings = {**job.settings, "split": split, **part}
-        for area in _spread(read_areas(settings, job.source, RAW[job.settings["of"]]), part["count"]):
+        for area in spread(list(read_areas(settings, job.source, RAW[job.settings["of"]])), part["count"]):
             name = f"{len(rows):05d}.png"
             save_png(area.image, folder / "images" / name)
             if area.mask is not None:
@@ -60,7 +62,7 @@ def gather_pictures(job: Job) -> None:
 def gather_areas(job: Job) -> None:
     """Write areas to fly over, cut and fitted to a grid."""
     grid = Grid.parse(job.settings["grid"])
-    areas = _spread(read_areas(job.settings, job.source, grid), job.settings["count"])
+    areas = spread(list(read_areas(job.settings, job.source, grid)), job.settings["count"])
     if not areas:
         raise AirlocError(f"The data in {job.source} holds no area of {grid} cells", "Give larger pictures")
     write_prepared(iter(areas), grid, job.out, source=job.settings)
@@ -101,11 +103,10 @@ READERS: dict[str, Callable[[Mapping[str, Any], Path | None, Grid], Iterator[Sea
 """How each kind of data is read."""
 
 
-def _spread(areas: Iterator[SearchArea], count: int | None) -> list[SearchArea]:
-    """All areas, or so many of them, evenly spread."""
-    found = list(areas)
+def spread(found: Sequence[Item], count: int | None) -> list[Item]:
+    """All of what was found, or so many of them, evenly spread."""
     if count is None or len(found) <= count:
-        return found
+        return list(found)
     return [found[int(number)] for number in np.linspace(0, len(found) - 1, count).round()]
 
 

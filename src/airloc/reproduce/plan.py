@@ -2,20 +2,19 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Literal
 
 from airloc.agents.learned import SHIPPED
 from airloc.agents.policy import VARIANTS
-from airloc.agents.registry import CHECKPOINTS, available_agents, plugged_agents
-from airloc.agents.shipped import is_there, weights_root
+from airloc.agents.registry import available_agents
+from airloc.agents.shipped import is_there
 from airloc.errors import AirlocError
 from airloc.reports.outcomes import Setup
 from airloc.reports.paper import PROTOCOL, TABLES, Table, table
 from airloc.reproduce.presets import Preset
 from airloc.reproduce.sources import Sources
-from airloc.reproduce.store import folder_digest
 from airloc.reproduce.tasks import Task, in_order
+from airloc.reproduce.weights import weights_digest
 
 Weights = Literal["trained", "shipped"]
 
@@ -97,12 +96,12 @@ class Planner:
         }
         inputs = {"areas": self.sources.areas(setup.data, setup.split, setup.grid)}
         if setup.agent not in TRAINABLE:
-            settings["weights"] = _weights_digest(setup.agent)
+            settings["weights"] = weights_digest(setup.agent)
         elif self.weights == "shipped":
             name = _shipped_name(setup)
             if name is None:
                 return None
-            settings |= {"agent": name, "weights": _weights_digest(name)}
+            settings |= {"agent": name, "weights": weights_digest(name)}
         else:
             place = 0 if setup.seed == "median" else int(setup.seed)
             if place >= self.seeds or not self.sources.has(setup.trained_on):
@@ -195,12 +194,3 @@ def _shipped_name(setup: Setup) -> str | None:
     """The shipped agent of a setup; None where there is none."""
     name = setup.agent if setup.trained_on == "masa" else f"{setup.agent}-xbd-research"
     return name if setup.seed == "median" and name in SHIPPED and is_there(SHIPPED[name].checkpoint) else None
-
-
-@lru_cache
-def _weights_digest(name: str) -> str:
-    """What the installed weights of an agent are, or the package it is of; empty where it has neither."""
-    if name in plugged_agents():
-        return plugged_agents()[name]
-    folder = weights_root() / CHECKPOINTS.get(name, name)
-    return folder_digest(folder) if folder.is_dir() else ""

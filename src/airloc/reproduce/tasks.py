@@ -26,6 +26,8 @@ CODE: dict[str, tuple[str, ...]] = {
     "embedder": (*TRAINING, "reproduce/training.py"),
     "policy": (*TRAINING, "reproduce/training.py"),
     "score": (*PLAYING, "reproduce/scoring.py"),
+    "ground": (*SEEING, "reproduce/gathering.py", "reproduce/ground.py"),
+    "trial": (*PLAYING, "reproduce/trials.py", "reports/suites/trials.py"),
 }
 """The parts of the package that decide the result of each kind of task."""
 

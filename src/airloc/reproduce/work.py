@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from airloc.reproduce.gathering import gather_areas, gather_pictures
+from airloc.reproduce.ground import gather_ground
 from airloc.reproduce.job import Job, Say, Work
 from airloc.reproduce.scoring import play_suite
 from airloc.reproduce.store import Store
 from airloc.reproduce.tasks import Task
 from airloc.reproduce.training import train_embedder_unit, train_policies, train_segmenter_unit
+from airloc.reproduce.trials import play_trial
 
 WORK: dict[str, Work] = {
     "pictures": gather_pictures,
@@ -18,12 +20,14 @@ WORK: dict[str, Work] = {
     "embedder": train_embedder_unit,
     "policy": train_policies,
     "score": play_suite,
+    "ground": gather_ground,
+    "trial": play_trial,
 }
 
 TRAINING = ("segmenter", "embedder", "policy")
 """Kinds that are worth a GPU."""
 
-READS_DATA = ("pictures", "areas")
+READS_DATA = ("pictures", "areas", "ground")
 """Kinds that read the user's data, and so are done where that is."""
 
 

@@ -99,17 +99,19 @@ class Suite:
         return out.getvalue()
 
 
-def per_distance(areas: Sequence[str], grid: Grid, *, seed: int = 0, budget: int | None = None) -> Suite:
-    """Draw one episode per distance and area: the start uniform over cells that have the distance, then the goal."""
+def per_distance(
+    areas: Sequence[str], grid: Grid, *, per_area: int = 1, seed: int = 0, budget: int | None = None
+) -> Suite:
+    """Draw episodes per distance and area: the start uniform over cells that have the distance, then the goal."""
     rng = stream(seed, "suite", "per-distance", str(grid))
     distances = grid.distances()
     starts, goals = [], []
     for wanted in range(1, grid.max_distance + 1):
         at = distances == wanted
-        chosen = rng.choice(np.flatnonzero(at.any(axis=1)), size=len(areas))
+        chosen = rng.choice(np.flatnonzero(at.any(axis=1)), size=len(areas) * per_area)
         starts.append(chosen)
         goals.append(_uniform_in_rows(at[chosen], rng))
-    area = np.repeat(np.arange(len(areas)), grid.max_distance)
+    area = np.repeat(np.arange(len(areas)), per_area * grid.max_distance)
     start, goal = np.stack(starts, axis=1).ravel(), np.stack(goals, axis=1).ravel()
     return _suite("per-distance", areas, grid, budget, area, start, goal, priors.per_distance(grid))
 
@@ -152,6 +154,27 @@ def all_pairs(areas: Sequence[str], grid: Grid, *, budget: int | None = None, eq
     if not equal_distances:
         return suite
     return replace(suite, weight=np.tile(prior[start, goal] * len(start), len(areas)))
+
+
+GENERATED = ("per-distance", "all-pairs", "uniform", "far-pairs")
+"""Kinds of suites that are made from areas alone."""
+
+
+def generate(
+    kind: str,
+    areas: Sequence[str],
+    grid: Grid,
+    *,
+    per_area: int | None = None,
+    equal_distances: bool = False,
+    seed: int = 0,
+    budget: int | None = None,
+) -> Suite:
+    """Make a suite of one of the kinds in `GENERATED`; `per_area` is the kind's own where it is None."""
+    if kind == "all-pairs":
+        return all_pairs(areas, grid, budget=budget, equal_distances=equal_distances)
+    draw = {"per-distance": per_distance, "uniform": uniform, "far-pairs": far_pairs}[kind]
+    return draw(areas, grid, seed=seed, budget=budget, **({} if per_area is None else {"per_area": per_area}))
 
 
 def declared(suite: Suite) -> Suite:

@@ -112,6 +112,13 @@ def test_pairs_are_named_as_xbd_names_them_and_share_a_tile() -> None:
     assert areas[0].source == areas[1].source != areas[2].source
 
 
+def test_where_any_disaster_may_strike_all_of_them_do_and_a_world_keeps_its_own() -> None:
+    names = [area.name for area in Synthetic(count=12, regime="rural", disaster="any").areas(Grid(1, 2))]
+    assert {name.split("_")[0].rsplit("-", 1)[1] for name in names} == set(DISASTERS)
+    assert [name.replace("pre_", "post_") for name in names[::2]] == names[1::2]
+    assert [area.name for area in Synthetic(count=1, regime="rural", disaster="any").areas(Grid(2, 2))] == names[:2]
+
+
 @pytest.mark.parametrize(
     ("wrong", "word"),
     [

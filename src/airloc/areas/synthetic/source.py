@@ -25,6 +25,9 @@ from airloc.seeding import stream
 REGIMES = tuple(_REGIMES)
 """The kinds of country: a dense city, a suburb, farmland, a coast, a desert."""
 
+ANY = "any"
+"""A disaster that is drawn for each world."""
+
 CELL_M = 96.0
 """Metres on the ground under one cell of a grid: 2 m a pixel for cells of 48 px, about as in the paper."""
 
@@ -79,6 +82,11 @@ def regime_of(seed: int) -> str:
     return REGIMES[int(stream(seed, "synthetic", "regime").integers(len(REGIMES)))]
 
 
+def disaster_of(seed: int) -> str:
+    """The disaster of a seed where any may strike."""
+    return DISASTERS[int(stream(seed, "synthetic", "disaster").integers(len(DISASTERS)))]
+
+
 def pair_stem(seed: int, regime: str, disaster: str) -> str:
     """What the names of the two areas of a pair begin with, after the pattern of xBD."""
     return f"synthetic-{regime}-{disaster}_{seed:08d}"
@@ -102,7 +110,8 @@ class Synthetic:
     regime: str | None = None
     """`city`, `suburb`, `rural`, `coast` or `desert`; a mixture when not given."""
     disaster: str | None = None
-    """`burnt`, `flooded` or `debris`: every world before and after it; only before when not given."""
+    """`burnt`, `flooded` or `debris`: every world before and after it; `any` draws one for each world; only before
+    when not given."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= WORLDS:
@@ -113,13 +122,14 @@ class Synthetic:
         metres_per_px = CELL_M / grid.cell
         for seed in range(self.seed * WORLDS, self.seed * WORLDS + self.count):
             regime = self.regime or regime_of(seed)
-            if self.disaster is None:
-                yield generate(seed, grid.size, metres_per_px, regime)
-                continue
             before = generate(seed, grid.size, metres_per_px, regime)
-            stem = pair_stem(seed, regime, self.disaster)
+            if self.disaster is None:
+                yield before
+                continue
+            disaster = disaster_of(seed) if self.disaster == ANY else self.disaster
+            stem = pair_stem(seed, regime, disaster)
             yield replace(before, name=f"{stem}_pre_disaster", tile=stem)
-            yield generate(seed, grid.size, metres_per_px, regime, self.disaster)
+            yield generate(seed, grid.size, metres_per_px, regime, disaster)
 
 
 def _check(size: tuple[int, int], metres_per_px: float, regime: str | None, disaster: str | None) -> None:
