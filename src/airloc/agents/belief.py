@@ -1,9 +1,10 @@
 """The belief searcher: keeps a probability for every cell of being the goal, and flies where it is found soonest.
 
 At every step the relation network judges how the goal may lie to the glimpse; its logits, one an offset, are laid over
-the grid from the agent's cell and added to what earlier glimpses said. Cells outside do not exist and visited cells are
-not the goal, so that the rest, normalised, is the belief. A planner turns belief, position and moves left into a move.
-Whether the glimpse shows the goal itself follows from the same evidence and from the likeness of the two pictures.
+the grid from the agent's cell and added to what earlier glimpses said. The sum is trusted a little less than it claims,
+for glimpses of one area err alike. Cells outside do not exist and visited cells are not the goal, so that the rest,
+normalised, is the belief. A planner turns belief, position and moves left into a move. Whether the glimpse shows the
+goal itself follows from the same evidence and from the likeness of the two pictures.
 
 Legend: B episodes, C cells, O offsets, S side of a patch.
 """
@@ -32,6 +33,8 @@ class State(NamedTuple):
     grid: Grid
     noise: torch.Tensor
     step: int
+    prior: torch.Tensor
+    """Logarithm of the probability of goals in each cell before the first glimpse, up to a constant, (B, C)."""
     evidence: torch.Tensor
     """Logarithm of prior and likelihood of all glimpses so far for the goal in each cell, up to a constant, (B, C)."""
     visited: torch.Tensor
@@ -56,6 +59,8 @@ class BeliefAgent:
     planner: Planner = PLANNERS["lookahead"]
     prior: str = "per-distance"
     """How goals are thought to lie before the first glimpse: a name of `PRIORS`."""
+    trust: float = 0.8
+    """Power that the likelihood of the glimpses is raised to in the belief; with one it is too sure of itself."""
     memory: bool = True
     """Keep what earlier glimpses said; without it only the last one and the visits count."""
     witness: Witness = WITNESS
@@ -72,6 +77,7 @@ class BeliefAgent:
             grid=briefing.grid,
             noise=briefing.noise,
             step=0,
+            prior=torch.zeros_like(flat),
             evidence=torch.zeros_like(flat),
             visited=torch.zeros_like(flat, dtype=torch.bool),
             belief=flat,
@@ -103,19 +109,24 @@ class BeliefAgent:
         here = (row * grid.cols + col)[:, None]  # (B, 1)
         new = within & ~state.visited.gather(1, here)
         said = logits.gather(1, offsets_from(torch.stack([row, col], dim=1), grid)) * new  # (B, C)
-        before = state.evidence if state.step else PRIORS[self.prior](position, grid)
-        evidence = before + said
+        prior = state.prior if state.step else PRIORS[self.prior](position, grid)
+        evidence = (state.evidence if state.step else prior) + said
         # Where nobody tells of an arrival, a cell seen before may have been the goal: it counts as it looked.
         same = (self.witness.temper * evidence).softmax(dim=1).gather(1, here) * new
         visited = state.visited.scatter(1, here, state.visited.gather(1, here) | within)
         return state._replace(
             step=state.step + 1,
+            prior=prior,
             evidence=evidence,
             visited=visited,
-            belief=normalise(evidence if self.memory else said, visited),
+            belief=normalise(self._trusted(evidence, prior) if self.memory else said, visited),
             same=same[:, 0],
             recognition=recognition,
         )
+
+    def _trusted(self, evidence: torch.Tensor, prior: torch.Tensor) -> torch.Tensor:
+        """The prior and as much of what the glimpses said as is trusted, (B, C)."""
+        return prior + self.trust * (evidence - prior)
 
 
 def normalise(evidence: torch.Tensor, visited: torch.Tensor) -> torch.Tensor:

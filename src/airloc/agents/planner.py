@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from typing import NamedTuple
 
 import torch
 from torch.nn.functional import pad
@@ -27,6 +28,23 @@ those that end outside."""
 
 TIE = 1e-4
 """Share of its worth that a move must be better by to be preferred to the one before it: straight ones come first."""
+
+
+class Away(NamedTuple):
+    """How far goals are from cells, of any shape."""
+
+    moves: torch.Tensor
+    """In moves of the task."""
+    king: torch.Tensor
+    """In king's moves: sides and corners are one away."""
+    straight: torch.Tensor
+    """In rows and columns: sides are one away, corners two."""
+
+    @classmethod
+    def of(cls, down: torch.Tensor, across: torch.Tensor, moves: int) -> "Away":
+        """So many rows down and columns across, in a task of eight or four moves."""
+        king, straight = torch.maximum(down.abs(), across.abs()), down.abs() + across.abs()
+        return cls(king if moves == 8 else straight, king, straight)
 
 
 @dataclass(frozen=True)
@@ -44,9 +62,9 @@ class Greedy:
         """What a path is worth for goals so far away from its end."""
         return self.discount**last * (last + length <= left)
 
-    def worth(self, away: torch.Tensor, left: int) -> torch.Tensor:
+    def worth(self, away: Away, left: int) -> torch.Tensor:
         """What paths are worth for goals so far away from each of their cells, (P, H, ...) to (P, ...)."""
-        return self.after(away[:, -1], away.shape[1], left)
+        return self.after(away.moves[:, -1], away.moves.shape[1], left)
 
 
 @dataclass(frozen=True)
@@ -54,16 +72,19 @@ class Lookahead:
     """Looks several moves ahead, and counts on what glimpses will tell.
 
     Every path of `horizon` moves is judged by what it brings, cell by cell: a cell on the path is found when it is
-    reached; a goal beside the path is recognised with the probability `recognise` and found a move later; what
-    remains is flown to after the path.
+    reached; a goal beside the path may be recognised by every glimpse that has it at a side or at a corner, and is then
+    flown to at once; what is not recognised is flown to after the path. Both probabilities are below what the network
+    reaches on all pairs, for a goal that is still sought is among the harder ones.
     """
 
     horizon: int = 3
     """Moves looked ahead."""
     discount: float = 0.8
     """What a find is worth one move later."""
-    recognise: float = 0.3
-    """Probability that a glimpse tells that the goal is beside it."""
+    at_side: float = 0.6
+    """Probability that a glimpse tells that the goal is at one of its sides."""
+    at_corner: float = 0.2
+    """Probability that a glimpse tells that the goal is at one of its corners, where the two share no edge."""
     beyond: float = 0.5
     """Discount per move of what is flown to after the path."""
 
@@ -75,13 +96,16 @@ class Lookahead:
         """What a path is worth for goals that are not beside it, so far away from its end."""
         return self.discount**length * self.beyond**last * (last + length <= left)
 
-    def worth(self, away: torch.Tensor, left: int) -> torch.Tensor:
+    def worth(self, away: Away, left: int) -> torch.Tensor:
         """What paths are worth for goals so far away from each of their cells, (P, H, ...) to (P, ...)."""
-        time = torch.arange(1, away.shape[1] + 1, device=away.device).view(-1, *[1] * (away.dim() - 2))
-        reached = (self.discount**time * (away == 0)).amax(dim=1)
-        near = (self.discount ** (time + 1) * ((away == 1) & (time < left))).amax(dim=1)
-        after = self.after(away[:, -1], away.shape[1], left)
-        return torch.maximum(reached, torch.maximum(after, self.recognise * near + (1 - self.recognise) * after))
+        side, corner = away.straight == 1, (away.straight == 2) & (away.king == 1)
+        known = (away.straight == 0) + self.at_side * side + self.at_corner * corner  # by this glimpse, (P, H, ...)
+        worth, unknown = torch.zeros_like(known[:, 0]), torch.ones_like(known[:, 0])
+        for before in range(away.moves.shape[1]):
+            when = before + 1 + away.moves[:, before]
+            found = unknown * known[:, before] * (when <= left)
+            worth, unknown = worth + found * self.discount**when, unknown - found
+        return worth + unknown * self.after(away.moves[:, -1], away.moves.shape[1], left)
 
 
 PLANNERS: dict[str, Planner] = {"greedy": Greedy(), "lookahead": Lookahead()}
@@ -120,20 +144,15 @@ def _beside(planner: Greedy | Lookahead, length: int, left: int, moves: int, dev
     """What every path is worth for a goal at every place near the agent, beyond what its end is, (P, N)."""
     steps = _paths(length, moves, device)[..., None, None, :]  # (P, H, 1, 1, 2)
     near = torch.arange(-length - 1, length + 2, device=device)
-    away = _far(near[:, None] - steps[..., 0], near - steps[..., 1], moves)  # (P, H, Y, X)
-    return (planner.worth(away, left) - planner.after(away[:, -1], length, left)).float().flatten(1)
+    away = Away.of(near[:, None] - steps[..., 0], near - steps[..., 1], moves)  # (P, H, Y, X)
+    return (planner.worth(away, left) - planner.after(away.moves[:, -1], length, left)).float().flatten(1)
 
 
 @lru_cache(maxsize=64)
 def _after(planner: Greedy | Lookahead, length: int, left: int, grid: Grid, device: torch.device) -> torch.Tensor:
     """What a path's end is worth for a goal at every place around it, (2 (rows + H) - 1, 2 (cols + H) - 1)."""
     rows, cols = (torch.arange(1 - side - length, side + length, device=device) for side in grid.shape)
-    return planner.after(_far(rows[:, None], cols, grid.moves), length, left).float()
-
-
-def _far(down: torch.Tensor, across: torch.Tensor, moves: int) -> torch.Tensor:
-    """Moves that it takes so many rows down and columns across."""
-    return torch.maximum(down.abs(), across.abs()) if moves == 8 else down.abs() + across.abs()
+    return planner.after(Away.of(rows[:, None], cols, grid.moves).moves, length, left).float()
 
 
 @lru_cache(maxsize=8)

@@ -68,6 +68,7 @@ def plan_belief(agent: BeliefAgent) -> Plan:
         "kind": "belief",
         "prior": agent.prior,
         "memory": agent.memory,
+        "trust": agent.trust,
         "radius": RADIUS,
         "flat": FLAT,
         "witness": {**LIKENESS, **agent.witness._asdict()},

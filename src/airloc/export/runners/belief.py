@@ -36,6 +36,8 @@ class State(NamedTuple):
     """Moves left."""
     prior: str
     """How goals are thought to lie: `per-distance`, `uniform` (not at the start) or `anywhere`."""
+    before: Any
+    """Logarithm of the probability of goals before the first glimpse, (C,); None until then."""
     evidence: Any
     """Logarithm of prior and likelihood of all glimpses for the goal in each cell, (C,); None before the first."""
     visited: Any
@@ -63,7 +65,7 @@ class Agent(Graphs):
         blank, even = np.zeros(cells, dtype=np.bool_), np.full(cells, 1 / cells, dtype=np.float32)
         encoded = self._encode(goal, "goal_")
         prior = prior or self.config["prior"]
-        return State(goal, encoded, self._is_flat(goal), rows, cols, left, prior, None, blank, even, 0.0)
+        return State(goal, encoded, self._is_flat(goal), rows, cols, left, prior, None, None, blank, even, 0.0)
 
     def act(self, patch: Any, position: tuple[int, int], state: State) -> tuple[int, State]:
         """Look, update the belief and plan; give the move and the state for the next call."""
@@ -75,7 +77,7 @@ class Agent(Graphs):
         """Take a glimpse into account, without moving."""
         row, col = (int(part) for part in position)
         cell = row * state.cols + col
-        before = _prior(state.prior, row, col, state) if state.evidence is None else state.evidence
+        before = _prior(state.prior, row, col, state) if state.before is None else state.before
         said: Any = np.zeros(len(before), dtype=np.float32)
         witness = self.config["witness"]
         if not (state.visited[cell] or state.flat or self._is_flat(patch)):
@@ -83,12 +85,14 @@ class Agent(Graphs):
             said = logits[0][_offsets(row, col, state, self.config["radius"])]
             # Whether this is the goal itself is judged by the likeness of the two too.
             said[cell] += witness["weight"] * (correlation(patch, state.picture, witness) - witness["neutral"])
-        evidence, visited = before + said, state.visited.copy()
+        evidence = (before if state.evidence is None else state.evidence) + said
+        visited = state.visited.copy()
         # Where nobody tells of an arrival, a cell seen before may have been the goal: it counts as it looked.
         here = 0.0 if visited[cell] else float(_softmax(witness["temper"] * evidence)[cell])
         visited[cell] = True
-        belief = _normalised(evidence if self.config["memory"] else said, visited)
-        return state._replace(evidence=evidence, visited=visited, belief=belief, here=here)
+        trusted = before + self.config["trust"] * (evidence - before) if self.config["memory"] else said
+        belief = _normalised(trusted, visited)
+        return state._replace(before=before, evidence=evidence, visited=visited, belief=belief, here=here)
 
     def _encode(self, patch: Any, whose: str) -> dict[str, Any]:
         parts = self.run("encode", {"patch": patch[None]})
@@ -167,16 +171,19 @@ def _beside_table(settings: tuple[tuple[str, Any], ...], length: int, left: int)
     """What every path is worth for a goal at every place near the agent, beyond what its end is, (P, N)."""
     planner, steps = dict(settings), _paths(length)[..., None, None, :]
     near = np.arange(-length - 1, length + 2)
-    away = np.maximum(abs(near[:, None] - steps[..., 0]), abs(near - steps[..., 1]))  # (P, H, Y, X)
+    down, across = abs(near[:, None] - steps[..., 0]), abs(near - steps[..., 1])  # (P, H, Y, 1), (P, H, 1, X)
+    away, straight = np.maximum(down, across), down + across  # (P, H, Y, X)
     if "beyond" not in planner:  # greedy: a path is worth what its end is
         return np.zeros((len(away), near.size**2), dtype=np.float32)
-    after = _after(planner, away[:, -1], length, left)
-    time = np.arange(1, length + 1)[:, None, None]
-    reached = (planner["discount"] ** time * (away == 0)).max(axis=1)
-    told = (planner["discount"] ** (time + 1) * ((away == 1) & (time < left))).max(axis=1)
-    told = planner["recognise"] * told + (1 - planner["recognise"]) * after
-    worth = np.maximum(reached, np.maximum(after, told))
-    return (worth - after).astype(np.float32).reshape(len(away), -1)
+    side, corner = straight == 1, (straight == 2) & (away == 1)
+    known = (straight == 0) + planner["at_side"] * side + planner["at_corner"] * corner  # by this glimpse
+    worth, unknown = np.zeros(known[:, 0].shape), np.ones(known[:, 0].shape)
+    for before in range(length):
+        when = before + 1 + away[:, before]
+        found = unknown * known[:, before] * (when <= left)
+        worth, unknown = worth + found * planner["discount"] ** when, unknown - found
+    worth -= (1 - unknown) * _after(planner, away[:, -1], length, left)
+    return worth.astype(np.float32).reshape(len(away), -1)
 
 
 @lru_cache(maxsize=64)
