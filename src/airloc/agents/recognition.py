@@ -16,6 +16,9 @@ from airloc.vision.relation import SIDE, Encoding, RelationNetwork
 FLAT = 1.5
 """Spread of the values of a picture, of 255, below which it shows nothing: black, fog, a uniform card."""
 
+CHUNKS = {"cpu": 32, "cuda": 256}
+"""Patches and pairs that go through the network together: on the CPU no more than stay in its caches."""
+
 
 class Recognition(NamedTuple):
     """The goals of a batch and all that was seen in it so far."""
@@ -24,6 +27,8 @@ class Recognition(NamedTuple):
     """The pictures of the goals, (B, S, S, 3) uint8."""
     goal_keys: torch.Tensor
     """Their content, (B,)."""
+    goal_flat: torch.Tensor
+    """Which of them show nothing, bool (B,)."""
     encodings: Memo
     """Encodings by patch, rows (E,)."""
     pairs: Memo
@@ -38,7 +43,7 @@ def begin(goal: torch.Tensor) -> Recognition:
         values = goal.permute(0, 3, 1, 2).float()
         values = interpolate(values, (SIDE, SIDE), mode="bilinear", antialias=True, align_corners=False)
         goal = values.round().clamp(0, 255).byte().permute(0, 2, 3, 1).contiguous()
-    return Recognition(goal, content_keys(goal), Memo(), Memo())
+    return Recognition(goal, content_keys(goal), is_flat(goal), Memo(), Memo())
 
 
 def recognise(network: RelationNetwork, patch: torch.Tensor, before: Recognition) -> tuple[torch.Tensor, Recognition]:
@@ -46,21 +51,22 @@ def recognise(network: RelationNetwork, patch: torch.Tensor, before: Recognition
     if patch.shape[1:] != (SIDE, SIDE, 3):
         problem = f"Learned agents see cells of {SIDE} x {SIDE} px, not of {patch.shape[1]} x {patch.shape[2]}"
         raise AirlocError(problem, f"Lay a grid with cells of {SIDE} px on the areas")
-    keys = content_keys(patch)
+    keys, chunk = content_keys(patch), CHUNKS[patch.device.type]
     encodings = before.encodings
 
     def relate(some: torch.Tensor) -> torch.Tensor:
         nonlocal encodings
         both = torch.cat([patch[some], before.goal[some]])
-        rows, encodings = encodings.lookup(
-            torch.cat([keys[some], before.goal_keys[some]]), lambda these: _rows(network.look(both[these]))
-        )
+        both_keys = torch.cat([keys[some], before.goal_keys[some]])
+        rows, encodings = encodings.lookup(both_keys, lambda these: _rows(network.look(both[these])), chunk=chunk)
         glimpse, goal = rows.chunk(2)
         logits = network.relate(_encoding(network, glimpse), _encoding(network, goal))
-        empty = is_flat(patch[some]) | is_flat(before.goal[some])
+        empty = is_flat(patch[some]) | before.goal_flat[some]
         return logits.masked_fill(empty[:, None], 0.0)
 
-    logits, pairs = before.pairs.lookup(pair_keys(keys, before.goal_keys), relate)
+    logits, pairs = before.pairs.lookup(pair_keys(keys, before.goal_keys), relate, chunk=chunk)
+    if len(patch) == 1:  # where nobody else may come to see it, a glimpse that comes up again is known as a pair
+        encodings = encodings.only(before.goal_keys)
     return logits, before._replace(encodings=encodings, pairs=pairs)
 
 
