@@ -1,15 +1,22 @@
 """The best of several runs, which is what the code costs when the machine is left alone."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 
 def best_of(work: Callable[[], object], runs: int = 5) -> float:
     """Seconds of the fastest of some runs, after one to warm up."""
-    work()
-    seconds = []
-    for _ in range(runs):
-        began = time.perf_counter()
+    return best_of_each([work], runs)[0]
+
+
+def best_of_each(works: Sequence[Callable[[], object]], runs: int = 5) -> list[float]:
+    """Seconds of the fastest run of each work; they take turns, so that what else the machine does slows all alike."""
+    seconds: list[list[float]] = [[] for _ in works]
+    for work in works:
         work()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
+    for _ in range(runs):
+        for work, taken in zip(works, seconds, strict=True):
+            began = time.perf_counter()
+            work()
+            taken.append(time.perf_counter() - began)
+    return [min(taken) for taken in seconds]

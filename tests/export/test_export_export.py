@@ -23,7 +23,6 @@ from airloc.grid import MOVES, Grid
 from airloc.task.batch import Observation
 from airloc.task.cells import CellTable
 
-
 EXACT = AgentOptions(exact=True)
 
 

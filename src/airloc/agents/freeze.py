@@ -37,8 +37,8 @@ def freeze(network: Network, device: torch.device | str = "cpu", *, half: bool =
 
 def half_is_faster(device: torch.device | str) -> bool:
     """Whether a device is a CPU with instructions for bfloat16."""
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()  # an older torch cannot tell
-    return torch.device(device).type == "cpu" and bool(capabilities.get("avx512_bf16"))
+    tell: Callable[[], dict[str, object]] = getattr(torch.cpu, "get_capabilities", dict)  # an older torch cannot
+    return torch.device(device).type == "cpu" and bool(tell().get("avx512_bf16"))
 
 
 def _rewrite(module: nn.Module, rewritten: Callable[[nn.Sequential], nn.Sequential]) -> None:
@@ -90,8 +90,8 @@ class _Rows(nn.Conv2d):
     """A convolution along rows (N, C, L), as one of pictures a pixel high, which the CPU takes with channels last."""
 
     def __init__(self, rows: nn.Conv1d) -> None:
-        (size,), (stride,), (padding,) = rows.kernel_size, rows.stride, rows.padding
-        super().__init__(rows.in_channels, rows.out_channels, (1, size), (1, stride), (0, int(padding)))
+        size, stride, padding = (int(part[0]) for part in (rows.kernel_size, rows.stride, rows.padding))
+        super().__init__(rows.in_channels, rows.out_channels, (1, size), (1, stride), (0, padding))
         self.weight = nn.Parameter(rows.weight.unsqueeze(2), requires_grad=False)
         self.bias = rows.bias
 

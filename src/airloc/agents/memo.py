@@ -19,7 +19,7 @@ import torch
 from airloc.seeding import stream
 
 CHUNK = 128
-"""New rows computed together unless told otherwise: enough to keep the cores busy, few enough to stay in their caches."""
+"""New rows computed together by default: enough to keep the cores busy, few enough to stay in their caches."""
 LIMIT = 768 * 2**20
 """Bytes after which a memo forgets everything and begins anew: what belief searchers keep of about 5,800 patches."""
 MIXER = 0x9E3779B97F4A7C15 - 2**64  # odd: 2^64 over the golden ratio, as a signed number

@@ -185,8 +185,8 @@ class _Join(nn.Module):
         return torch.cat([self.like(features), self.glimpse(features), self.goal(features)], dim=-1)
 
     def forward(self, glimpse: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-        mine, my_factor, my_share, _ = glimpse.split(self.sizes, dim=-1)
-        other, its_factor, _, its_share = goal.split(self.sizes, dim=-1)
+        mine, my_factor, my_share, _ = torch.split(glimpse, self.sizes, dim=-1)
+        other, its_factor, _, its_share = torch.split(goal, self.sizes, dim=-1)
         return torch.cat([(mine - other).abs(), my_factor * its_factor, (my_share + its_share).relu()], dim=-1)
 
 
