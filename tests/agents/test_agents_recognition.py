@@ -20,7 +20,7 @@ def cells() -> torch.Tensor:
 @pytest.mark.parametrize("chunk", [1, 2, 32])
 @torch.inference_mode()
 def test_pairs_are_judged_as_the_network_judges_them_whatever_goes_together(network, cells, chunk, monkeypatch):
-    monkeypatch.setitem(recognition.CHUNKS, "cpu", chunk)
+    monkeypatch.setattr(recognition, "CHUNK", chunk)
     glimpses, goals = cells[[0, 1, 2, 2, 0]], cells[[3, 4, 3, 5, 3]]
     logits, _ = recognise(network, glimpses, begin(goals))
     expected = network.relate(network.look(glimpses), network.look(goals))

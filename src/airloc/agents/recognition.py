@@ -16,8 +16,9 @@ from airloc.vision.relation import SIDE, Encoding, RelationNetwork
 FLAT = 1.5
 """Spread of the values of a picture, of 255, below which it shows nothing: black, fog, a uniform card."""
 
-CHUNKS = {"cpu": 32, "cuda": 256}
-"""Patches and pairs that go through the network together: on the CPU no more than stay in its caches."""
+SHARE, CHUNK = 32, 256
+"""Patches and pairs that go through the network together: for each core of a CPU, whose cache they stay in, and at
+most."""
 
 
 class Recognition(NamedTuple):
@@ -51,7 +52,7 @@ def recognise(network: RelationNetwork, patch: torch.Tensor, before: Recognition
     if patch.shape[1:] != (SIDE, SIDE, 3):
         problem = f"Learned agents see cells of {SIDE} x {SIDE} px, not of {patch.shape[1]} x {patch.shape[2]}"
         raise AirlocError(problem, f"Lay a grid with cells of {SIDE} px on the areas")
-    keys, chunk = content_keys(patch), CHUNKS[patch.device.type]
+    keys, chunk = content_keys(patch), _chunk(patch.device)
     encodings = before.encodings
 
     def relate(some: torch.Tensor) -> torch.Tensor:
@@ -73,6 +74,10 @@ def recognise(network: RelationNetwork, patch: torch.Tensor, before: Recognition
 def is_flat(patches: torch.Tensor) -> torch.Tensor:
     """Which pictures (B, S, S, 3) show nothing, bool (B,)."""
     return patches.float().flatten(1, 2).std(dim=1).amax(dim=1) < FLAT
+
+
+def _chunk(device: torch.device) -> int:
+    return min(CHUNK, SHARE * torch.get_num_threads()) if device.type == "cpu" else CHUNK
 
 
 def _rows(encoding: Encoding) -> torch.Tensor:
