@@ -67,6 +67,14 @@ def test_a_memo_is_a_value():
     assert dict(memo.rows) == before
 
 
+def test_a_memo_can_be_cut_down_to_some_keys():
+    keys = torch.tensor([1, 2, 3])
+    _, memo = Memo().lookup(keys, counted(keys, []))
+    few = memo.only(torch.tensor([3, 9]))
+    assert list(few.rows) == [3]
+    assert len(memo.rows) == 3
+
+
 def test_a_full_memo_begins_anew_and_stays_right(monkeypatch):
     monkeypatch.setattr(memos, "LIMIT", 8)
     memo, sizes = Memo(), []

@@ -1,5 +1,6 @@
 """Exported agents do what they do in torch, in a process that has neither torch nor airloc."""
 
+import copy
 import importlib
 import json
 import subprocess
@@ -13,7 +14,7 @@ import torch
 
 from airloc.agents.agent import Briefing
 from airloc.agents.likeness import same_place
-from airloc.agents.registry import make_agent
+from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.export.export import Report, export_agent
@@ -23,6 +24,8 @@ from airloc.task.batch import Observation
 from airloc.task.cells import CellTable
 from airloc.vision.position import as_trained
 
+EXACT = AgentOptions(exact=True)
+
 
 @pytest.fixture(scope="module")
 def airloc_export(tmp_path_factory: pytest.TempPathFactory) -> Report:
@@ -31,7 +34,7 @@ def airloc_export(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 @pytest.fixture(scope="module")
 def belief_export(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return export_agent(make_agent("belief"), tmp_path_factory.mktemp("export") / "belief", episodes=200)
+    return export_agent(make_agent("belief", EXACT), tmp_path_factory.mktemp("export") / "belief", episodes=200)
 
 
 @pytest.fixture(params=["airloc", "belief"])
@@ -111,7 +114,7 @@ def test_the_runner_says_here_as_the_reference_does(airloc_export: Report):
 @pytest.mark.parametrize("shape", [(5, 5), (3, 12), (30, 30)])
 def test_the_runner_believes_and_flies_as_the_belief_searcher_does(belief_export: Report, prior: str, shape):
     runner = load_runner(belief_export.folder).Agent(belief_export.folder)
-    agent = replace(make_agent("belief"), prior=prior)  # type: ignore[type-var]
+    agent = replace(make_agent("belief", EXACT), prior=prior)  # type: ignore[type-var]
     grid, budget, at = Grid(*shape), 9, (1, 2)
     patches = CellTable.of(list(Synthetic(count=1, seed=4).areas(Grid(5, 5))), Grid(5, 5)).array
     state = agent.reset(Briefing(torch.from_numpy(patches[3][None]), grid, budget, torch.zeros(1, budget, 8)))
@@ -129,7 +132,7 @@ def test_the_runner_believes_and_flies_as_the_belief_searcher_does(belief_export
 
 def test_a_greedy_and_a_forgetful_searcher_are_exported_too(tmp_path: Path):
     for name in ("belief-greedy", "belief-no-memory"):
-        assert export_agent(make_agent(name), tmp_path / name, episodes=8).versions[1].same_paths == 1.0
+        assert export_agent(make_agent(name, EXACT), tmp_path / name, episodes=8).versions[1].same_paths == 1.0
 
 
 def test_agents_without_memory_and_with_privileges_are_exported_too(tmp_path: Path):
@@ -142,6 +145,14 @@ def test_agents_without_memory_and_with_privileges_are_exported_too(tmp_path: Pa
 def test_an_agent_without_a_network_cannot_be_exported(tmp_path: Path):
     with pytest.raises(AirlocError, match="no network"):
         export_agent(make_agent("spiral"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_searcher_that_computes_with_less_than_full_precision_is_refused_with_the_cure(tmp_path: Path):
+    agent = make_agent("belief", EXACT)
+    lesser = replace(agent, network=copy.deepcopy(agent.network).bfloat16())  # type: ignore[type-var, attr-defined]
+    with pytest.raises(AirlocError, match=r"exact=True"):
+        export_agent(lesser, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -1,8 +1,10 @@
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from airloc.vision.offsets import COUNT, RADIUS
-from airloc.vision.relation import Encoding, RelationNetwork
+from airloc.vision.relation import Encoding, RelationNetwork, _Join
 from untrained import made_relation
 
 
@@ -51,6 +53,21 @@ def test_pairs_from_encodings_equal_pairs_from_patches(network: RelationNetwork,
     encodings: Encoding = network.encode(pair[0])
     answers = network.relate(encodings.at(which), encodings.at(which.flip(0)))
     torch.testing.assert_close(answers, network(pair[0][which], pair[0][which.flip(0)]), rtol=1e-4, atol=1e-4)
+
+
+@given(sizes=st.tuples(*[st.integers(1, 9)] * 4), patches=st.integers(1, 5), seed=st.integers(0, 2**16))
+@settings(max_examples=40, deadline=None)
+@torch.inference_mode()
+def test_joins_of_prepared_patches_equal_joins_of_pairs(sizes: tuple[int, int, int, int], patches: int, seed: int):
+    generator = torch.Generator().manual_seed(seed)
+    join = _Join(*sizes)
+    glimpse, goal = torch.randn(2, patches, 4, sizes[0], generator=generator)
+    mine, my_factor = join.like(glimpse).split(sizes[1:3], dim=-1)
+    other, its_factor = join.like(goal).split(sizes[1:3], dim=-1)
+    hidden = (join.glimpse(glimpse) + join.goal(goal)).relu()
+    by_hand = torch.cat([(mine - other).abs(), my_factor * its_factor, hidden], dim=-1)
+    assert join.prepare(glimpse).shape[-1] == join.prepared
+    torch.testing.assert_close(join(join.prepare(glimpse), join.prepare(goal)), by_hand, rtol=1e-4, atol=1e-4)
 
 
 @torch.inference_mode()

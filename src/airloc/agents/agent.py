@@ -22,6 +22,8 @@ class AgentOptions:
     """Where a learned agent computes."""
     sample: bool = False
     """Draw moves by their probability instead of taking the most probable one."""
+    exact: bool = False
+    """Compute in full precision even where the CPU is faster with less, so that all machines give the same answers."""
 
 
 class Briefing(NamedTuple):

@@ -19,9 +19,9 @@ import torch
 from airloc.seeding import stream
 
 CHUNK = 128
-"""New rows computed together: enough to keep the cores busy, few enough to stay in their caches."""
-LIMIT = 512 * 2**20
-"""Bytes after which a memo forgets everything and begins anew: the maps of about 9,700 patches."""
+"""New rows computed together by default: enough to keep the cores busy, few enough to stay in their caches."""
+LIMIT = 768 * 2**20
+"""Bytes after which a memo forgets everything and begins anew: what belief searchers keep of about 5,800 patches."""
 MIXER = 0x9E3779B97F4A7C15 - 2**64  # odd: 2^64 over the golden ratio, as a signed number
 
 
@@ -43,14 +43,14 @@ class Memo:
     rows: Mapping[int, torch.Tensor] = field(default_factory=dict)
 
     def lookup(
-        self, keys: torch.Tensor, compute: Callable[[torch.Tensor], torch.Tensor]
+        self, keys: torch.Tensor, compute: Callable[[torch.Tensor], torch.Tensor], *, chunk: int = CHUNK
     ) -> tuple[torch.Tensor, "Memo"]:
         """Give the rows of keys, computing those that are new.
 
         Args:
             keys: What is asked for, (B,) int64.
-            compute: Gives the rows (n, ...) of some places (n,) in `keys`, at most `CHUNK` at a time and never two of
-                the same key.
+            compute: Gives the rows (n, ...) of some places (n,) in `keys`, never two of the same key.
+            chunk: Rows to compute together.
 
         Returns:
             The rows, (B, ...), and the memo that knows them all.
@@ -63,9 +63,13 @@ class Memo:
                 first_places.setdefault(key, place)
         if first_places:
             places = torch.tensor(list(first_places.values()), device=keys.device)
-            new = [row for some in torch.split(places, CHUNK) for row in compute(some).unbind()]
+            new = [row for some in torch.split(places, chunk) for row in compute(some).unbind()]
             memo = Memo({**memo.rows, **dict(zip(first_places, new, strict=True))})
         return torch.stack([memo.rows[key] for key in asked]), memo
+
+    def only(self, keys: torch.Tensor) -> "Memo":
+        """The memo that knows at most the rows of these keys, (B,)."""
+        return Memo({key: self.rows[key] for key in keys.tolist() if key in self.rows})
 
     @property
     def _bytes(self) -> int:

@@ -96,7 +96,7 @@ def load_relation(checkpoint: Checkpoint) -> RelationNetwork:
 def make_searcher(checkpoint: Checkpoint, parts: Searcher, options: AgentOptions, name: str) -> BeliefAgent:
     """Make the belief searcher of a checkpoint."""
     say_terms(name, checkpoint.config)
-    network = freeze(load_relation(checkpoint), options.device)
+    network = freeze(load_relation(checkpoint), options.device, half=not options.exact)
     return BeliefAgent(name, network, PLANNERS[parts.planner], memory=parts.memory, sample=options.sample)
 
 

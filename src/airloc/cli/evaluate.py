@@ -74,6 +74,8 @@ class Evaluate:
     """Another agent to compare with on the same episodes, in pairs."""
     sample: bool = False
     """Draw moves by their probability instead of taking the most probable one."""
+    exact: bool = False
+    """Compute in full precision even where the CPU is faster with less, so that all machines give the same answers."""
     device: str = "cpu"
     """Where to compute, such as cpu or cuda."""
     batch: int = 1024
@@ -108,7 +110,7 @@ def _score(options: Evaluate) -> list[Score]:
     """Let the agents play the same episodes."""
     check(options)
     check_device(options.device)
-    makers = AgentOptions(seed=options.seed, device=options.device, sample=options.sample)
+    makers = AgentOptions(seed=options.seed, device=options.device, sample=options.sample, exact=options.exact)
     agents = [make_agent(name, makers) for name in (options.agent, options.against) if name]
 
     suite, areas, goal_areas = load(options)
@@ -239,6 +241,7 @@ def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
         "per_area": options.per_area,
         "false_alarm_cost": options.false_alarm_cost,
         "sample": options.sample,
+        "exact": options.exact,
         "seed": options.seed,
         "airloc": __version__,
     }

@@ -50,11 +50,14 @@ def plan_belief(agent: BeliefAgent) -> Plan:
     """How a belief searcher is exported.
 
     Raises:
-        AirlocError: When its planner is none that the runner knows.
+        AirlocError: When its planner is none that the runner knows, or its network computes with less than float32.
     """
     if not isinstance(agent.planner, Greedy | Lookahead):
         problem = f"The planner of {agent.name!r} cannot be exported"
         raise AirlocError(problem, f"Export an agent with one of: {', '.join(PLANNERS)}")
+    if any(parameter.dtype != torch.float32 for parameter in agent.network.parameters()):
+        problem = f"The network of {agent.name!r} computes with bfloat16, which graphs do not"
+        raise AirlocError(problem, "Make the agent with AgentOptions(exact=True)")
     patch = torch.zeros(1, SIDE, SIDE, 3, dtype=torch.uint8)
     encode = Graph(_Encode(agent.network).eval(), {"patch": patch}, Encoding._fields)
     example = {

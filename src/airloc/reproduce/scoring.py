@@ -67,7 +67,8 @@ def _played(agent: Agent, areas: list[SearchArea], suite: Suite, job: Job) -> tu
 
 def _agent(job: Job) -> Agent:
     """The agent that the settings name, with the weights of the job's input where there is one."""
-    name, options = job.settings["agent"], AgentOptions(seed=job.settings["seed"], device=job.device)
+    name = job.settings["agent"]
+    options = AgentOptions(seed=job.settings["seed"], device=job.device, exact=True)
     if name == "blind" and job.settings["suite"] == "far-pairs":
         return blind(options.seed, priors.far_pairs)
     if "policy" not in job.inputs:

@@ -9,13 +9,14 @@ looks at, in each of four frames that are turned on by a quarter:
 - the whole: what both patches show, their textures and land use, which also speaks of goals farther away;
 - the place: both patches laid over each other, for the case that glimpse and goal are the same place.
 
-Everything but the joins sees one patch alone (`encode`), so that a new glimpse is encoded once and each pair costs
-little (`relate`). A goal's western edge is the eastern edge of the goal turned by two quarters, so one encoder serves
-both patches, and what continues across the gap has like features on both sides from the first day of training: joins
-begin with differences. Answers are logits over all offsets up to four cells: differences of log-likelihoods, which a
-belief over cells may add up over glimpses.
+All that sees one patch alone is done once a patch (`encode`), down to the dense layers that joins begin with, so that
+a new glimpse is encoded once and each pair costs little (`relate`). A goal's western edge is the eastern edge of the
+goal turned by two quarters, so one encoder serves both patches, and what continues across the gap has like features on
+both sides from the first day of training: joins begin with differences. Answers are logits over all offsets up to four
+cells: differences of log-likelihoods, which a belief over cells may add up over glimpses.
 
-Legend: N patches, B pairs, S = 48 side of a patch, K = 4 turns, L = 24 features along a side, O = 81 offsets.
+Legend: N patches, B pairs, S = 48 side of a patch, K = 4 turns, L = 24 features along a side, O = 81 offsets, W and F
+features, as they are and prepared for a join.
 """
 
 from typing import NamedTuple
@@ -44,13 +45,13 @@ class Encoding(NamedTuple):
     edge: torch.Tensor
     """Fine features along the eastern edge, from north to south, (N, K, S, W)."""
     side: torch.Tensor
-    """Deep ones, (N, K, L, W)."""
+    """Deep ones, (N, K, L, F)."""
     corner: torch.Tensor
-    """Of the south-eastern corner, fine and deep, (N, K, W)."""
+    """Of the south-eastern corner, fine and deep, (N, K, F)."""
     whole: torch.Tensor
-    """Of the patch as such, (N, K, W)."""
+    """Of the patch as such, (N, K, F)."""
     place: torch.Tensor
-    """A small map of the patch, (N, K, 36, W)."""
+    """A small map of the patch, (N, K, 36, W): not prepared, which would take four times the room."""
 
     def at(self, which: torch.Tensor) -> "Encoding":
         """The encodings of some patches."""
@@ -73,16 +74,6 @@ class RelationNetwork(nn.Module):
         self.width = width
         self.seams = self.textures = True
         middle, last, dense = 2 * width, 3 * width, 4 * width
-        self.shapes = tuple(
-            torch.Size(shape)
-            for shape in (
-                (TURNS, SIDE, width),
-                (TURNS, LENGTH, last),
-                (TURNS, width + dense),
-                (TURNS, dense),
-                (TURNS, 36, width),
-            )
-        )
         self.edge = nn.Sequential(nn.Conv2d(3, width, (5, EDGE), padding=(2, 0), bias=False), nn.BatchNorm2d(width))
         self.tip = nn.Sequential(nn.Conv2d(3, width, EDGE, bias=False), nn.BatchNorm2d(width), nn.Flatten())
         self.side = nn.Sequential(
@@ -125,6 +116,8 @@ class RelationNetwork(nn.Module):
             nn.Linear(2 * dense + 2 * (dense + 2 * middle), dense), nn.ReLU(inplace=True), nn.Linear(dense, len(SECTOR))
         )
         self.same = nn.Sequential(nn.Linear(6 * width, middle), nn.ReLU(inplace=True), nn.Linear(middle, 1))
+        joined = [(LENGTH, self.join_side.prepared), (self.join_corner.prepared,), (self.join_whole.prepared,)]
+        self.shapes = tuple(torch.Size((TURNS, *shape)) for shape in ((SIDE, width), *joined, (36, width)))
 
     def forward(self, glimpse: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
         """Judge pairs of standardised patches, each (B, 3, S, S): logits (B, O)."""
@@ -142,9 +135,9 @@ class RelationNetwork(nn.Module):
         tip, corner = self.tip(frames[..., -EDGE:, -EDGE:]), self.corner(band[..., -BAND:, :])
         parts = (
             self.edge(frames[..., -EDGE:]).squeeze(3).transpose(1, 2),
-            self.side(band).squeeze(3).transpose(1, 2),
-            torch.cat([tip, corner], dim=1),
-            self.whole(maps),
+            self.join_side.prepare(self.side(band).squeeze(3).transpose(1, 2)),
+            self.join_corner.prepare(torch.cat([tip, corner], dim=1)),
+            self.join_whole.prepare(self.whole(maps)),
             self.place(maps).flatten(2).transpose(1, 2),
         )
         return Encoding(*(part.reshape(len(standardised), TURNS, *part.shape[1:]) for part in parts))
@@ -160,34 +153,41 @@ class RelationNetwork(nn.Module):
         seams, textures = self._kept(rows)
         parts = [rows * seams, corners * seams, whole * textures]
         answers: torch.Tensor = self.judge(torch.cat(parts, dim=2))  # (B, K, J)
-        over = self.join_place(glimpse.place, goal.place)  # (B, K, 36, 3 W)
+        over = self.join_place(*(self.join_place.prepare(patch.place) for patch in (glimpse, goal)))  # (B, K, 36, 3 W)
         same = self.same(torch.cat([over.mean(dim=2), over.amax(dim=2)], dim=2)).mean(dim=1)  # (B, 1)
         others = answers.flatten(1)[:, sectors(answers.device)]
         return torch.cat([others[:, :SAME], same, others[:, SAME:]], dim=1)
 
-    def _kept(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _kept(self, rows: torch.Tensor) -> tuple[torch.Tensor | float, torch.Tensor | float]:
         """Whether each pair is judged by its seams, and whether by the whole, each (B, 1, 1) or one for all."""
         if self.training:
             drawn = torch.rand(len(rows), 1, 1, device=rows.device)
             return (drawn >= DROPPED).to(rows.dtype), (drawn < 1 - DROPPED).to(rows.dtype)
-        return rows.new_tensor(self.seams), rows.new_tensor(self.textures)
+        return float(self.seams), float(self.textures)
 
 
 class _Join(nn.Module):
-    """Joins two patches' features: differences and products of like features, and a hidden layer of both."""
+    """Joins two patches' features: differences and products of like features, and a hidden layer of both.
+
+    Its dense layers see one patch alone and are applied beforehand, by `prepare`.
+    """
 
     def __init__(self, inputs: int, differences: int, products: int, hidden: int) -> None:
         super().__init__()
-        self.sizes = [differences, products]
+        self.sizes = [differences, products, hidden, hidden]
+        self.prepared = sum(self.sizes)
         self.like = nn.Linear(inputs, differences + products)
         self.glimpse = nn.Linear(inputs, hidden)
         self.goal = nn.Linear(inputs, hidden, bias=False)
 
+    def prepare(self, features: torch.Tensor) -> torch.Tensor:
+        """What is to be compared of a patch, and its share of the hidden layer as a glimpse and as a goal."""
+        return torch.cat([self.like(features), self.glimpse(features), self.goal(features)], dim=-1)
+
     def forward(self, glimpse: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-        mine, my_factor = self.like(glimpse).split(self.sizes, dim=-1)
-        other, its_factor = self.like(goal).split(self.sizes, dim=-1)
-        hidden = (self.glimpse(glimpse) + self.goal(goal)).relu()
-        return torch.cat([(mine - other).abs(), my_factor * its_factor, hidden], dim=-1)
+        mine, my_factor, my_share, _ = torch.split(glimpse, self.sizes, dim=-1)
+        other, its_factor, _, its_share = torch.split(goal, self.sizes, dim=-1)
+        return torch.cat([(mine - other).abs(), my_factor * its_factor, (my_share + its_share).relu()], dim=-1)
 
 
 class _Along(nn.Module):

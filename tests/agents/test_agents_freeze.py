@@ -1,0 +1,105 @@
+"""Networks made ready for play: the same function, and nearly the same with bfloat16."""
+
+import pytest
+import torch
+from torch import nn
+
+from airloc.agents.agent import AgentOptions
+from airloc.agents.belief import BeliefAgent
+from airloc.agents.freeze import freeze, half_is_faster
+from airloc.agents.registry import make_agent
+from airloc.areas.synthetic import Synthetic
+from airloc.grid import Grid
+from airloc.task.cells import cut_patches
+from untrained import made_relation
+
+CAPABLE = pytest.mark.skipif(not half_is_faster("cpu"), reason="this CPU has no instructions for bfloat16")
+
+
+def with_instructions(monkeypatch: pytest.MonkeyPatch, has: bool) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": has})
+
+
+@torch.inference_mode()
+def test_a_frozen_network_judges_as_the_trained_one():
+    network = made_relation(8)
+    pair = torch.randn(2, 5, 3, 48, 48, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(freeze(network)(*pair), network(*pair), rtol=1e-4, atol=1e-4)
+
+
+def test_freezing_leaves_the_network_as_it_was(monkeypatch):
+    with_instructions(monkeypatch, True)
+    network = made_relation()
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    freeze(network, half=True)
+    after = network.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
+
+
+@torch.inference_mode()
+def test_convolutions_along_rows_are_the_same_as_of_pictures_a_pixel_high():
+    rows = nn.Sequential(nn.Conv1d(5, 7, 3, padding=1), nn.BatchNorm1d(7)).eval()
+    frozen = freeze(nn.Sequential(rows))
+    features = torch.randn(3, 5, 24, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(frozen(features), rows(features), rtol=1e-4, atol=1e-5)
+    assert not any(isinstance(layer, nn.Conv1d) for layer in frozen.modules())
+
+
+def test_only_convolutions_of_features_are_halved(monkeypatch):
+    with_instructions(monkeypatch, True)
+    frozen = freeze(made_relation(), half=True)
+    convolutions = [layer for layer in frozen.modules() if isinstance(layer, nn.Conv2d) and layer is not frozen.place]
+    assert {layer.weight.dtype for layer in convolutions if layer.in_channels == 3} == {torch.float32}
+    assert {layer.weight.dtype for layer in convolutions if layer.in_channels > 3} == {torch.bfloat16}
+    dense = [layer for layer in frozen.modules() if isinstance(layer, nn.Linear)]
+    assert {layer.weight.dtype for layer in dense} == {torch.float32}
+
+
+@pytest.mark.parametrize(("asked", "has", "device"), [(False, True, "cpu"), (True, False, "cpu")])
+def test_nothing_is_halved_where_it_is_not_asked_for_or_the_cpu_is_no_faster_with_it(monkeypatch, asked, has, device):
+    with_instructions(monkeypatch, has)
+    frozen = freeze(made_relation(), device, half=asked)
+    assert {parameter.dtype for parameter in frozen.parameters()} == {torch.float32}
+
+
+def test_other_devices_and_a_torch_that_cannot_tell_play_in_full_precision(monkeypatch):
+    with_instructions(monkeypatch, True)
+    assert half_is_faster("cpu")
+    assert not half_is_faster("cuda")
+    monkeypatch.delattr(torch.cpu, "get_capabilities")
+    assert not half_is_faster("cpu")
+
+
+@pytest.fixture(scope="module")
+def cells() -> torch.Tensor:
+    """All patches of a procedural area."""
+    grid = Grid(5, 5)
+    return torch.from_numpy(cut_patches(next(iter(Synthetic(count=1, seed=9).areas(grid))).image, grid))
+
+
+def logits(exact: bool, cells: torch.Tensor) -> torch.Tensor:
+    """What the shipped searcher's network says of all pairs."""
+    agent = make_agent("belief", AgentOptions(exact=exact))
+    assert isinstance(agent, BeliefAgent)
+    seen, every = agent.network.look(cells), torch.arange(len(cells))
+    return agent.network.relate(seen.at(every.repeat_interleave(len(cells))), seen.at(every.repeat(len(cells))))
+
+
+@CAPABLE
+@torch.inference_mode()
+def test_the_shipped_searcher_says_nearly_the_same_with_bfloat16(cells: torch.Tensor):
+    full, half = logits(True, cells), logits(False, cells)
+    error = (full - half).square().mean().sqrt() / full.std()
+    assert 0 < float(error) < 0.01
+
+
+@CAPABLE
+@torch.inference_mode()
+def test_with_bfloat16_too_a_patch_is_seen_alike_whatever_is_seen_beside_it(cells: torch.Tensor):
+    agent = make_agent("belief")
+    assert isinstance(agent, BeliefAgent)
+    together = agent.network.look(cells)
+    for number in range(3):
+        for part, whole in zip(agent.network.look(cells[number : number + 1]), together, strict=True):
+            torch.testing.assert_close(part[0], whole[number], rtol=1e-4, atol=1e-4)
