@@ -25,7 +25,7 @@ def look(
     frame, cols = features.frame, features.grid.cols
     place = (position[..., 0] + features.reach) * frame.width + position[..., 1] + features.reach
     seen = torch.empty(*area.shape, 264, device=features.device)
-    features.look(features.quest(area, goal[..., 0] * cols + goal[..., 1]), place, place, out=seen)
+    features.look(features.quest(area, goal[..., 0] * cols + goal[..., 1]), place, out=seen)
     return seen[..., :256], seen[..., 256:]
 
 

@@ -11,9 +11,8 @@ from airloc.task.cells import CellTable
 from airloc.task.suites import all_pairs
 from airloc.training import flight as flight_module
 from airloc.training.features import Features, tabulate
-from airloc.training.flight import Episodes, Validation, draw_episodes, draw_shifts, fly
+from airloc.training.flight import Episodes, Validation, draw_episodes, fly
 from airloc.training.tape import Tape
-from airloc.vision.position import encode_position
 from untrained import GRID, Stage, made_airloc, made_eyes
 
 BUDGET = 10
@@ -155,35 +154,4 @@ def test_small_grids_fly_far_outside_without_falling_off_the_table():
         with torch.no_grad():
             policy.offset.zero_()
             policy.offset[..., corner] = 1e6  # straight away in one direction
-            shift = torch.randint(-2, 3, (1, 30, 2))
-            fly(policy, features, draw_episodes(features, 1, 30), 6, sample=True, shift=shift)
-
-
-def test_a_share_of_the_episodes_is_shifted_by_up_to_two_cells_each_way():
-    torch.manual_seed(0)
-    shifts = draw_shifts(0.5, 2, 20_000, CPU)
-    assert shifts.shape == (2, 20_000, 2)
-    found, counts = shifts.flatten(0, 1).unique(dim=0, return_counts=True)
-    expected = torch.full((25,), 0.5 / 25)
-    expected[12] += 0.5
-    assert found.tolist() == [[row, col] for row in range(-2, 3) for col in range(-2, 3)]
-    torch.testing.assert_close(counts / 40_000, expected, rtol=0, atol=0.01)
-    assert not draw_shifts(0.0, 1, 1000, CPU).any()
-
-
-def test_a_shift_changes_where_the_policy_thinks_it_is_and_nothing_else(seen):
-    torch.manual_seed(0)
-    features, policy = seen[True], Policy(VARIANTS["airloc"])
-    episodes = draw_episodes(features, 1, 30)
-    flights, inputs, log_prob = {}, {}, {}
-    for name, shift in {"none": None, "zero": (0, 0), "aside": (2, -2)}.items():
-        tape, offset = Tape(), None if shift is None else torch.tensor(shift).expand(1, 30, 2)
-        flights[name] = fly(policy, features, episodes, BUDGET, sample=False, shift=offset, tape=tape)
-        inputs[name], log_prob[name] = tape.steps[0].inputs, tape.log_prob(policy, flights[name].action)
-    position = celled(episodes.start)
-    moved = encode_position(position + torch.tensor([2, -2])) - encode_position(position)
-    torch.testing.assert_close((inputs["aside"] - inputs["none"])[..., :256], moved, rtol=0, atol=1e-5)
-    assert torch.equal(inputs["aside"][..., 256:], inputs["none"][..., 256:])
-    assert torch.equal(flights["aside"].distance[..., 0], flights["none"].distance[..., 0])
-    assert torch.equal(log_prob["zero"], log_prob["none"])
-    assert not torch.equal(log_prob["aside"], log_prob["none"])
+            fly(policy, features, draw_episodes(features, 1, 30), 6, sample=True)

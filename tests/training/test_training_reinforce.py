@@ -18,6 +18,7 @@ from airloc.training import flight, reinforce
 from airloc.training.atlas import Atlas
 from airloc.training.features import Features
 from airloc.training.flight import Validation
+from airloc.training.learner import Learner
 from airloc.training.reinforce import PolicyConfig, Trained, cut_areas, ended, train_policy
 from airloc.training.runs import Run
 from airloc.vision.position import encode_position
@@ -30,6 +31,7 @@ from pathlib import Path
 import torch
 from airloc.grid import Grid
 from airloc.training.features import Features
+from airloc.training.learner import Learner
 from airloc.training.reinforce import PolicyConfig, train_policy
 
 grid, budget = Grid(3, 3), 3
@@ -204,29 +206,21 @@ def test_choosing_by_a_larger_grid_needs_areas_of_its_size(small, tmp_path):
         train_policy(tmp_path, tiny(select="both"), small, small, on_step=silent)
 
 
-def test_shifted_training_learns_and_goes_on_exactly_where_it_was_stopped(small, tmp_path):
-    config = tiny(shift=0.5)
-    roomy = Features(small.grid, small.areas, small.table, encoded(BUDGET + 2), BUDGET + 2)
-    whole = train_policy(tmp_path / "whole", config, roomy, roomy, on_step=silent)
-
-    def stop(done, figures):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train_policy(tmp_path / "broken", config, roomy, roomy, on_step=stop)
-    again = train_policy(tmp_path / "broken", config, roomy, roomy, on_step=silent)
-    plain = train_policy(tmp_path / "plain", tiny(), roomy, roomy, on_step=silent)
-    assert torch.equal(whole.policies["read"], again.policies["read"])
-    assert not torch.equal(whole.policies["read"], plain.policies["read"])
+def test_a_rate_that_falls_falls_along_a_line_to_a_fiftieth(small, tmp_path, monkeypatch):
+    rates = []
+    monkeypatch.setattr(Learner, "set_rate", lambda self, rate: rates.append(rate))
+    config = tiny(fall=True, rate=1e-2)
+    train_policy(tmp_path, config, small, small, on_step=silent)
+    assert rates == pytest.approx([1e-2 * max(1 - step / config.updates, 0.02) for step in range(config.updates)])
 
 
 @pytest.mark.gpu
-def test_on_a_gpu_shifted_training_is_captured_and_learns(tmp_path):
+def test_on_a_gpu_training_is_captured_and_learns(tmp_path):
     def on_gpu(features: Features) -> Features:
-        positions = encoded(BUDGET + 2).cuda()
-        return Features(features.grid, features.areas, features.table.cuda(), positions, BUDGET + 2)
+        positions = encoded(BUDGET).cuda()
+        return Features(features.grid, features.areas, features.table.cuda(), positions, BUDGET)
 
-    config = tiny(episodes=12_800, batch=64, rate=2e-3, validate_every=50, shift=0.5, seeds=2)
+    config = tiny(episodes=12_800, batch=64, rate=2e-3, validate_every=50, seeds=2)
     trained = train_policy(tmp_path, config, on_gpu(hinted(10, seed=1)), on_gpu(hinted(3, seed=2)), on_step=silent)
     assert min(trained.success) > 0.6
 
@@ -302,7 +296,6 @@ def test_the_median_policy_is_kept(success, median):
         ({"seeds": 0}, "seeds = 0"),
         ({"batch": 0}, "batch = 0"),
         ({"validate_every": 0}, "validate_every = 0"),
-        ({"shift": 1.5}, r"1\.5 episodes cannot be shifted.*--shift"),
     ],
 )
 def test_settings_that_train_nothing_are_refused(settings, said):

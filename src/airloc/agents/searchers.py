@@ -41,14 +41,21 @@ class Searcher:
     """A name of `PLANNERS`."""
     memory: bool = True
     """Keep what earlier glimpses said."""
+    seams: bool = True
+    """Look at how sides and corners join."""
+    textures: bool = True
+    """Look at what the patches show as a whole."""
 
 
 SEARCHERS: dict[str, Searcher] = {
     "belief": Searcher("belief"),
     "belief-greedy": Searcher("belief", planner="greedy"),
     "belief-no-memory": Searcher("belief", memory=False),
+    "belief-seams": Searcher("belief", textures=False),
+    "belief-textures": Searcher("belief", seams=False),
+    "belief-research": Searcher("belief-research"),
 }
-"""The belief searcher and what is left of it without one of its parts, by name."""
+"""The belief searcher, what is left of it without one of its parts, and its sister for research alone, by name."""
 
 
 def save_searcher(
@@ -97,6 +104,7 @@ def make_searcher(checkpoint: Checkpoint, parts: Searcher, options: AgentOptions
     """Make the belief searcher of a checkpoint."""
     say_terms(name, checkpoint.config)
     network = freeze(load_relation(checkpoint), options.device, half=not options.exact)
+    network.seams, network.textures = parts.seams, parts.textures
     return BeliefAgent(name, network, PLANNERS[parts.planner], memory=parts.memory, sample=options.sample)
 
 

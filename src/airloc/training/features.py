@@ -26,11 +26,9 @@ from airloc.task.cells import cut_patches
 from airloc.training.frame import Frame
 from airloc.vision.embedder import EMBEDDING
 from airloc.vision.eyes import Eyes
-from airloc.vision.position import encode_position
+from airloc.vision.position import as_trained, encode_position
 
 PAIR = EMBEDDING + 8
-MARGIN = 2
-"""Cells that an area may be placed aside of where it is, at most (see `flight.draw_shifts`)."""
 SHARE = 0.5
 """Of a GPU's free memory, or of the machine's whole one, that a table may take unless a limit is given."""
 
@@ -46,7 +44,7 @@ class Features:
     positions: torch.Tensor
     """(rows + 2 reach, cols + 2 reach, E): encoded positions, from -reach on."""
     reach: int
-    """How far outside positions are encoded: as far as the budget leads, and the margin more."""
+    """How far outside positions are encoded: as far as the budget leads."""
     frame: Frame = field(init=False)
     """The same positions as numbered places."""
     _codes: torch.Tensor = field(init=False)
@@ -75,18 +73,17 @@ class Features:
         """Where the table speaks of goals, given by the numbers of their cells, in areas: the first rows, (...)."""
         return torch.add(goal, area, alpha=(self.grid.count + 1) * self.grid.count)
 
-    def look(self, quest: torch.Tensor, place: torch.Tensor, told: torch.Tensor, out: torch.Tensor) -> None:
+    def look(self, quest: torch.Tensor, place: torch.Tensor, out: torch.Tensor) -> None:
         """Write what is seen at places (...) on a quest (...): c + p and u (..., 264), or c + p alone (..., 256).
 
         Args:
             quest: Of which area and goal.
             place: Where, in the frame.
-            told: Where the policy is told to be.
             out: What to write to; its size says how much.
         """
         row = (quest + self._rows[place]).flatten()
         pair = self.table.index_select(0, row.to(self.table.device)).to(self.device)
-        code = self._codes.index_select(0, told.flatten())
+        code = self._codes.index_select(0, place.flatten())
         size = out.shape[-1]
         torch.add(pair[:, :size].view(out.shape), code[:, :size].view(out.shape), out=out)
 
@@ -99,6 +96,7 @@ def tabulate(
     budget: int,
     *,
     device: torch.device,
+    trained: Grid | None = None,
     folder: Path | None = None,
     limit: int | None = None,
     on_area: Callable[[int], None] = lambda areas: None,
@@ -111,6 +109,7 @@ def tabulate(
         grid: What is laid on them.
         budget: Moves in an episode.
         device: Where episodes will be flown.
+        trained: The grid that those who fly were trained on, where it is another one.
         folder: Where a table goes that is larger than the limit; without it, the table is on the device in any case.
         limit: Bytes that the table may take on the device; by default a share of its memory.
         on_area: Called with the number of areas just computed.
@@ -132,10 +131,10 @@ def tabulate(
         table = torch.empty(len(images) * rows, PAIR, dtype=dtype, device=device)
         for number, part in enumerate(parts()):
             table[number * rows : (number + 1) * rows] = part
-    reach = budget + MARGIN
-    line = torch.arange(-reach, max(grid.shape) + reach, device=device)
-    positions = encode_position(torch.cartesian_prod(line, line).reshape(len(line), len(line), 2))
-    return Features(grid, len(images), table, positions, reach)
+    line = torch.arange(-budget, max(grid.shape) + budget, device=device)
+    places = torch.cartesian_prod(line, line).reshape(len(line), len(line), 2)
+    positions = encode_position(as_trained(places, grid, trained or grid))
+    return Features(grid, len(images), table, positions, reach=budget)
 
 
 def memory_share(device: torch.device) -> int:

@@ -12,7 +12,7 @@ import torch
 
 from airloc.agents.policy import Policy, lstm
 from airloc.task import priors, rules
-from airloc.training.features import MARGIN, Features
+from airloc.training.features import Features
 from airloc.training.frame import Privileges
 from airloc.training.tape import Step, Tape
 from airloc.vision.embedder import EMBEDDING
@@ -54,16 +54,6 @@ def draw_episodes(features: Features, policies: int, batch: int) -> Episodes:
     return Episodes(area, start, goal)
 
 
-def draw_shifts(share: float, policies: int, batch: int, device: torch.device) -> torch.Tensor:
-    """Draw where areas are placed, (K, B, 2): for a share of the episodes up to `MARGIN` cells aside, else as they lie.
-
-    Who has seen areas anywhere in a larger frame cannot take the borders of one grid for those of every other.
-    """
-    chance = torch.rand(3, policies, batch, device=device)
-    offset = (chance[1:] * (2 * MARGIN + 1)).long() - MARGIN
-    return (offset * (chance[0] < share)).movedim(0, -1)
-
-
 @torch.no_grad()
 def fly(
     policy: Policy,
@@ -72,7 +62,6 @@ def fly(
     budget: int,
     *,
     sample: bool,
-    shift: torch.Tensor | None = None,
     tape: Tape | None = None,
 ) -> Flight:
     """Fly episodes, drawing moves by their probability or taking the most probable ones.
@@ -83,12 +72,10 @@ def fly(
         episodes: Areas, starts and goals.
         budget: Moves in an episode.
         sample: Draw moves.
-        shift: How far aside positions are told, (K, B, 2); they are told as they are without it.
         tape: Where to record what learning from the flight needs.
     """
     frame, (policies, batch) = features.frame, episodes.area.shape
     quest, place = features.quest(episodes.area, episodes.goal), frame.places[episodes.start]
-    aside = None if shift is None else shift[..., 0] * frame.width + shift[..., 1]
     privileges = Privileges(frame, policies, batch) if policy.variant.priv else None
     weights = torch.cat([policy.read, policy.recall], dim=1)  # (K, I + H, 4 H)
     bias = policy.bias.repeat(1, batch, 1)
@@ -97,7 +84,7 @@ def fly(
     for liking in _chance(policy, budget, batch, sample=sample):
         # See and remember.
         inputs = weights.new_empty(policies, batch, weights.shape[1])
-        features.look(quest, place, place if aside is None else place + aside, out=inputs[..., :reads])
+        features.look(quest, place, out=inputs[..., :reads])
         inputs[..., reads:] = memory.hidden
         earlier = memory.cell
         memory, acted = lstm(torch.bmm(inputs, weights), bias, earlier)

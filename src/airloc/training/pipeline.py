@@ -68,8 +68,6 @@ class AirlocConfig:
     """Let that rate fall along a line to a fiftieth."""
     validate_every: int = 1000
     """Updates of the policies between validations."""
-    shift: float = 0.0
-    """Share of the episodes whose positions are told up to two cells aside, for larger grids than the trained one."""
     select: Literal["own", "both"] = "own"
     """Keep the best policies by success on 5 x 5, or by its mean with that on 7 x 7."""
     table_bytes: int | None = None
@@ -193,7 +191,6 @@ def _policy(config: AirlocConfig) -> PolicyConfig:
         rate=config.rate,
         fall=config.fall,
         validate_every=config.validate_every,
-        shift=config.shift,
         select=config.select,
         table_bytes=config.table_bytes,
         seeds=config.seeds,

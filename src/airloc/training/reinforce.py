@@ -10,8 +10,7 @@ move. Deviations from the paper:
 1. Areas are cut at any offset of the training pictures, each in its four flips.
 2. Several policies (seeds) are trained at once, stacked, each on its own episodes.
 3. The loss is the mean over the moves made, not over batch x budget.
-4. With `shift`, which is off by default, a share of the episodes is told positions some cells aside.
-5. With `fall`, off by default, Adam's rate falls along a line.
+4. With `fall`, off by default, Adam's rate falls along a line.
 
 Where the validation areas are large enough, success on 7 x 7 is logged too.
 """
@@ -32,7 +31,7 @@ from airloc.task.flips import ORIENTATIONS, flip_image
 from airloc.training.atlas import Atlas
 from airloc.training.data import Data, large_validation_areas, load_atlas, validation_areas
 from airloc.training.features import Features, tabulate
-from airloc.training.flight import Validation, draw_episodes, draw_shifts, fly
+from airloc.training.flight import Validation, draw_episodes, fly
 from airloc.training.learner import Learner
 from airloc.training.returns import discounted, normalise_by_group
 from airloc.training.runs import Run, check_finite
@@ -68,8 +67,6 @@ class PolicyConfig:
     """Let the learning rate fall along a line to a fiftieth."""
     gamma: float = 0.9
     """Discount of later rewards."""
-    shift: float = 0.0
-    """Share of the episodes whose positions are told up to two cells aside, as if the area lay in a larger frame."""
     validate_every: int = 1000
     """Updates between validations, each of which saves the state."""
     patience: int = 15
@@ -90,8 +87,6 @@ class PolicyConfig:
         for name in ("areas", "batch", "validate_every", "seeds"):
             if getattr(self, name) < 1:
                 raise AirlocError(f"Policies cannot be trained with {name} = {getattr(self, name)}", "Give 1 or more")
-        if not 0 <= self.shift <= 1:
-            raise AirlocError(f"A share of {self.shift} episodes cannot be shifted", "Give --shift from 0 to 1")
         if self.updates < 1:
             problem = f"{self.episodes} episodes do not fill one batch of {self.batch}"
             raise AirlocError(problem, "Ask for more --episodes, or for a smaller --batch")
@@ -139,7 +134,8 @@ def larger_features(eyes: Eyes, config: PolicyConfig, device: torch.device, fold
     if not areas:
         return None
     images = np.stack([area.image for area in areas])
-    return tabulate(eyes, images, grid, larger_budget(grid), device=device, folder=folder, limit=limit)
+    trained, budget = Grid.parse(config.grid), larger_budget(grid)
+    return tabulate(eyes, images, grid, budget, device=device, trained=trained, folder=folder, limit=limit)
 
 
 def larger_budget(grid: Grid) -> int:
@@ -168,9 +164,8 @@ def update(policy: Policy, learner: Learner, features: Features, config: PolicyC
     """Make one update; gives the loss and the success that it had, (2,)."""
     # Roll out.
     episodes = draw_episodes(features, config.seeds, config.batch)
-    shift = draw_shifts(config.shift, config.seeds, config.batch, features.device) if config.shift else None
     tape = Tape()
-    flight = fly(policy, features, episodes, config.budget, sample=True, shift=shift, tape=tape)
+    flight = fly(policy, features, episodes, config.budget, sample=True, tape=tape)
     # Returns, normalised by the distance left to the goal.
     returns = discounted(flight.reward, config.gamma)  # (K, B, T)
     made = flight.flying.float().flatten(1)
