@@ -1,11 +1,13 @@
 """Trials are planned by the content of data and weights, and suites whose data is not there are skipped."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from airloc.agents.registry import available_agents
+from airloc.areas.names import Names
 from airloc.errors import AirlocError
 from airloc.reports.suites import RECIPES, find
 from airloc.reproduce import suites as suites_module
@@ -70,6 +72,13 @@ def test_suites_without_data_are_skipped_with_the_reason(data: Path):
         plan_trials(find(["masa-5x5"]), ["random"], None)
     with pytest.raises(AirlocError, match="There is no data folder"):
         plan_trials(find(["masa-5x5"]), ["random"], data / "nowhere")
+
+
+def test_a_suite_may_be_for_some_agents_only(data: Path):
+    recipe = replace(find(["masa-5x5"])[0], agents=Names(only=("blind", "spiral")))
+    assert list(plan_trials([recipe], ["random", "blind"], data).trials) == [("blind", "masa-5x5")]
+    with pytest.raises(AirlocError, match="none of these agents plays these suites"):
+        plan_trials([recipe], ["random"], data)
 
 
 def test_agents_are_chosen_by_pattern_and_those_that_see_stand_first():

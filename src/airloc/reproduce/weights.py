@@ -1,6 +1,7 @@
 """What the weights of agents are, so that results follow them."""
 
 import hashlib
+from pathlib import Path
 
 from airloc.agents.checkpoint import CONFIG, WEIGHTS
 from airloc.agents.registry import CHECKPOINTS, plugged_agents
@@ -18,6 +19,6 @@ def weights_digest(name: str) -> str:
     if not folder.is_dir():
         return ""
     digest = hashlib.sha256()
-    for path in (folder / CONFIG, folder / WEIGHTS):
+    for path in filter(Path.is_file, (folder / CONFIG, folder / WEIGHTS)):  # who plays tells what is missing
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
