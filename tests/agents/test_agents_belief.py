@@ -118,12 +118,11 @@ def test_evidence_adds_up_as_the_network_judges_the_glimpses(agent: BeliefAgent,
 
 
 def test_the_belief_trusts_the_glimpses_less_than_they_claim_and_the_prior_fully(agent: BeliefAgent, stage: Stage):
-    _, state = flown(agent, stage)[2]
-    claimed = state.evidence - state.prior
-    torch.testing.assert_close(state.belief, normalise(state.prior + 0.8 * claimed, state.visited))
-    credulous = dataclasses.replace(agent, trust=1.0)
-    _, state = flown(credulous, stage)[2]
-    torch.testing.assert_close(state.belief, normalise(state.evidence, state.visited))
+    for trust in (0.5, 1.0):
+        _, state = flown(dataclasses.replace(agent, trust=trust), stage)[2]
+        claimed = state.evidence - state.prior
+        torch.testing.assert_close(state.belief, normalise(state.prior + trust * claimed, state.visited))
+    assert agent.trust < 1
 
 
 def test_seeing_a_cell_again_tells_nothing_new(agent: BeliefAgent, stage: Stage):

@@ -59,7 +59,7 @@ class BeliefAgent:
     planner: Planner = PLANNERS["lookahead"]
     prior: str = "per-distance"
     """How goals are thought to lie before the first glimpse: a name of `PRIORS`."""
-    trust: float = 0.8
+    trust: float = 0.75
     """Power that the likelihood of the glimpses is raised to in the belief; with one it is too sure of itself."""
     memory: bool = True
     """Keep what earlier glimpses said; without it only the last one and the visits count."""

@@ -60,7 +60,7 @@ class Greedy:
 
     def after(self, last: torch.Tensor, length: int, left: int) -> torch.Tensor:
         """What a path is worth for goals so far away from its end."""
-        return self.discount**last * (last + length <= left)
+        return _power(self.discount, last) * (last + length <= left)
 
     def worth(self, away: Away, left: int) -> torch.Tensor:
         """What paths are worth for goals so far away from each of their cells, (P, H, ...) to (P, ...)."""
@@ -77,7 +77,7 @@ class Lookahead:
     reaches on all pairs, for a goal that is still sought is among the harder ones.
     """
 
-    horizon: int = 3
+    horizon: int = 4
     """Moves looked ahead."""
     discount: float = 0.8
     """What a find is worth one move later."""
@@ -94,7 +94,7 @@ class Lookahead:
 
     def after(self, last: torch.Tensor, length: int, left: int) -> torch.Tensor:
         """What a path is worth for goals that are not beside it, so far away from its end."""
-        return self.discount**length * self.beyond**last * (last + length <= left)
+        return self.discount**length * _power(self.beyond, last) * (last + length <= left)
 
     def worth(self, away: Away, left: int) -> torch.Tensor:
         """What paths are worth for goals so far away from each of their cells, (P, H, ...) to (P, ...)."""
@@ -104,7 +104,7 @@ class Lookahead:
         for before in range(away.moves.shape[1]):
             when = before + 1 + away.moves[:, before]
             found = unknown * known[:, before] * (when <= left)
-            worth, unknown = worth + found * self.discount**when, unknown - found
+            worth, unknown = worth + found * _power(self.discount, when), unknown - found
         return worth + unknown * self.after(away.moves[:, -1], away.moves.shape[1], left)
 
 
@@ -119,7 +119,7 @@ def _best_by_move(
     steps, reach = _paths(length, grid.moves, device), length + 1
     ends, end_of = _ends(length, grid.moves, device)
     # More moves than lead anywhere change nothing, so that those cases share a table.
-    beside = _beside(planner, length, min(left, 3 * length + 1), grid.moves, device)
+    beside = _beside(planner, length, min(left, 2 * length + 1), grid.moves, device)
     after = _after(planner, length, min(left, grid.max_distance + 2 * length), grid, device)
     around = pad(belief.view(-1, *grid.shape), (reach, reach, reach, reach))
     rows, cols = (torch.arange(side, device=device) for side in grid.shape)
@@ -153,6 +153,11 @@ def _after(planner: Greedy | Lookahead, length: int, left: int, grid: Grid, devi
     """What a path's end is worth for a goal at every place around it, (2 (rows + H) - 1, 2 (cols + H) - 1)."""
     rows, cols = (torch.arange(1 - side - length, side + length, device=device) for side in grid.shape)
     return planner.after(Away.of(rows[:, None], cols, grid.moves).moves, length, left).float()
+
+
+def _power(base: float, exponent: torch.Tensor) -> torch.Tensor:
+    """Powers of a number, from a short list of them: tables have millions of entries and few different ones."""
+    return (base ** torch.arange(int(exponent.max()) + 1, device=exponent.device))[exponent]
 
 
 @lru_cache(maxsize=8)

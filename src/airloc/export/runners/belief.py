@@ -157,7 +157,7 @@ def _worth_of_moves(planner: dict[str, Any], state: State, position: tuple[int, 
     windows = np.lib.stride_tricks.sliding_window_view(after, (rows, cols))  # by where they begin
     window = windows[rows - 1 + length - row - ends[:, 0], cols - 1 + length - col - ends[:, 1]]  # (E, rows, cols)
     around = np.pad(state.belief.reshape(rows, cols), reach)[row : row + 2 * reach + 1, col : col + 2 * reach + 1]
-    beside = _beside_table(settings, length, min(left, 3 * length + 1))
+    beside = _beside_table(settings, length, min(left, 2 * length + 1))
     value = (window.reshape(len(ends), -1) @ state.belief)[end_of] + beside @ around.ravel()  # (P,)
     cells = steps + np.array([row, col])
     inside = ((cells >= 0) & (cells < (rows, cols))).all(axis=(1, 2))
@@ -181,7 +181,7 @@ def _beside_table(settings: tuple[tuple[str, Any], ...], length: int, left: int)
     for before in range(length):
         when = before + 1 + away[:, before]
         found = unknown * known[:, before] * (when <= left)
-        worth, unknown = worth + found * planner["discount"] ** when, unknown - found
+        worth, unknown = worth + found * _power(planner["discount"], when), unknown - found
     worth -= (1 - unknown) * _after(planner, away[:, -1], length, left)
     return worth.astype(np.float32).reshape(len(away), -1)
 
@@ -196,8 +196,13 @@ def _after_table(settings: tuple[tuple[str, Any], ...], length: int, left: int, 
 def _after(planner: dict[str, Any], last: Any, length: int, left: int) -> Any:
     """What a path is worth for goals so far away from its end; greedy ones count the distance after the move alone."""
     if "beyond" in planner:
-        return planner["discount"] ** length * planner["beyond"] ** last * (last + length <= left)
-    return planner["discount"] ** last * (last + length <= left)
+        return planner["discount"] ** length * _power(planner["beyond"], last) * (last + length <= left)
+    return _power(planner["discount"], last) * (last + length <= left)
+
+
+def _power(base: float, exponent: Any) -> Any:
+    """Powers of a number, from a short list of them: tables have millions of entries and few different ones."""
+    return (base ** np.arange(exponent.max() + 1))[exponent]
 
 
 @lru_cache(maxsize=8)
