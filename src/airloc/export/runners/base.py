@@ -62,7 +62,7 @@ def correlation(glimpse: Any, centre: Any, how: dict[str, Any]) -> float:
 
 
 def centre_of(goal: Any, how: dict[str, Any]) -> Any:
-    """The middle of a goal's picture by quarter, (4, values), each with zero mean and unit length, shorter where faint."""
+    """The middle of a goal's picture by quarter, (4, values): zero mean and unit length, shorter where it is faint."""
     shapes = _shapes(goal, how)[how["shift"] : -how["shift"], how["shift"] : -how["shift"]]
     half = len(shapes) // 2
     quarters = shapes.reshape(2, half, 2, half, 3).transpose(0, 2, 4, 1, 3).reshape(4, -1)
