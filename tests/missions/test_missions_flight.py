@@ -18,7 +18,7 @@ from airloc.missions.units import metres_a_second, place, read_length, seconds
 
 LAYOUT = Layout(Grid(5, 5), 100.0, 0.0, 0.0, (0.0, 0.0), Plane(45.0, 7.0), np.ones((5, 5), dtype=bool))
 
-on_ground = partial(read_length, georeferenced=True)
+ground = partial(read_length, georeferenced=True)
 
 
 def test_the_height_follows_from_cell_and_field_of_view():
@@ -94,8 +94,8 @@ def test_a_flat_belief_is_swept_without_a_wasted_move():
 
 @pytest.mark.parametrize(
     ("read", "text"),
-    [(on_ground, "0m"), (on_ground, "-3m"), (on_ground, "5 miles"), (on_ground, ""), (on_ground, "1.2.3m"), (seconds, "5m"),
-     (metres_a_second, "fast"), (on_ground, "1e999m"), (place, "91,0"), (place, "5"), (place, "a,b"), (place, "nan,0")],
+    [(ground, "0m"), (ground, "-3m"), (ground, "5 miles"), (ground, ""), (ground, "1.2.3m"), (seconds, "5m"),
+     (metres_a_second, "fast"), (ground, "1e999m"), (place, "91,0"), (place, "5"), (place, "a,b"), (place, "nan,0")],
 )  # fmt: skip
 def test_what_is_no_quantity_is_refused_with_an_example(read, text: str):
     with pytest.raises(AirlocError, match=r"such as|as in"):
