@@ -2,10 +2,13 @@ import pytest
 import torch
 
 from airloc.agents import recognition
-from airloc.agents.likeness import WITNESS
+from airloc.agents.likeness import Witness
 from airloc.agents.recognition import begin, recognise
 from airloc.vision.relation import RelationNetwork
 from untrained import made_relation
+
+ALONE = Witness(temper=1.0, weight=0.0, neutral=0.0)
+"""The network is heard alone."""
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +26,7 @@ def cells() -> torch.Tensor:
 def test_pairs_are_judged_as_the_network_judges_them_whatever_goes_together(network, cells, chunk, monkeypatch):
     monkeypatch.setattr(recognition, "CHUNK", chunk)
     glimpses, goals = cells[[0, 1, 2, 2, 0]], cells[[3, 4, 3, 5, 3]]
-    logits, _ = recognise(network, glimpses, begin(goals, WITNESS))
+    logits, _ = recognise(network, glimpses, begin(goals, ALONE))
     expected = network.relate(network.look(glimpses), network.look(goals))
     torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
 
@@ -33,7 +36,7 @@ def test_episodes_that_share_patches_have_them_encoded_once(network, cells, monk
     looked: list[int] = []
     look = network.look
     monkeypatch.setattr(network, "look", lambda patches: looked.append(len(patches)) or look(patches))
-    _, seen = recognise(network, cells[[0, 1, 1]], begin(cells[[2, 2, 0]], WITNESS))
+    _, seen = recognise(network, cells[[0, 1, 1]], begin(cells[[2, 2, 0]], ALONE))
     assert sum(looked) == 3
     recognise(network, cells[[2, 0, 4]], seen)
     assert sum(looked) == 4
@@ -41,7 +44,7 @@ def test_episodes_that_share_patches_have_them_encoded_once(network, cells, monk
 
 @torch.inference_mode()
 def test_a_single_search_keeps_its_goal_alone_and_still_sees_nothing_twice(network, cells, monkeypatch):
-    seen = begin(cells[:1], WITNESS)
+    seen = begin(cells[:1], ALONE)
     for number in (1, 2, 3):
         _, seen = recognise(network, cells[number : number + 1], seen)
         assert list(seen.encodings.rows) == seen.goal_keys.tolist()

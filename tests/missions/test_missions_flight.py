@@ -1,6 +1,7 @@
 """Heights, footprints, budgets and sweeps: worked numbers, and promises that hold for any belief."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.missions.flight import Camera, Flight, Waypoint, budget_for, metres_between, mission_items
 from airloc.missions.sweep import length, plan_sweep
-from airloc.missions.units import metres, metres_a_second, place, seconds
+from airloc.missions.units import metres_a_second, place, read_length, seconds
 
 LAYOUT = Layout(Grid(5, 5), 100.0, 0.0, 0.0, (0.0, 0.0), Plane(45.0, 7.0), np.ones((5, 5), dtype=bool))
+
+ground = partial(read_length, georeferenced=True)
 
 
 def test_the_height_follows_from_cell_and_field_of_view():
@@ -91,8 +94,8 @@ def test_a_flat_belief_is_swept_without_a_wasted_move():
 
 @pytest.mark.parametrize(
     ("read", "text"),
-    [(metres, "0m"), (metres, "-3m"), (metres, "5 miles"), (metres, ""), (metres, "1.2.3m"), (seconds, "5m"),
-     (metres_a_second, "fast"), (metres, "1e999m"), (place, "91,0"), (place, "5"), (place, "a,b"), (place, "nan,0")],
+    [(ground, "0m"), (ground, "-3m"), (ground, "5 miles"), (ground, ""), (ground, "1.2.3m"), (seconds, "5m"),
+     (metres_a_second, "fast"), (ground, "1e999m"), (place, "91,0"), (place, "5"), (place, "a,b"), (place, "nan,0")],
 )  # fmt: skip
 def test_what_is_no_quantity_is_refused_with_an_example(read, text: str):
     with pytest.raises(AirlocError, match=r"such as|as in"):

@@ -55,11 +55,17 @@ def same_place(glimpse: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
 
 def correlation(glimpse: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
     """The largest correlation of the goal's centre with the glimpse over small shifts, (B,) in [-1, 1]."""
-    seen, wanted = _shapes(glimpse), _shapes(goal)
-    side = wanted.shape[-1] - 2 * SHIFT
-    centre = wanted[..., SHIFT : SHIFT + side, SHIFT : SHIFT + side].flatten(1)[:, None]  # (B, 1, 4 d)
-    windows = functional.unfold(seen, side).transpose(1, 2)  # (B, n, 4 d)
-    return (_quarters(windows, side // 2) * _quarters(centre, side // 2)).sum(dim=-1).mean(dim=-1).amax(dim=1)
+    seen, wanted = _shapes(glimpse), _shapes(goal)[..., SHIFT:-SHIFT, SHIFT:-SHIFT]
+    half = wanted.shape[-1] // 2
+    windows = functional.unfold(_quarters(seen, half + 2 * SHIFT, half), half)  # (4 B, d, n)
+    centre = _quarters(wanted, half, half).flatten(1)
+    centre = centre - centre.mean(dim=1, keepdim=True)
+    centre = centre / _long_enough(centre.norm(dim=1, keepdim=True))
+    # The centre has no mean, so that the windows' own need not be taken out before they are multiplied.
+    alike = torch.bmm(centre[:, None], windows)[:, 0]  # (4 B, n)
+    spread = windows.norm(dim=1).square() - windows.sum(dim=1).square() / windows.shape[1]
+    alike = alike / _long_enough(spread.clamp(min=0).sqrt())
+    return alike.view(len(goal), 4, -1).mean(dim=1).amax(dim=1)
 
 
 def _shapes(patches: torch.Tensor) -> torch.Tensor:
@@ -74,10 +80,12 @@ def _blurred(values: torch.Tensor) -> torch.Tensor:
     return functional.avg_pool2d(values, BLUR, stride=1, padding=BLUR // 2, count_include_pad=False)
 
 
-def _quarters(values: torch.Tensor, half: int) -> torch.Tensor:
-    """Squares (B, n, 4 d) by quarter, (B, n, 4, d), each with zero mean and unit length; faint ones shorter."""
-    square = values.reshape(*values.shape[:2], 3, 2, half, 2, half).permute(0, 1, 3, 5, 2, 4, 6)
-    quarters = square.flatten(4).flatten(2, 3)
-    centred = quarters - quarters.mean(dim=-1, keepdim=True)
-    length: torch.Tensor = centred.norm(dim=-1, keepdim=True)
-    return centred / length.clamp(min=FAINT)
+def _quarters(squares: torch.Tensor, side: int, step: int) -> torch.Tensor:
+    """Four squares of a side, a step apart, of each square (B, 3, ...): (4 B, 3, side, side)."""
+    parts = squares.unfold(2, side, step).unfold(3, side, step)  # (B, 3, 2, 2, side, side)
+    return parts.permute(0, 2, 3, 1, 4, 5).reshape(-1, 3, side, side)
+
+
+def _long_enough(length: torch.Tensor) -> torch.Tensor:
+    """What to divide by for unit length: quarters that are nearly flat stay shorter."""
+    return length.clamp(min=FAINT)

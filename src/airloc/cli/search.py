@@ -22,7 +22,7 @@ from airloc.cli.outputs import promised
 from airloc.cli.progress import bar
 from airloc.errors import AirlocError
 from airloc.grid import Cell
-from airloc.missions.units import length, metres_a_second, place, seconds
+from airloc.missions.units import metres_a_second, place, read_length, seconds
 from airloc.task.rules import FALSE_ALARM_COST, check_budget
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ def _search(options: SearchOptions, raster: "Raster") -> "Search":
     from airloc.missions.searcher import Searcher
 
     known = raster.georeferenced
-    cell_m = length(options.cell or ("100m" if known else "48px"), georeferenced=known)
-    gap_m = None if options.gap is None else length(options.gap, georeferenced=known, zero=True)
+    cell_m = read_length(options.cell or ("100m" if known else "48px"), georeferenced=known)
+    gap_m = None if options.gap is None else read_length(options.gap, georeferenced=known, zero=True)
     _say_pixels(options, raster)
     outline = None if options.within is None else read_outline(options.within)
     layout = lay_out(raster, outline, cell_m, gap_m=gap_m, heading=options.heading)
@@ -190,7 +190,7 @@ def _goal(options: SearchOptions, raster: "Raster", layout: "Layout") -> tuple[P
     if not Path(options.goal).exists() and not any(letter.isalpha() for letter in options.goal):
         truth = cell_of(layout, _point(options.goal, layout), "goal")
         return look(raster, layout, truth).pixels, truth
-    width = None if options.goal_width is None else length(options.goal_width, georeferenced=raster.georeferenced)
+    width = None if options.goal_width is None else read_length(options.goal_width, georeferenced=raster.georeferenced)
     picture = read_picture(Path(options.goal))
     patch = goal_patch(picture, layout.cell_m, width)
     _say_goal(picture, patch, layout, width)

@@ -11,11 +11,11 @@ TIMES = {"s": 1.0, "min": 60.0, "h": 3600.0}
 SPEEDS = {"m/s": 1.0, "km/h": 1 / 3.6, "kn": 1852 / 3600, "mph": 0.44704}
 
 
-def length(text: str, *, georeferenced: bool, zero: bool = False) -> float:
+def read_length(text: str, *, georeferenced: bool, zero: bool = False) -> float:
     """Read a length on an image: in metres, or in pixels where it has no georeference; a bare number is in either.
 
-    >>> length("0.5 km", georeferenced=True), length("48px", georeferenced=False), length("80", georeferenced=True)
-    (500.0, 48.0, 80.0)
+    >>> read_length("0.5 km", georeferenced=True), read_length("48px", georeferenced=False)
+    (500.0, 48.0)
     """
     value = _quantity(text, GROUND | PIXELS, "length", "100m", zero=zero)
     unit = text.strip().lower().lstrip("0123456789.e-+ ")

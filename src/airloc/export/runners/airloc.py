@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from airloc.export.runners.base import MOVES, Graphs, check, correlation
+from airloc.export.runners.base import MOVES, Graphs, centre_of, check, correlation
 
 
 class State(NamedTuple):
     """What the agent remembers of an episode; never changed in place."""
 
-    goal: Any
-    """The goal's picture, uint8 (48, 48, 3)."""
+    centre: Any
+    """The middle of the goal's picture, to compare glimpses with."""
     maps: Any
     """What the goal's picture is to the network."""
     memory: dict[str, Any]
@@ -40,7 +40,7 @@ class Agent(Graphs):
         """
         (maps,) = self.run("goal", {"patch": goal[None]})
         memory = {name: np.zeros(shape, dtype=np.float32) for name, shape in self.config["memory"].items()}
-        return State(goal, maps, memory, frozenset(), rows, cols)
+        return State(centre_of(goal, self.config["likeness"]), maps, memory, frozenset(), rows, cols)
 
     def act(self, patch: Any, position: tuple[int, int], state: State) -> tuple[int, State]:
         """Choose a move from what is seen and remembered; give the state for the next call."""
@@ -57,7 +57,7 @@ class Agent(Graphs):
     def here(self, patch: Any, state: State) -> float:
         """The probability that a glimpse is the goal's, by likeness."""
         curve = self.config["likeness"]
-        best = correlation(patch, state.goal, curve)
+        best = correlation(patch, state.centre, curve)
         return float(1 / (1 + np.exp(-curve["slope"] * (best - curve["middle"]))))
 
 

@@ -48,24 +48,35 @@ def _session(path: Path, threads: int) -> Any:
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def correlation(glimpse: Any, goal: Any, how: dict[str, Any]) -> float:
-    """How alike two pictures (48, 48, 3) are: the largest correlation over small shifts, from -1 to 1."""
-    shift, (seen, wanted) = how["shift"], (_shapes(picture, how) for picture in (glimpse, goal))
-    side = len(wanted) - 2 * shift
-    centre = _quarters(wanted[shift : shift + side, shift : shift + side], how)
-    steps = range(2 * shift + 1)
-    windows = (seen[y : y + side, x : x + side] for y in steps for x in steps)
-    return max(float((_quarters(window, how) * centre).sum()) / len(centre) for window in windows)
+def correlation(glimpse: Any, centre: Any, how: dict[str, Any]) -> float:
+    """How alike a picture (48, 48, 3) and a goal's centre are: the largest correlation over small shifts, -1 to 1."""
+    half, steps = int(np.sqrt(centre.shape[1] // 3)), 2 * how["shift"] + 1
+    views = np.lib.stride_tricks.sliding_window_view(_shapes(glimpse, how), (half, half), axis=(0, 1))
+    corners = ((row, col) for row in (0, half) for col in (0, half))
+    total = np.zeros(steps**2)
+    for wanted, (row, col) in zip(centre, corners, strict=True):
+        windows = views[row : row + steps, col : col + steps].reshape(steps**2, -1)
+        spread = np.einsum("nd,nd->n", windows, windows) - windows.sum(axis=1) ** 2 / windows.shape[1]
+        total += windows @ wanted / np.maximum(np.sqrt(np.maximum(spread, 0)), how["faint"])
+    return float(total.max()) / len(centre)
+
+
+def centre_of(goal: Any, how: dict[str, Any]) -> Any:
+    """The middle of a goal's picture by quarter, (4, values): zero mean and unit length, shorter where it is faint."""
+    shapes = _shapes(goal, how)[how["shift"] : -how["shift"], how["shift"] : -how["shift"]]
+    half = len(shapes) // 2
+    quarters = shapes.reshape(2, half, 2, half, 3).transpose(0, 2, 4, 1, 3).reshape(4, -1)
+    centred = quarters - quarters.mean(axis=1, keepdims=True)
+    return centred / np.maximum(np.sqrt((centred**2).sum(axis=1, keepdims=True)), how["faint"])
 
 
 def _shapes(picture: Any, how: dict[str, Any]) -> Any:
     """A picture at half the size without its blur, (24, 24, 3), zero where it has no data."""
     pixels = picture.reshape(24, 2, 24, 2, 3)
-    small = pixels.astype(np.float32).mean(axis=(1, 3))
+    small = pixels.mean(axis=(1, 3), dtype=np.float32)
     shown = (pixels.max(axis=4) > how["dark"]).all(axis=(1, 3))[..., None].astype(np.float32)
-    count = _box(np.ones_like(shown), how["blur"])
-    mean = _box(small * shown, how["blur"]) / np.maximum(_box(shown, how["blur"]), 1e-3 * count)
-    return (small - mean) * shown
+    around = _box(np.concatenate([small * shown, shown], axis=2), how["blur"])
+    return ((small - around[..., :3] / np.maximum(around[..., 3:], 1)) * shown).astype(np.float32)
 
 
 def _box(values: Any, side: int) -> Any:
@@ -77,14 +88,6 @@ def _box(values: Any, side: int) -> Any:
         count = values.shape[axis]
         values = total.take(range(side, side + count), axis=axis) - total.take(range(count), axis=axis)
     return values
-
-
-def _quarters(square: Any, how: dict[str, Any]) -> Any:
-    """A square by quarter, (4, values), each with zero mean and unit length; faint ones shorter."""
-    half = len(square) // 2
-    quarters = square.reshape(2, half, 2, half, 3).swapaxes(1, 2).reshape(4, -1)
-    centred = quarters - quarters.mean(axis=1, keepdims=True)
-    return centred / np.maximum(np.sqrt((centred**2).sum(axis=1, keepdims=True)), how["faint"])
 
 
 def largest_difference(graphs: Graphs, expected: Any) -> float:

@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from airloc.export.runners.base import MOVES, Graphs, check, correlation
+from airloc.export.runners.base import MOVES, Graphs, centre_of, check, correlation
 
 
 class State(NamedTuple):
     """What the agent knows in an episode; never changed in place."""
 
-    picture: Any
-    """The goal's, uint8 (48, 48, 3)."""
+    centre: Any
+    """The middle of the goal's picture, to compare glimpses with."""
     goal: dict[str, Any]
-    """What it is to the network, by part."""
+    """What the picture is to the network, by part."""
     flat: bool
     """Whether the goal's picture shows nothing."""
     rows: int
@@ -65,7 +65,8 @@ class Agent(Graphs):
         blank, even = np.zeros(cells, dtype=np.bool_), np.full(cells, 1 / cells, dtype=np.float32)
         encoded = self._encode(goal, "goal_")
         prior = prior or self.config["prior"]
-        return State(goal, encoded, self._is_flat(goal), rows, cols, left, prior, None, None, blank, even, 0.0)
+        centre = centre_of(goal, self.config["witness"])
+        return State(centre, encoded, self._is_flat(goal), rows, cols, left, prior, None, None, blank, even, 0.0)
 
     def act(self, patch: Any, position: tuple[int, int], state: State) -> tuple[int, State]:
         """Look, update the belief and plan; give the move and the state for the next call."""
@@ -84,7 +85,7 @@ class Agent(Graphs):
             (logits,) = self.run("relate", self._encode(patch, "glimpse_") | state.goal)
             said = logits[0][_offsets(row, col, state, self.config["radius"])]
             # Whether this is the goal itself is judged by the likeness of the two too.
-            said[cell] += witness["weight"] * (correlation(patch, state.picture, witness) - witness["neutral"])
+            said[cell] += witness["weight"] * (correlation(patch, state.centre, witness) - witness["neutral"])
         evidence = (before if state.evidence is None else state.evidence) + said
         visited = state.visited.copy()
         # Where nobody tells of an arrival, a cell seen before may have been the goal: it counts as it looked.
