@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
 from airloc.agents.agent import Agent
@@ -15,6 +16,9 @@ from airloc.rollout import Trajectories, play
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
 from airloc.task.suites import Suite, per_distance
+
+TURN = 5
+"""Episodes that a version plays before the next one does."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,13 +61,12 @@ class Version:
 
 
 def compare(agent: Agent, runner: Any, folder: Path, stage: Stage) -> tuple[Version, ...]:
-    """Play torch, onnx and int8 on the same episodes."""
+    """Play torch, onnx and int8 on the same episodes, in turns: other work on the machine slows no version alone."""
+    exported = (RunnerAgent(kind, runner.Agent(folder, int8=kind == "int8")) for kind in ("onnx", "int8"))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        reference = stage.play(agent)
-        plain = stage.play(RunnerAgent("onnx", runner.Agent(folder)))
-        small = stage.play(RunnerAgent("int8", runner.Agent(folder, int8=True)))
+        reference, plain, small = _in_turns(stage, [agent, *exported])
     finally:
         torch.set_num_threads(threads)
     int8 = set(folder.glob("*.int8.onnx"))
@@ -73,6 +76,24 @@ def compare(agent: Agent, runner: Any, folder: Path, stage: Stage) -> tuple[Vers
         _version("onnx", plain, reference, sum(path.stat().st_size for path in full)),
         _version("int8", small, reference, sum(path.stat().st_size for path in int8)),
     )
+
+
+def _in_turns(stage: Stage, agents: Sequence[Agent]) -> list[Trajectories]:
+    """Let agents play all episodes, some at a time each."""
+    parts: list[list[Trajectories]] = [[] for _ in agents]
+    for first in range(0, len(stage.suite), TURN):
+        some = stage.some(slice(first, first + TURN))
+        for mine, agent in zip(parts, agents, strict=True):
+            mine.append(some.play(agent))
+    return [
+        Trajectories(
+            np.concatenate([part.path for part in mine]),
+            np.concatenate([part.found for part in mine]),
+            np.concatenate([part.steps for part in mine]),
+            sum(part.seconds for part in mine),
+        )
+        for mine in parts
+    ]
 
 
 def _version(name: str, played: Trajectories, reference: Trajectories, size: int) -> Version:
