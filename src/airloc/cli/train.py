@@ -15,6 +15,7 @@ from tyro.conf import Positional
 
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import check_device
+from airloc.training.learner import make_fast
 from airloc.training.pipeline import PRESETS, AirlocConfig, OnStep, Stage, train_stages
 from airloc.training.relation import RelationConfig
 from airloc.training.searcher import train_searcher
@@ -87,9 +88,7 @@ def run(options: Train, command: str) -> None:
 def _device(name: str) -> torch.device:
     """The device to train on, set up to be fast."""
     device = torch.device(check_device(name))
-    if device.type == "cuda":
-        torch.backends.cuda.matmul.allow_tf32 = True
-        torch.backends.cudnn.benchmark = True
+    make_fast(device)
     return device
 
 

@@ -19,6 +19,7 @@ from airloc.drawing.files import write_atomically
 from airloc.reproduce.gathering import PICTURES
 from airloc.reproduce.job import Job
 from airloc.training.data import Data
+from airloc.training.learner import make_fast
 from airloc.training.pipeline import AirlocConfig, Stage, train_stages
 from airloc.training.state import read_state
 
@@ -81,6 +82,7 @@ def _train(job: Job, stage: Stage, built_on: tuple[str, ...]) -> None:
         job.say(f"{unit} at {done:,}: {shown}")
 
     device = torch.device(job.device)
+    make_fast(device)
     train_stages(job.run, config, stage, device=device, command=job.command, on_step=say)
 
 

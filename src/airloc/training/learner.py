@@ -16,6 +16,13 @@ Update = Callable[[], torch.Tensor]
 WARM_UP = 3
 
 
+def make_fast(device: torch.device) -> None:
+    """Let a GPU multiply in TF32 and choose its convolutions by trying them."""
+    if device.type == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = True
+        torch.backends.cudnn.benchmark = True
+
+
 class Learner:
     """A network and Adam, with decoupled weight decay where asked for.
 
