@@ -37,7 +37,10 @@ def score(airloc, tmp_path: Path) -> Callable[..., dict[str, Any]]:
     def run(*arguments: object) -> dict[str, Any]:
         out = tmp_path / "scores" / f"{next(numbers)}.json"
         outcome = airloc("evaluate", *arguments, "--json", out)
-        assert (outcome.code, outcome.err) == (0, ""), outcome
+        said = "are under CC BY-NC-SA 4.0" if "research" in str(arguments[0]) else ""
+        assert outcome.code == 0, outcome
+        assert bool(said) == bool(outcome.err), outcome
+        assert said in outcome.err
         record: dict[str, Any] = json.loads(out.read_text(), parse_constant=pytest.fail)
         return record
 
