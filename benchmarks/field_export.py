@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from airloc.agents.registry import make_agent
+from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.synthetic import Synthetic
 from airloc.export.compare import Stage
 from airloc.export.export import export_agent, load_runner
@@ -32,10 +32,11 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for name in sys.argv[1:] or ["belief", "airloc"]:
         with tempfile.TemporaryDirectory() as folder:
-            report = export_agent(make_agent(name), Path(folder))
+            exact = make_agent(name, AgentOptions(exact=True))  # what graphs compute
+            report = export_agent(exact, Path(folder))
             runner = load_runner(Path(folder))
             agents = [
-                make_agent(name),
+                exact,
                 *(RunnerAgent(kind, runner.Agent(folder, int8=kind == "int8")) for kind in ("onnx", "int8")),
             ]
             times = timed(agents)
