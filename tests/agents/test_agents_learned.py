@@ -114,6 +114,18 @@ def test_a_checkpoint_of_another_kind_or_variant_is_refused(tmp_path, config, me
     assert caught.value.cure
 
 
+@pytest.mark.parametrize("grid", [5, None, [5, 5], "five", "0x0"])
+def test_a_checkpoint_trained_on_no_grid_is_refused(tmp_path, grid):
+    save_agent(tmp_path, made_eyes(), Policy(VARIANTS["airloc"]), {"grid": grid}, "# card\n")
+    with pytest.raises(AirlocError, match=r"config\.json' gives the grid that it was trained on as"):
+        load_agent(tmp_path)
+
+
+def test_the_grid_of_training_is_read_from_the_checkpoint(tmp_path):
+    save_agent(tmp_path, made_eyes(), Policy(VARIANTS["airloc"]), {"grid": "7x7"}, "# card\n")
+    assert load_agent(tmp_path).trained.shape == (7, 7)
+
+
 def test_another_format_a_truncated_file_and_a_foreign_tensor_are_refused(tmp_path):
     folder = save(tmp_path / "best")
     config = json.loads((folder / "config.json").read_text())

@@ -67,6 +67,8 @@ class Units(NamedTuple):
 
     eyes: Eyes
     policy: Policy
+    trained: Grid
+    """The grid that the policy was trained on."""
     config: Mapping[str, Any]
 
 
@@ -105,7 +107,7 @@ def load_units(folder: Path) -> Units:
     variant = _variant(checkpoint)
     eyes, policy = Eyes(variant.sem_seg), Policy(variant)
     load_into(_together(eyes, policy), checkpoint.tensors, folder)
-    return Units(eyes.eval(), policy.eval(), checkpoint.config)
+    return Units(eyes.eval(), policy.eval(), _trained(checkpoint), checkpoint.config)
 
 
 def load_agent(folder: Path, options: AgentOptions | None = None, name: str | None = None) -> Agent:
@@ -134,12 +136,21 @@ def shipped_agent(name: str, options: AgentOptions) -> Agent:
 
 def _airloc(name: str, units: Units, options: AgentOptions) -> AirlocAgent:
     policy = units.policy.requires_grad_(False).to(options.device)
-    eyes = freeze(units.eyes, options.device)
-    return AirlocAgent(name, eyes, policy, Grid.parse(units.config.get("grid", str(Grid()))), options.sample)
+    return AirlocAgent(name, freeze(units.eyes, options.device), policy, units.trained, options.sample)
 
 
 def _together(eyes: Eyes, policy: Policy) -> nn.ModuleDict:
     return nn.ModuleDict({"eyes": eyes, "policy": policy})
+
+
+def _trained(checkpoint: Checkpoint) -> Grid:
+    """Read which grid the policy was trained on."""
+    grid = checkpoint.config.get("grid", str(Grid()))
+    try:
+        return Grid.parse(str(grid))
+    except AirlocError as error:
+        problem = f"{str(checkpoint.folder / CONFIG)!r} gives the grid that it was trained on as {grid!r}"
+        raise AirlocError(problem, LOAD_OTHER) from error
 
 
 def _variant(checkpoint: Checkpoint) -> Variant:
