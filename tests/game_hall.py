@@ -5,7 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from typing import Any, NamedTuple
 
@@ -24,6 +24,9 @@ from airloc.game.workshop import ThreadWorkshop
 from airloc.grid import MOVES, Cell, Grid
 from airloc.task.world import World
 from airloc.web.addresses import url_of
+
+GUESTS = ExitStack()
+"""Closes the pages that are open: they leave before their server does, or a last request meets a closed door."""
 
 GENEROUS = Limits(rate=1e6, burst=10**6, stranger_rate=1e6, stranger_burst=10**6)
 
@@ -59,6 +62,7 @@ def running(app: FastAPI) -> Iterator[str]:
         try:
             yield url_of(taken)
         finally:
+            GUESTS.close()
             server.should_exit = True
             thread.join(timeout=10)
 

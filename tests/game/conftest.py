@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from game_hall import GUESTS
+
 OPTIONS = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--no-first-run"),
@@ -32,12 +34,12 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture
 def open_page(chromium) -> Iterator[Any]:
     """Open a page that may ask its own server alone, and must not complain."""
-    contexts, asked, said = [], [], []
+    asked, said = [], []
 
     def open_one(url: str, *, context: Any = None, ready: str = "html[data-ready]", **options: Any) -> Any:
         if context is None:
             context = chromium.new_context(**{"viewport": {"width": 1200, "height": 850}, **options})
-            contexts.append(context)
+            GUESTS.callback(context.close)
         page = context.new_page()
         page.set_default_timeout(15_000)
         page.on("request", lambda request: asked.append((url.split("/")[2], request.url)))
@@ -48,8 +50,7 @@ def open_page(chromium) -> Iterator[Any]:
         return page
 
     yield open_one
-    for context in contexts:
-        context.close()
+    GUESTS.close()
     assert [url for host, url in asked if not url.startswith((f"http://{host}/", "data:", "blob:"))] == []
     # A move that the server refuses is no fault of the page, but Chromium writes it to the console.
     assert [text for text in said if "status of 409" not in text] == []

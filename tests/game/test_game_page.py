@@ -150,6 +150,11 @@ def test_tabbing_reaches_the_cells_around_and_each_has_a_name(open_page):
         await_turn(table, 1)
 
 
+def test_a_page_that_still_asks_leaves_before_its_server(open_page):
+    with playing(free_table()) as url:
+        open_page(url).evaluate("setInterval(() => fetch('/api/me'), 5) && null")
+
+
 def test_touch_on_a_phone_is_enough(open_page):
     table = free_table()
     with playing(table) as url:
