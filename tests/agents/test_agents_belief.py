@@ -12,11 +12,13 @@ from airloc.agents.likeness import Witness, correlation
 from airloc.agents.planner import PLANNERS
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
+from airloc.evaluation.evaluate import evaluate
 from airloc.grid import Grid
 from airloc.task import priors
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
 from airloc.task.rules import inside
+from airloc.task.suites import all_pairs
 from airloc.vision.offsets import SAME
 from untrained import GRID, Stage, made_relation
 
@@ -195,6 +197,12 @@ def test_black_glimpses_tell_nothing(agent: BeliefAgent, stage: Stage):
     torch.testing.assert_close(
         blind.belief, normalise(PRIORS["per-distance"](observation.position, GRID), blind.visited)
     )
+
+
+def test_where_nothing_can_be_seen_it_searches_nearly_as_well_as_the_best_blind_path(agent: BeliefAgent):
+    black = SearchArea("black", np.zeros((*GRID.size, 3), dtype=np.uint8))
+    record = evaluate(agent, [black], all_pairs(["black"], GRID, equal_distances=True)).record()
+    assert record["success"] > record["blind_optimum"] - 0.04
 
 
 def test_goals_of_another_size_are_resampled_with_a_warning(agent: BeliefAgent, stage: Stage):

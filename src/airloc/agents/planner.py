@@ -10,10 +10,9 @@ Legend: B episodes, C cells, P paths looked ahead at, H their length, E their en
 agent.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from typing import NamedTuple
 
 import torch
@@ -58,13 +57,13 @@ class Greedy:
         """Worth of the eight moves, (B, 8)."""
         return _best_by_move(self, 1, belief, position, left, grid)
 
+    def told(self, away: Away) -> torch.Tensor:
+        """Probability that a glimpse tells of goals so far away from it: nothing is counted on."""
+        return torch.zeros_like(away.moves, dtype=torch.float32)
+
     def after(self, last: torch.Tensor, length: int, left: int) -> torch.Tensor:
         """What a path is worth for goals so far away from its end."""
         return _power(self.discount, last) * (last + length <= left)
-
-    def worth(self, away: Away, left: int) -> torch.Tensor:
-        """What paths are worth for goals so far away from each of their cells, (P, H, ...) to (P, ...)."""
-        return self.after(away.moves[:, -1], away.moves.shape[1], left)
 
 
 @dataclass(frozen=True)
@@ -73,17 +72,18 @@ class Lookahead:
 
     Every path of `horizon` moves is judged by what it brings, cell by cell: a cell on the path is found when it is
     reached; a goal beside the path may be recognised by every glimpse that has it at a side or at a corner, and is then
-    flown to at once; what is not recognised is flown to after the path. Both probabilities are below what the network
-    reaches on all pairs, for a goal that is still sought is among the harder ones.
+    flown to at once; what is not recognised is flown to after the path. Both probabilities are far below what the
+    network reaches on all pairs: a goal that is still sought is among the harder ones, and where its picture is of
+    another day, or there is nothing to see, counting on glimpses leads past it.
     """
 
     horizon: int = 4
     """Moves looked ahead."""
-    discount: float = 0.8
+    discount: float = 0.9
     """What a find is worth one move later."""
-    at_side: float = 0.6
+    at_side: float = 0.2
     """Probability that a glimpse tells that the goal is at one of its sides."""
-    at_corner: float = 0.2
+    at_corner: float = 0.05
     """Probability that a glimpse tells that the goal is at one of its corners, where the two share no edge."""
     beyond: float = 0.5
     """Discount per move of what is flown to after the path."""
@@ -92,23 +92,36 @@ class Lookahead:
         """Worth of the eight moves, (B, 8)."""
         return _best_by_move(self, self.horizon, belief, position, left, grid)
 
-    def after(self, last: torch.Tensor, length: int, left: int) -> torch.Tensor:
-        """What a path is worth for goals that are not beside it, so far away from its end."""
-        return self.discount**length * _power(self.beyond, last) * (last + length <= left)
-
-    def worth(self, away: Away, left: int) -> torch.Tensor:
-        """What paths are worth for goals so far away from each of their cells, (P, H, ...) to (P, ...)."""
+    def told(self, away: Away) -> torch.Tensor:
+        """Probability that a glimpse tells of goals so far away from it; one that is there is found."""
         side, corner = away.straight == 1, (away.straight == 2) & (away.king == 1)
-        known = (away.straight == 0) + self.at_side * side + self.at_corner * corner  # by this glimpse, (P, H, ...)
-        worth, unknown = torch.zeros_like(known[:, 0]), torch.ones_like(known[:, 0])
-        for before in range(away.moves.shape[1]):
-            when = before + 1 + away.moves[:, before]
-            found = unknown * known[:, before] * (when <= left)
-            worth, unknown = worth + found * _power(self.discount, when), unknown - found
-        return worth + unknown * self.after(away.moves[:, -1], away.moves.shape[1], left)
+        return (away.straight == 0) + self.at_side * side + self.at_corner * corner
+
+    def after(self, last: torch.Tensor, length: int, left: int) -> torch.Tensor:
+        """What a path is worth for goals that it tells nothing of, so far away from its end."""
+        return self.discount**length * _power(self.beyond, last) * (last + length <= left)
 
 
 PLANNERS: dict[str, Planner] = {"greedy": Greedy(), "lookahead": Lookahead()}
+
+
+def worth(planner: Greedy | Lookahead, away: Sequence[Away], left: int) -> torch.Tensor:
+    """What paths are worth for goals so far away after each of their moves, (P, ...).
+
+    Args:
+        planner: Who judges.
+        away: An entry a move, the last one (P, ...); paths that begin alike stand together and share a row before.
+        left: Moves left at the start of the paths.
+    """
+    worth = torch.zeros_like(away[0].moves[:1], dtype=torch.float32)
+    unknown = torch.ones_like(worth)
+    for made, now in enumerate(away, start=1):
+        branches = len(now.moves) // len(worth)
+        worth, unknown = (part.repeat_interleave(branches, dim=0) for part in (worth, unknown))
+        when = made + now.moves
+        found = unknown * planner.told(now) * (when <= left)
+        worth, unknown = worth + found * _power(planner.discount, when), unknown - found
+    return worth + unknown * planner.after(away[-1].moves, len(away), left)
 
 
 def _best_by_move(
@@ -142,10 +155,10 @@ def _best_by_move(
 @lru_cache(maxsize=64)
 def _beside(planner: Greedy | Lookahead, length: int, left: int, moves: int, device: torch.device) -> torch.Tensor:
     """What every path is worth for a goal at every place near the agent, beyond what its end is, (P, N)."""
-    steps = _paths(length, moves, device)[..., None, None, :]  # (P, H, 1, 1, 2)
     near = torch.arange(-length - 1, length + 2, device=device)
-    away = Away.of(near[:, None] - steps[..., 0], near - steps[..., 1], moves)  # (P, H, Y, X)
-    return (planner.worth(away, left) - planner.after(away.moves[:, -1], length, left)).float().flatten(1)
+    cells = [_paths(made, moves, device)[:, -1, :, None, None] for made in range(1, length + 1)]  # (P, 2, 1, 1)
+    away = [Away.of(near[:, None] - cell[:, 0], near - cell[:, 1], moves) for cell in cells]  # (P, Y, X)
+    return (worth(planner, away, left) - planner.after(away[-1].moves, length, left)).float().flatten(1)
 
 
 @lru_cache(maxsize=64)
@@ -178,5 +191,5 @@ def _preference(device: torch.device) -> torch.Tensor:
 def _paths(length: int, moves_known: int, device: torch.device) -> torch.Tensor:
     """Every sequence of so many moves, of eight or four, as steps from the start, (P, H, 2), ordered by the first."""
     moves = moves_on(device)[:: 8 // moves_known]
-    choices = torch.tensor(list(product(range(len(moves)), repeat=length)), device=device)
+    choices = torch.cartesian_prod(*[torch.arange(len(moves), device=device)] * length).view(-1, length)
     return moves[choices].cumsum(dim=1)

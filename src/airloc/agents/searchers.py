@@ -20,7 +20,7 @@ import torch
 
 from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.belief import BeliefAgent
-from airloc.agents.checkpoint import CONFIG, Checkpoint, load_checkpoint, load_into, save_checkpoint
+from airloc.agents.checkpoint import CONFIG, Checkpoint, load_checkpoint, load_into, save_checkpoint, stored_as
 from airloc.agents.freeze import freeze
 from airloc.agents.planner import PLANNERS
 from airloc.agents.shipped import folder_of, say_terms
@@ -75,11 +75,7 @@ def save_searcher(
         card: Data, terms, command and figures, in Markdown.
         dtype: What weights are stored as; float16 halves the file, and loading gives float32 again.
     """
-    tensors = {
-        name: tensor.to(dtype) if tensor.is_floating_point() else tensor
-        for name, tensor in network.state_dict().items()
-    }
-    save_checkpoint(folder, tensors, {**config_extra, "kind": KIND, "width": network.width}, card)
+    save_checkpoint(folder, stored_as(dtype, network), {**config_extra, "kind": KIND, "width": network.width}, card)
 
 
 def load_relation(checkpoint: Checkpoint) -> RelationNetwork:

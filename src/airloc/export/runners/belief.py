@@ -13,7 +13,6 @@ agent.
 """
 
 from functools import lru_cache
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -170,21 +169,22 @@ def _worth_of_moves(planner: dict[str, Any], state: State, position: tuple[int, 
 @lru_cache(maxsize=64)
 def _beside_table(settings: tuple[tuple[str, Any], ...], length: int, left: int) -> Any:
     """What every path is worth for a goal at every place near the agent, beyond what its end is, (P, N)."""
-    planner, steps = dict(settings), _paths(length)[..., None, None, :]
-    near = np.arange(-length - 1, length + 2)
-    down, across = abs(near[:, None] - steps[..., 0]), abs(near - steps[..., 1])  # (P, H, Y, 1), (P, H, 1, X)
-    away, straight = np.maximum(down, across), down + across  # (P, H, Y, X)
+    planner, near = dict(settings), np.arange(-length - 1, length + 2)
     if "beyond" not in planner:  # greedy: a path is worth what its end is
-        return np.zeros((len(away), near.size**2), dtype=np.float32)
-    side, corner = straight == 1, (straight == 2) & (away == 1)
-    known = (straight == 0) + planner["at_side"] * side + planner["at_corner"] * corner  # by this glimpse
-    worth, unknown = np.zeros(known[:, 0].shape), np.ones(known[:, 0].shape)
-    for before in range(length):
-        when = before + 1 + away[:, before]
-        found = unknown * known[:, before] * (when <= left)
-        worth, unknown = worth + found * _power(planner["discount"], when), unknown - found
-    worth -= (1 - unknown) * _after(planner, away[:, -1], length, left)
-    return worth.astype(np.float32).reshape(len(away), -1)
+        return np.zeros((len(_paths(length)), near.size**2), dtype=np.float32)
+    worth, unknown = np.zeros((1, near.size, near.size)), np.ones((1, near.size, near.size))
+    for made in range(1, length + 1):
+        # Paths that begin alike stand together and have shared a row until now.
+        worth, unknown = worth.repeat(len(MOVES), axis=0), unknown.repeat(len(MOVES), axis=0)
+        cell = _paths(made)[:, -1, :, None, None]  # (P, 2, 1, 1)
+        down, across = abs(near[:, None] - cell[:, 0]), abs(near - cell[:, 1])
+        away, straight = np.maximum(down, across), down + across  # (P, Y, X)
+        side, corner = straight == 1, (straight == 2) & (away == 1)
+        told = (straight == 0) + planner["at_side"] * side + planner["at_corner"] * corner  # by this glimpse
+        found = unknown * told * (made + away <= left)
+        worth, unknown = worth + found * _power(planner["discount"], made + away), unknown - found
+    worth -= (1 - unknown) * _after(planner, away, length, left)
+    return worth.astype(np.float32).reshape(len(worth), -1)
 
 
 @lru_cache(maxsize=64)
@@ -216,7 +216,7 @@ def _ends(length: int) -> tuple[Any, Any]:
 @lru_cache(maxsize=8)
 def _paths(length: int) -> Any:
     """Every sequence of so many moves as steps from the start, (P, H, 2), ordered by the first."""
-    choices = np.array(list(product(range(len(MOVES)), repeat=length)))
+    choices = np.indices([len(MOVES)] * length).reshape(length, -1).T
     return np.array(MOVES)[choices].cumsum(axis=1)
 
 
