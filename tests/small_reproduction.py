@@ -9,7 +9,7 @@ from airloc.reproduce.tasks import Task, in_order
 SIZES = {
     "segmenter_steps": 1,
     "embedder_steps": 2,
-    "embedder_batch": 4,
+    "embedder_blocks": 1,
     "areas": 1,
     "episodes": 32,
     "batch": 8,

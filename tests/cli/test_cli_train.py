@@ -17,7 +17,7 @@ from airloc.cli.train import Train, _watch
 from airloc.training.pipeline import PRESETS
 
 TINY = (
-    *("--segmenter-steps", 1, "--embedder-steps", 1, "--embedder-batch", 4, "--areas", 1, "--seeds", 1),
+    *("--segmenter-steps", 1, "--embedder-steps", 1, "--embedder-blocks", 1, "--areas", 1, "--seeds", 1),
     *("--episodes", 8, "--batch", 8, "--synthetic", 0),
 )
 

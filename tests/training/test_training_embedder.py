@@ -12,15 +12,20 @@ from airloc.training.atlas import Atlas
 from airloc.training.data import Data, load_atlas, validation_areas
 from airloc.training.embedder import (
     GRID,
+    SPAN,
     EmbedderConfig,
     accuracy,
     adjacent_pairs,
-    draw_pairs,
+    directions,
+    draw_blocks,
     even_out,
+    neighbours,
     schedule,
     train_embedder,
 )
-from airloc.vision.eyes import Eyes, standardise
+from airloc.vision.eyes import MEAN as EYES_MEAN
+from airloc.vision.eyes import SPREAD as EYES_SPREAD
+from airloc.vision.eyes import Eyes
 from untrained import made_eyes
 
 CPU = torch.device("cpu")
@@ -35,7 +40,7 @@ def silent(step, figures):
 
 
 def tiny(world, **settings) -> EmbedderConfig:
-    settings = {"steps": 5, "batch": 4, "validate_every": 2, **settings}
+    settings = {"steps": 5, "blocks": 1, "validate_every": 2, **settings}
     return EmbedderConfig(data=Data(root=world, synthetic=0), **settings)
 
 
@@ -46,7 +51,7 @@ def fresh(sem_seg: bool = True) -> Eyes:
 
 @pytest.fixture(scope="module")
 def atlas(world) -> Atlas:
-    return load_atlas(Data(root=world, synthetic=0), 3 * GRID.pitch - GRID.gap, CPU)
+    return load_atlas(Data(root=world, synthetic=0), SPAN, CPU)
 
 
 def same(a: Eyes, b: Eyes) -> bool:
@@ -114,7 +119,7 @@ def test_a_loss_that_is_no_number_stops_it_and_the_last_state_is_kept(world, tmp
 def test_evening_out_changes_c_alone_and_brings_it_to_one_spread(atlas):
     eyes = made_eyes()
     torch.manual_seed(1)
-    current, goal = (eyes.mark(draw_pairs(atlas, 128, 0.0)[0]) for _ in range(2))
+    current, goal = (eyes.mark(draw_blocks(atlas, 14, 0.0)) for _ in range(2))
     with torch.no_grad():
         before, prior_before = eyes.embedder(current, goal)
         even_out(eyes, atlas)
@@ -127,22 +132,32 @@ def test_evening_out_changes_c_alone_and_brings_it_to_one_spread(atlas):
     assert float(after.std(dim=0).max()) < 0.45
 
 
-def test_drawn_pairs_lie_beside_each_other_in_the_direction_said():
-    """In a picture whose channels are the row and the column, the difference of two patches tells the direction."""
-    side = 3 * GRID.pitch - GRID.gap
-    row, col = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
+def test_neighbours_are_all_adjacent_pairs_of_a_block_in_the_direction_said():
+    cells = torch.arange(2 * 9)
+    current, goal = neighbours(cells, 100 + cells)
+    direction = directions(2, CPU)
+    assert len(current) == len(goal) == len(direction) == 2 * 40
+    assert len(set(zip(current.tolist(), goal.tolist(), strict=True))) == 80, "no pair twice"
+    goal = goal - 100
+    assert torch.equal(current // 9, goal // 9), "both of one block"
+    step = torch.stack([goal % 9 // 3 - current % 9 // 3, goal % 3 - current % 3], dim=1)
+    assert torch.equal(step, torch.from_numpy(MOVES)[direction])
+
+
+def test_drawn_neighbours_lie_in_the_direction_said_however_the_block_is_turned():
+    """In a picture whose channels are the row and the column, what a patch shows tells where it was and how turned."""
+    row, col = torch.meshgrid(torch.arange(SPAN), torch.arange(SPAN), indexing="ij")
     picture = torch.stack([row, col, torch.zeros_like(row)], dim=2).to(torch.uint8).numpy()
     torch.manual_seed(0)
-    current, goal, direction = draw_pairs(Atlas.of([picture], [1.0], "cpu"), 400, strength=0.0)
-    steps = torch.from_numpy(MOVES)[direction]
-    assert direction.unique().tolist() == list(range(8))
-    scale = GRID.pitch / 255 / (standardise(torch.tensor(1.0)) - standardise(torch.tensor(0.0))) ** -1
-    for n in range(400):
-        moved = (goal[n] - current[n]).mean(dim=(1, 2))[:2] / scale
-        assert moved.abs().round().sum() == steps[n].abs().sum(), "a turn may exchange rows and columns, no more"
-        inner = current[n][:2].diff(dim=1).mean(dim=(1, 2)), current[n][:2].diff(dim=2).mean(dim=(1, 2))
-        seen = torch.stack([(moved * inner[0].sign()).sum(), (moved * inner[1].sign()).sum()])
-        assert seen.round().tolist() == steps[n].tolist()
+    patches = draw_blocks(Atlas.of([picture], [1.0], "cpu"), 40, strength=0.0)
+    places = (patches * EYES_SPREAD + EYES_MEAN)[:, :2] * 255  # row and column of every pixel, (9 B, 2, S, S)
+    current, goal = neighbours(places, places)
+    steps = torch.from_numpy(MOVES)[directions(40, CPU)].float()
+    down, right = current.diff(dim=2).mean(dim=(2, 3)), current.diff(dim=3).mean(dim=(2, 3))  # each (P, 2), a unit
+    moved = (goal - current).mean(dim=(2, 3)) / GRID.pitch
+    torch.testing.assert_close(moved, steps[:, :1] * down + steps[:, 1:] * right, rtol=0, atol=1e-3)
+    turns = torch.cat([down, right], dim=1).round().unique(dim=0)
+    assert len(turns) == 8, "all symmetries are drawn"
 
 
 def test_validation_pairs_are_all_adjacent_pairs_of_the_grid(world):

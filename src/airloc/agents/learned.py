@@ -79,7 +79,7 @@ def save_agent(
     config_extra: Mapping[str, Any],
     card: str,
     *,
-    dtype: torch.dtype = torch.float32,
+    dtype: torch.dtype = torch.float16,
 ) -> None:
     """Write the checkpoint of an agent.
 
@@ -89,7 +89,7 @@ def save_agent(
         policy: A single one (K = 1).
         config_extra: What else the config should say: `grid`, and `terms` where there are any.
         card: Data, terms, command and figures, in Markdown.
-        dtype: What weights are stored as; float16 halves the file, and loading gives float32 again.
+        dtype: What weights are stored as; loading gives float32 again.
     """
     if len(policy.bias) != 1:
         raise ValueError(f"a checkpoint holds one policy, not {len(policy.bias)}")

@@ -120,7 +120,7 @@ class Planner:
 
     def _embedder(self, variant: str, trained_on: str) -> Task:
         base = "airloc" if VARIANTS[variant].sem_seg else "airloc-no-sem-seg"
-        sizes = {name: self.preset.training[name] for name in ("segmenter_steps", "embedder_steps", "embedder_batch")}
+        sizes = {name: self.preset.training[name] for name in ("segmenter_steps", "embedder_steps", "embedder_blocks")}
         inputs = {"pictures": self.sources.pictures(trained_on)}
         if VARIANTS[variant].sem_seg:
             inputs["segmenter"] = self._segmenter()

@@ -10,7 +10,7 @@ from airloc.training.pipeline import AirlocConfig
 SIZES = (
     "segmenter_steps",
     "embedder_steps",
-    "embedder_batch",
+    "embedder_blocks",
     "areas",
     "episodes",
     "batch",
@@ -45,7 +45,7 @@ PRESETS: dict[str, Preset] = {
         training={
             "segmenter_steps": 8,
             "embedder_steps": 40,
-            "embedder_batch": 32,
+            "embedder_blocks": 4,
             "areas": 2,
             "episodes": 1024,
             "batch": 64,

@@ -1,32 +1,12 @@
-"""Turning and recolouring patches, alike for both of a pair.
+"""Turning and recolouring of patches and of squares that patches are cut from.
 
-The eight symmetries of the square act on patches and on directions together: after a flip or a turn the goal lies in
-the direction that the flip or turn gives.
-
-Legend: B patches or pairs, S side of a patch, C channels; directions are numbers of `airloc.grid.MOVES`.
+Legend: B patches, squares or groups of patches, S side, C channels.
 """
 
-from functools import lru_cache
-
-import numpy as np
 import torch
 
-from airloc.grid import MOVES
-
 SYMMETRIES = 8
-
-
-@lru_cache
-def directions_after(device: torch.device) -> torch.Tensor:
-    """For each symmetry where each direction goes, (8, 8): bit 0 flips left-right, bit 1 up-down, bit 2 transposes."""
-    table = np.empty((SYMMETRIES, len(MOVES)), dtype=np.int64)
-    for symmetry in range(SYMMETRIES):
-        for number, (row, col) in enumerate(MOVES.tolist()):
-            col = -col if symmetry & 1 else col
-            row = -row if symmetry & 2 else row
-            turned = (col, row) if symmetry & 4 else (row, col)
-            table[symmetry, number] = int((np.array(turned) == MOVES).all(axis=1).argmax())
-    return torch.from_numpy(table).to(device)
+"""Of the square: bit 0 flips left and right, bit 1 up and down, bit 2 transposes."""
 
 
 def turn_patches(patches: torch.Tensor, symmetry: torch.Tensor) -> torch.Tensor:
@@ -35,11 +15,6 @@ def turn_patches(patches: torch.Tensor, symmetry: torch.Tensor) -> torch.Tensor:
     patches = torch.where(bits[0], patches.flip(-1), patches)
     patches = torch.where(bits[1], patches.flip(-2), patches)
     return torch.where(bits[2], patches.transpose(-1, -2), patches)
-
-
-def turn_directions(direction: torch.Tensor, symmetry: torch.Tensor) -> torch.Tensor:
-    """Turn directions (B,), each by its own symmetry (B,)."""
-    return directions_after(direction.device)[symmetry, direction]
 
 
 def recolour(pairs: torch.Tensor, strength: float) -> torch.Tensor:

@@ -4,8 +4,8 @@ Two branches of four convolutions with ReLU and max pooling between them, one fo
 goal's, not sharing weights. After the second convolution the branches' maps are concatenated and go through the rest
 of each branch. Two embeddings of 128 numbers come out, are joined and pass a dense layer to c (256), and from there
 another to u: eight logits, the exploitation prior, which say where the goal lies if it is adjacent. Batch
-normalisation after each convolution is added to the paper's description: without it, and with RGB that was not
-standardised either, training did not leave chance level (what of it mattered was not tried apart).
+normalisation after each convolution and of the two embeddings is added to the paper's description: without the former,
+and with RGB that was not standardised either, training did not leave chance level (docs/log.md).
 
 A convolution of concatenated maps is the sum of two convolutions, one of each patch's maps. Everything up to that sum
 sees one patch alone: it is computed once per patch and shared by all its pairs, and a pair costs little.
@@ -19,7 +19,7 @@ from torch import nn
 EMBEDDING = 256
 HALF = 128
 DIRECTIONS = 8
-WIDTHS = (24, 40, 48, 16)
+WIDTHS = (24, 40, 64, 64)
 """Feature maps of a branch's four convolutions, of 48, 24, 12 and 6 pixels a side."""
 
 
@@ -37,8 +37,8 @@ class PatchEmbedder(nn.Module):
         self.meet = nn.Sequential(nn.BatchNorm2d(2 * WIDTHS[2]), nn.ReLU(inplace=True), nn.MaxPool2d(2))
         # Both branches' fourth convolutions side by side, each on its own maps.
         self.fourth = nn.Sequential(*_convolution(2 * WIDTHS[2], 2 * WIDTHS[3], 3, groups=2))
-        self.current_last = nn.Linear(WIDTHS[3] * 36, HALF)
-        self.goal_last = nn.Linear(WIDTHS[3] * 36, HALF)
+        self.current_last = nn.Sequential(nn.Linear(WIDTHS[3] * 36, HALF), nn.BatchNorm1d(HALF))
+        self.goal_last = nn.Sequential(nn.Linear(WIDTHS[3] * 36, HALF), nn.BatchNorm1d(HALF))
         self.join = nn.Linear(2 * HALF, EMBEDDING)
         self.prior = nn.Linear(EMBEDDING, DIRECTIONS)
 
@@ -47,8 +47,8 @@ class PatchEmbedder(nn.Module):
         return self.relate(self.current_first(current), self.goal_first(goal))
 
     def relate(self, current: torch.Tensor, goal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Embed pairs from what `current_first` and `goal_first` gave, each (B, 96, 12, 12)."""
-        maps = self.fourth(self.meet(current + goal))  # (B, 32, 6, 6)
+        """Embed pairs from what `current_first` and `goal_first` gave, each (B, 128, 12, 12)."""
+        maps = self.fourth(self.meet(current + goal))  # (B, 128, 6, 6)
         mine, other = maps.flatten(2).chunk(2, dim=1)
         halves = torch.cat([self.current_last(mine.flatten(1)), self.goal_last(other.flatten(1))], dim=1)
         embedding: torch.Tensor = self.join(halves.relu())
