@@ -3,7 +3,7 @@
 The first half of a branch of the embedder sees one patch, so its maps are kept by patch; what relates a glimpse to
 a goal is kept by pair. Episodes of a batch that share an area share both.
 
-Legend: B episodes, n of them with something new, S = 48 side of a patch, H = 12 side and W = 96 number of maps.
+Legend: B episodes, n of them with something new, S = 48 side of a patch, H = 12 side and W = 128 number of maps.
 """
 
 from typing import NamedTuple
