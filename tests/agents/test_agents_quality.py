@@ -29,10 +29,10 @@ def suite(windows: list[SearchArea]) -> Suite:
 
 def test_airloc_finds_more_than_priv_local_and_far_more_than_blind_flight(windows, suite):
     airloc, local = (evaluate(make_agent(name), windows, suite) for name in ("airloc", "priv-local"))
-    assert airloc.value("success") > 0.70
-    assert airloc.value("success") > blind_optimum(suite) + 0.15
+    assert airloc.value("success") > 0.80
+    assert airloc.value("success") > blind_optimum(suite) + 0.25
     low, _ = compare(airloc, local)["metrics"]["success"]["ci95"]
-    assert low > 0
+    assert low > 0.03
 
 
 def test_local_without_privileges_is_far_below_priv_local(windows, suite):

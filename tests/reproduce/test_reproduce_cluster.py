@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from ray.cluster_utils import Cluster
 
 from airloc.errors import AirlocError
@@ -27,6 +28,16 @@ def cluster() -> Iterator[Cluster]:
     made = Cluster(initialize_head=True, head_node_args={**ROOM, "include_dashboard": False})
     yield made
     made.shutdown()
+
+
+@pytest.fixture
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Here and on the cluster's nodes, so that sums are added up in one order."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 class NodeKiller(Silent):
@@ -61,10 +72,8 @@ def content(tasks: list[Task], store: Store) -> dict[str, dict[str, object]]:
     return found
 
 
-def test_with_a_node_killed_in_the_middle_the_results_are_the_same(
-    cluster: Cluster, tasks: list[Task], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+@pytest.mark.usefixtures("one_thread")
+def test_with_a_node_killed_in_the_middle_the_results_are_the_same(cluster: Cluster, tasks: list[Task], tmp_path: Path):
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     run_here(tasks, here, Silent(), device="cpu", command="airloc reproduce")
     killer = NodeKiller(cluster)
@@ -74,10 +83,8 @@ def test_with_a_node_killed_in_the_middle_the_results_are_the_same(
     assert content(tasks, there) == content(tasks, here)
 
 
-def test_a_cluster_of_this_machine_alone_plays_trials_as_they_are_played_without_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+@pytest.mark.usefixtures("one_thread")
+def test_a_cluster_of_this_machine_alone_plays_trials_as_they_are_played_without_it(tmp_path: Path):
     recipe = smaller(find(["procedural-pre-post"])[0])
     played = []
     for name in ("here", "there"):
