@@ -183,9 +183,20 @@ def test_other_settings_in_the_same_folder_are_refused_by_the_field(whole, confi
         train(whole, replace(config, seeds=5))
 
 
-def test_what_cannot_be_trained_is_refused_before_anything_is(config, tmp_path):
-    with pytest.raises(AirlocError, match="do not fill one batch"):
-        train(tmp_path, replace(config, episodes=1))
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"episodes": 1}, "do not fill one batch"),
+        ({"segmenter_steps": 0}, "The segmentation unit cannot be trained with steps = 0"),
+        ({"embedder_steps": 0}, "The embedder cannot be trained with steps = 0"),
+        ({"embedder_blocks": 0}, "The embedder cannot be trained with blocks = 0"),
+        ({"embedder_blocks": -3}, "The embedder cannot be trained with blocks = -3"),
+        ({"seeds": 0}, "A policy cannot be trained with seeds = 0"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_anything_is(config, tmp_path, settings, message):
+    with pytest.raises(AirlocError, match=message):
+        train(tmp_path, replace(config, **settings))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -35,6 +35,7 @@ from airloc.training.augment import SYMMETRIES, recolour, turn_patches
 from airloc.training.data import Data, load_atlas, validation_areas
 from airloc.training.learner import Learner
 from airloc.training.runs import Run, check_finite
+from airloc.training.settings import refuse_below_one
 from airloc.training.state import restore_rng, rng_state
 from airloc.vision.eyes import Eyes, standardise
 
@@ -70,6 +71,9 @@ class EmbedderConfig:
     """Updates between validations, each of which saves the state."""
     seed: int = 0
     """Decides weights and draws."""
+
+    def __post_init__(self) -> None:
+        refuse_below_one("The embedder", self, ("steps", "blocks", "validate_every"))
 
 
 def train_embedder(

@@ -110,18 +110,18 @@ def train_stages(
     folder: Path, config: AirlocConfig, until: Stage, *, device: torch.device, command: str, on_step: OnStep
 ) -> None:
     """Train everything up to a stage; the last one, `airloc`, also writes the agent's checkpoint."""
-    policy = _policy(config)  # refuses what cannot be trained before anything is
+    # What cannot be trained is refused before anything is.
+    segmenter, embedder, policy = _segmenter(config), _embedder(config), _policy(config)
     given = _given(config, until)
     torch.manual_seed(config.seed)
     eyes = Eyes(config.variant.sem_seg).to(device)
     if given is not None:
         eyes.segmenter = given.segmenter.to(device)
     elif eyes.segmenter is not None:
-        settings = SegmenterConfig(data=config.data, steps=config.segmenter_steps, seed=config.seed)
-        train_segmenter(folder / "segmenter", settings, eyes.segmenter, on_step=_named("segmenter", on_step))
+        train_segmenter(folder / "segmenter", segmenter, eyes.segmenter, on_step=_named("segmenter", on_step))
     if until == "segmenter":
         return
-    train_embedder(folder / "embedder", _embedder(config), eyes, on_step=_named("embedder", on_step))
+    train_embedder(folder / "embedder", embedder, eyes, on_step=_named("embedder", on_step))
     if until == "embedder":
         return
     trained = ended(folder / "policy", policy)
@@ -166,6 +166,10 @@ def _terms(config: AirlocConfig, given: Given | None) -> str:
     """Terms of the data and of a segmentation unit that was taken."""
     parts = (terms(config.data), given.terms if given else "")
     return " and ".join(dict.fromkeys(filter(None, parts)))
+
+
+def _segmenter(config: AirlocConfig) -> SegmenterConfig:
+    return SegmenterConfig(data=config.data, steps=config.segmenter_steps, seed=config.seed)
 
 
 def _embedder(config: AirlocConfig) -> EmbedderConfig:

@@ -35,6 +35,7 @@ from airloc.training.flight import Validation, draw_episodes, fly
 from airloc.training.learner import Learner
 from airloc.training.returns import discounted, normalise_by_group
 from airloc.training.runs import Run, check_finite
+from airloc.training.settings import refuse_below_one
 from airloc.training.state import restore_rng, rng_state
 from airloc.training.tape import Tape
 from airloc.vision.eyes import Eyes
@@ -84,9 +85,7 @@ class PolicyConfig:
     """Decides weights and draws."""
 
     def __post_init__(self) -> None:
-        for name in ("areas", "batch", "validate_every", "seeds"):
-            if getattr(self, name) < 1:
-                raise AirlocError(f"Policies cannot be trained with {name} = {getattr(self, name)}", "Give 1 or more")
+        refuse_below_one("A policy", self, ("areas", "batch", "validate_every", "seeds"))
         if self.updates < 1:
             problem = f"{self.episodes} episodes do not fill one batch of {self.batch}"
             raise AirlocError(problem, "Ask for more --episodes, or for a smaller --batch")

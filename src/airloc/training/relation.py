@@ -33,6 +33,7 @@ from airloc.training.learner import Learner
 from airloc.training.pairs import Pairs, load_pairs
 from airloc.training.puzzles import Change, Puzzle, draw_puzzles, random_walks
 from airloc.training.runs import Run, check_finite
+from airloc.training.settings import refuse_below_one
 from airloc.training.state import restore_rng, rng_state
 from airloc.vision.offsets import adjacent, between
 from airloc.vision.relation import Encoding, RelationNetwork
@@ -79,10 +80,7 @@ class RelationConfig:
     """Decides weights and draws."""
 
     def __post_init__(self) -> None:
-        for name in ("width", "steps", "areas", "goals", "validate_every"):
-            if getattr(self, name) < 1:
-                problem = f"A relation network cannot be trained with {name} = {getattr(self, name)}"
-                raise AirlocError(problem, "Give 1 or more")
+        refuse_below_one("A relation network", self, ("width", "steps", "areas", "goals", "validate_every"))
         if not 0 <= self.small < 1:
             problem = f"A share of {self.small} small areas leaves none of the task's size"
             raise AirlocError(problem, "Give --small 0 or more, and less than 1")

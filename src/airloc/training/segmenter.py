@@ -24,6 +24,7 @@ from airloc.training.data import Data, load_atlas, validation_areas
 from airloc.training.embedder import schedule
 from airloc.training.learner import Learner
 from airloc.training.runs import Run, check_finite
+from airloc.training.settings import refuse_below_one
 from airloc.training.state import restore_rng, rng_state
 from airloc.vision.eyes import standardise
 from airloc.vision.segmenter import Segmenter
@@ -51,6 +52,9 @@ class SegmenterConfig:
     """Updates between validations, each of which saves the state."""
     seed: int = 0
     """Decides weights and draws."""
+
+    def __post_init__(self) -> None:
+        refuse_below_one("The segmentation unit", self, ("steps", "batch", "validate_every"))
 
 
 def train_segmenter(

@@ -1,4 +1,4 @@
-"""The settings of a run as a file, written when it begins and compared when it is resumed."""
+"""The settings of a run: what they must be, and their file, written when it begins and compared when it is resumed."""
 
 import json
 from collections.abc import Iterable
@@ -42,6 +42,13 @@ def settle_config(path: Path, config: "DataclassInstance", belongings: Iterable[
     if different := _first_difference(saved, {"kind": kind, **asked}):
         problem = f"The run in {str(folder)!r} was begun with {different}"
         raise AirlocError(problem, "Give the same settings to resume it, or another folder for a new run")
+
+
+def refuse_below_one(what: str, config: object, names: Iterable[str]) -> None:
+    """Refuse settings that count something and say less than one."""
+    for name in names:
+        if (value := getattr(config, name)) < 1:
+            raise AirlocError(f"{what} cannot be trained with {name} = {value}", "Give 1 or more")
 
 
 def _setting(value: object) -> str:
