@@ -10,15 +10,15 @@ import torch
 from airloc.agents.airloc import AirlocAgent
 from airloc.agents.freeze import freeze
 from airloc.agents.policy import Policy, Variant
+from airloc.agents.pretrained import is_there
 from airloc.agents.registry import make_agent
-from airloc.agents.shipped import is_there
 from airloc.areas.synthetic import Synthetic
 from airloc.grid import Grid
 from airloc.rollout import play
 from airloc.task import suites
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
-from airloc.vision.eyes import Eyes
+from airloc.vision.embedder import PatchEncoder
 from benchmarks.timing import best_of
 
 AREAS, ALONE = 256, 8
@@ -51,4 +51,4 @@ def run() -> list[tuple[str, str, str, str]]:
 def untrained_airloc(seed: int = 0) -> AirlocAgent:
     torch.manual_seed(seed)
     variant = Variant(priv=True)
-    return AirlocAgent("airloc", freeze(Eyes()), Policy(variant).requires_grad_(False))
+    return AirlocAgent("airloc", freeze(PatchEncoder()), Policy(variant).requires_grad_(False))

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from airloc.agents.agent import Agent
-from airloc.agents.declaring import ByLikeness, threshold_for
+from airloc.agents.declaring import SimilarityDeclarer, threshold_for
 from airloc.agents.registry import make_agent
 from airloc.cli.evaluate import Evaluate, load
-from airloc.evaluation.judging import Judged, judge
+from airloc.evaluation.calibration import MatchLog, judge
 
 COSTS = (1, 4)
 AGENTS = ("belief", "belief, judged by likeness", "airloc", "airloc-no-sem-seg-priv", "priv-local", "blind")
@@ -48,10 +48,10 @@ def main() -> None:
 
 def agent_of(name: str) -> Agent:
     agent = make_agent(name.split(",")[0])
-    return ByLikeness(agent) if "likeness" in name else agent
+    return SimilarityDeclarer(agent) if "likeness" in name else agent
 
 
-def columns(judged: Judged) -> Iterator[str]:
+def columns(judged: MatchLog) -> Iterator[str]:
     """Found when told, and for each cost found, false alarms and missed, in percent."""
     is_goal = (judged.path == judged.suite.goal[:, None]).all(axis=2)
     yield f"{is_goal.any(axis=1).mean():.1%}"

@@ -18,9 +18,8 @@ import torch
 
 from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.synthetic import Synthetic
-from airloc.export.compare import Stage
+from airloc.export.compare import RunnerAgent, Stage
 from airloc.export.export import export_agent, load_runner
-from airloc.export.runner_agent import RunnerAgent
 
 EPISODES = 24
 ROUNDS = 7

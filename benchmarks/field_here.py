@@ -1,6 +1,6 @@
 """How `belief` should hear the likeness when it says "here": `python -m benchmarks.field_here [AGENT]`.
 
-Plays searches in silence and fits the three numbers of `airloc.agents.likeness.WITNESS` so that the probabilities said
+Plays searches in silence and fits the three numbers of `airloc.agents.similarity.SAME_PLACE` so that the probabilities said
 at all glimpses have the smallest logarithmic loss, the mean over these sets:
 
 | set           | goal from          | areas                                                            |
@@ -30,15 +30,15 @@ import torch
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from airloc.agents.agent import Briefing
+from airloc.agents.agent import EpisodeBatch
+from airloc.agents.belief import is_flat
 from airloc.agents.declaring import threshold_for
-from airloc.agents.likeness import WITNESS, Witness, correlation
-from airloc.agents.recognition import is_flat
 from airloc.agents.registry import make_agent
+from airloc.agents.similarity import SAME_PLACE, SamePlaceCalibration, correlation
 from airloc.areas.area import SearchArea
 from airloc.areas.synthetic import DISASTERS, Synthetic
 from airloc.cli.evaluate import Evaluate, load
-from airloc.evaluation.reliability import first_sights
+from airloc.evaluation.calibration import first_sights
 from airloc.grid import Grid
 from airloc.rollout import play
 from airloc.task.batch import BatchEnv, Observation
@@ -49,7 +49,7 @@ GRID = Grid(5, 5)
 WORLDS = 25
 """Worlds a disaster."""
 SEED = 40
-ALONE = Witness(1.0, 0.0, 0.0)
+ALONE = SamePlaceCalibration(1.0, 0.0, 0.0)
 """The network heard alone."""
 COSTS = (1, 4, 20)
 BINS = (0.0, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0001)
@@ -71,11 +71,11 @@ class Glimpses(NamedTuple):
     is_goal: np.ndarray
     """Whether it was the goal, (E, T)."""
 
-    def here(self, witness: Witness) -> np.ndarray:
+    def match(self, calibration: SamePlaceCalibration) -> np.ndarray:
         """The probability said at each glimpse, (E, T)."""
-        heard = witness.weight * (self.alike - witness.neutral) * (self.shown & self.first)
+        heard = calibration.weight * (self.alike - calibration.neutral) * (self.shown & self.first)
         places = np.eye(self.evidence.shape[2])[self.cell]  # (E, T, C)
-        odds = witness.temper * (self.evidence + (heard[..., None] * places).cumsum(axis=1))
+        odds = calibration.temper * (self.evidence + (heard[..., None] * places).cumsum(axis=1))
         said: np.ndarray = np.take_along_axis(softmax(odds, axis=2), self.cell[..., None], axis=2)[..., 0]
         return said
 
@@ -84,16 +84,16 @@ class Notes:
     """Plays as `belief` does with the network heard alone, and notes what it sees; never says "here"."""
 
     def __init__(self, agent: Any) -> None:
-        self._agent = replace(agent, witness=ALONE)
+        self._agent = replace(agent, calibration=ALONE)
         self.name = agent.name
         self.notes: list[tuple[torch.Tensor, ...]] = []
 
-    def reset(self, briefing: Briefing) -> Any:
+    def reset(self, episodes: EpisodeBatch) -> Any:
         """Keep the goal."""
-        self._goal = briefing.goal
-        return self._agent.reset(briefing)
+        self._goal = episodes.goal
+        return self._agent.reset(episodes)
 
-    def here(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
+    def match(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
         """Note what is seen, and keep silent."""
         after = self._agent.observe(observation, state)
         shown = ~(is_flat(observation.patch) | is_flat(self._goal))
@@ -109,14 +109,16 @@ def main() -> None:
     torch.set_num_threads(1)
     agent = make_agent(sys.argv[1] if len(sys.argv) > 1 else "belief")
     sets = {name: glimpses(agent, *areas) for name, areas in areas_of().items()}
-    for name, witness in (("network alone", ALONE), ("in use", WITNESS), ("fitted", fit(list(sets.values())))):
-        print(f"\n{name}: temper {witness.temper:.2f}, weight {witness.weight:.1f}, neutral {witness.neutral:.3f}")
+    for name, calibration in (("network alone", ALONE), ("in use", SAME_PLACE), ("fitted", fit(list(sets.values())))):
+        print(
+            f"\n{name}: temper {calibration.temper:.2f}, weight {calibration.weight:.1f}, neutral {calibration.neutral:.3f}"
+        )
         for kind, seen in sets.items():
             reached = seen.is_goal.any(axis=1).mean()
             print(
-                f"  {kind}: {len(seen.cell):,} episodes, goal reached in {reached:.1%}, loss {loss(seen, witness):.4f}"
+                f"  {kind}: {len(seen.cell):,} episodes, goal reached in {reached:.1%}, loss {loss(seen, calibration):.4f}"
             )
-            show(seen, seen.here(witness))
+            show(seen, seen.match(calibration))
 
 
 def areas_of() -> dict[str, tuple[Suite, Sequence[SearchArea], Sequence[SearchArea] | None]]:
@@ -151,19 +153,19 @@ def glimpses(
     return Glimpses(evidence, path @ np.array([GRID.cols, 1]), alike, shown, first_sights(path, GRID), is_goal)
 
 
-def fit(sets: Sequence[Glimpses]) -> Witness:
+def fit(sets: Sequence[Glimpses]) -> SamePlaceCalibration:
     """The witness with the smallest logarithmic loss."""
     best = minimize(
-        lambda values: np.mean([loss(seen, Witness(*values)) for seen in sets]),
+        lambda values: np.mean([loss(seen, SamePlaceCalibration(*values)) for seen in sets]),
         [0.5, 25.0, 0.15],
         method="Nelder-Mead",
         options={"xatol": 1e-2, "fatol": 1e-6, "maxiter": 300},
     )
-    return Witness(*(float(value) for value in best.x))
+    return SamePlaceCalibration(*(float(value) for value in best.x))
 
 
-def loss(seen: Glimpses, witness: Witness) -> float:
-    said = seen.here(witness)[seen.first].clip(1e-6, 1 - 1e-6)
+def loss(seen: Glimpses, calibration: SamePlaceCalibration) -> float:
+    said = seen.match(calibration)[seen.first].clip(1e-6, 1 - 1e-6)
     return float(-np.log(np.where(seen.is_goal[seen.first], said, 1 - said)).mean())
 
 

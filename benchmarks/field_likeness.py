@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
-from airloc.agents.likeness import MIDDLE, SLOPE, correlation
+from airloc.agents.similarity import MIDDLE, SLOPE, correlation
 from airloc.areas.folder import Folder
 from airloc.areas.synthetic import Synthetic
 from airloc.grid import Grid

@@ -72,7 +72,7 @@ def measure(file: Path, side: int, agent: str) -> dict[str, float]:
 
     from airloc.agents.registry import make_agent
     from airloc.areas.geotiff import Raster
-    from airloc.areas.geotiff_layout import lay_out, look
+    from airloc.areas.layout import lay_out, look
     from airloc.missions.searcher import Glimpse, Searcher
 
     torch.set_num_threads(1)

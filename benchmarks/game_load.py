@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from airloc.areas.area import SearchArea
-from airloc.game.assignment import draw_games
-from airloc.game.serving import listen
-from airloc.game.study import Person, Rules, Study, create_study
+from airloc.game.app import listen
+from airloc.game.study import Person, Rules, Study, create_study, draw_games
 from airloc.grid import Grid
 
 PLAYERS, SECONDS, AREAS = 200, 25.0, 60

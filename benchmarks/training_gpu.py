@@ -35,7 +35,7 @@ def run() -> list[tuple[str, str, str, str]]:
     for batch, policies, aim in SETTINGS:
         config = PolicyConfig(batch=batch, seeds=policies)
         policy = Policy(config.variant, policies).cuda()
-        learner = Learner(policy, config.rate)
+        learner = Learner(policy, config.learning_rate)
         learn = partial(update, policy, learner, features, config)
         episodes = batch * policies
         speed = episodes / _replayed(learner.capture(learn))

@@ -26,8 +26,7 @@ from PIL import Image
 from pymavlink import mavutil
 from pymavlink.dialects.v20 import common as mav
 
-from airloc.areas.geotiff import Raster
-from airloc.areas.geotiff_plane import Plane
+from airloc.areas.geotiff import Plane, Raster
 from airloc.missions.flight import FRAME_RELATIVE, TAKE_PICTURE, TAKEOFF, WAYPOINT, Camera, Item
 
 WAIT = 10.0

@@ -13,8 +13,8 @@ import numpy as np
 from PIL import Image
 
 from airloc.areas.geotiff import Raster
-from airloc.areas.geotiff_layout import Layout, lay_out_outline
-from airloc.areas.geotiff_outline import read_outline
+from airloc.areas.layout import Layout, lay_out_outline
+from airloc.areas.outline import read_outline
 
 TOKEN = "a-token-for-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}

@@ -13,17 +13,16 @@ import numpy as np
 from fastapi import APIRouter, FastAPI
 
 from airloc.areas.area import SearchArea
-from airloc.game.app import make_app
-from airloc.game.desk import FreeTable, PlayDesk
-from airloc.game.guard import Limits
+from airloc.game.app import listen, make_app, make_server
+from airloc.game.baselines import Baselines
+from airloc.game.lobby import FreeTable, PlayDesk
+from airloc.game.middleware import Limits
 from airloc.game.referee import Referee
-from airloc.game.rivals import Rivals
-from airloc.game.serving import listen, make_server
 from airloc.game.store import Store
-from airloc.game.workshop import ThreadWorkshop
+from airloc.game.worker_pool import ThreadWorkerPool
 from airloc.grid import MOVES, Cell, Grid
 from airloc.task.world import World
-from airloc.web.addresses import url_of
+from airloc.web import url_of
 
 GUESTS = ExitStack()
 """Closes the pages that are open: they leave before their server does, or a last request meets a closed door."""
@@ -46,8 +45,8 @@ def free_table(
     world: World | None = None, seconds: float = 60.0, agents: Sequence[str] = ("lawnmower",), **more: Any
 ) -> FreeTable:
     world = world or noise_world()
-    workshop = ThreadWorkshop({"play": world})
-    return FreeTable(Referee(world, Store(), seconds, **more), Rivals(agents, workshop, "play"))
+    worker_pool = ThreadWorkerPool({"play": world})
+    return FreeTable(Referee(world, Store(), seconds, **more), Baselines(agents, worker_pool, "play"))
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from airloc.game.desk import FreeTable
+from airloc.game.lobby import FreeTable
 from airloc.game.match import Game
 from airloc.grid import MOVES
 

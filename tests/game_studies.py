@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from airloc.cli.study import study_desk, study_worlds
-from airloc.game.assignment import draw_games
-from airloc.game.study import Rules, Study, create_study
-from airloc.game.study_desk import StudyDesk
-from airloc.game.workshop import ThreadWorkshop
+from airloc.game.study import Rules, Study, create_study, draw_games
+from airloc.game.study_lobby import StudyLobby
+from airloc.game.worker_pool import ThreadWorkerPool
 from airloc.grid import Grid
 from game_hall import Client, move_towards, noise_areas
 
@@ -24,10 +23,10 @@ def small_study(
     return create_study(path, rules, shown, noise_areas(2, shape, seed=99), games)
 
 
-def desk_of(study: Study, agents: Sequence[str] = ()) -> StudyDesk:
+def desk_of(study: Study, agents: Sequence[str] = ()) -> StudyLobby:
     """The desk of a study, with agents in this process."""
     worlds = study_worlds(study)
-    return study_desk(study, worlds, ThreadWorkshop(worlds), agents)
+    return study_desk(study, worlds, ThreadWorkerPool(worlds), agents)
 
 
 def joined(url: str, token: str) -> Client:
@@ -37,14 +36,14 @@ def joined(url: str, token: str) -> Client:
     return client
 
 
-def take_part(study: Study, desk: StudyDesk, seed: int = 0, skill: float = 0.5) -> None:
+def take_part(study: Study, lobby: StudyLobby, seed: int = 0, skill: float = 0.5) -> None:
     """Everybody plays all of their games, some better and some worse."""
     dice = random.Random(seed)
     for person in study.people():
-        desk.agree(person.token, dice.randint(14, 42), dice.choice(["man", "woman", None]))
-        desk.end_practice(person.token)
-        while desk.stage(person.token) == "games":
-            table, game = desk.begin(person.token, recorded=True)
+        lobby.agree(person.token, dice.randint(14, 42), dice.choice(["man", "woman", None]))
+        lobby.end_practice(person.token)
+        while lobby.stage(person.token) == "games":
+            table, game = lobby.begin(person.token, recorded=True)
             while game.ending is None:
                 move = move_towards(game.position, game.episode.goal) if dice.random() < skill else dice.randrange(8)
                 game = table.referee.move(game.id, person.token, game.turn, move)

@@ -11,11 +11,11 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from airloc.areas.synthetic import Synthetic
-from airloc.game.desk import FreeTable
+from airloc.game.lobby import FreeTable
 from airloc.game.match import Episode
+from airloc.game.routes import watch_routes
 from airloc.game.watch import Watch
-from airloc.game.watch_routes import watch_routes
-from airloc.game.workshop import ThreadWorkshop
+from airloc.game.worker_pool import ThreadWorkerPool
 from airloc.grid import Grid
 from airloc.task.world import World
 from game_hall import free_table, playing
@@ -35,7 +35,7 @@ def main() -> None:
     areas = list(Synthetic(count=3, seed=3, regime="city").areas(GRID))
     world = World.build(areas, GRID, None, "per-distance", None)
     table = free_table(world, agents=("airloc", "blind"))
-    watch = Watch(world, ThreadWorkshop({"watch": world}))
+    watch = Watch(world, ThreadWorkerPool({"watch": world}))
     with playing(table, more=[watch_routes(watch, ["airloc", "blind"])]) as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for name, screen in (("play-desk", DESK), ("play-phone", PHONE), ("play-dark", DARK)):

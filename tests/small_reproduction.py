@@ -1,10 +1,9 @@
 """A reproduction so small that it is done in seconds, with every part in it."""
 
+from airloc.experiments.data import Preset, Sources
+from airloc.experiments.graph import Task, in_order
+from airloc.experiments.paper import Planner
 from airloc.reports.outcomes import Setup
-from airloc.reproduce.plan import Planner
-from airloc.reproduce.presets import Preset
-from airloc.reproduce.sources import Sources
-from airloc.reproduce.tasks import Task, in_order
 
 SIZES = {
     "segmenter_steps": 1,

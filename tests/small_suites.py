@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from airloc.reports.suites import Recipe
+from airloc.evaluation.benchmarks.suites import Recipe
 
 SMALL = "4x4"
 

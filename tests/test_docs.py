@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airloc.cli.main import VERBS
-from airloc.reports.suites import RECIPES
+from airloc.evaluation.benchmarks.suites import RECIPES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from airloc.agents.agent import Briefing
+from airloc.agents.agent import EpisodeBatch
 from airloc.agents.registry import available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.grid import Grid
@@ -60,17 +60,17 @@ def test_noise_is_one_stream_in_windows():
         assert np.array_equal(whole[first:last], _noise(5, slice(first, last), 7))
 
 
-class Witness:
+class SamePlaceCalibration:
     """Writes down what it is told, and flies north."""
 
     name = "witness"
 
     def __init__(self) -> None:
-        self.briefings: list[Briefing] = []
+        self.briefings: list[EpisodeBatch] = []
         self.glimpses: list[Observation] = []
 
-    def reset(self, briefing: Briefing) -> None:
-        self.briefings.append(briefing)
+    def reset(self, episodes: EpisodeBatch) -> None:
+        self.briefings.append(episodes)
 
     def act(self, observation: Observation, state: None) -> tuple[torch.Tensor, None]:
         self.glimpses.append(observation)
@@ -80,13 +80,13 @@ class Witness:
 def test_agents_are_told_the_goals_picture_and_see_black_outside(toy_areas: list[SearchArea]):
     suite = per_distance([area.name for area in toy_areas], GRID)
     cells = CellTable.of(toy_areas, GRID)
-    witness, counted = Witness(), []
-    play(witness, suite, BatchEnv(cells, 10), batch=10, on_batch=counted.append)
+    calibration, counted = SamePlaceCalibration(), []
+    play(calibration, suite, BatchEnv(cells, 10), batch=10, on_batch=counted.append)
     assert counted == [10, 10, 4]
     goal = torch.from_numpy(suite.goal[:10])
-    assert torch.equal(witness.briefings[0].goal, cells.patches(torch.from_numpy(suite.area[:10]), goal))
-    assert witness.briefings[0].noise.shape == (10, 10, 8)
-    last = witness.glimpses[9]
+    assert torch.equal(calibration.briefings[0].goal, cells.patches(torch.from_numpy(suite.area[:10]), goal))
+    assert calibration.briefings[0].noise.shape == (10, 10, 8)
+    last = calibration.glimpses[9]
     assert last.moves_left.min() == 1
     outside = last.position[:, 0] < 0
     assert outside.any()
@@ -95,7 +95,7 @@ def test_agents_are_told_the_goals_picture_and_see_black_outside(toy_areas: list
 
 def test_other_goal_pictures_are_shown_where_given(toy_areas: list[SearchArea]):
     suite = per_distance([area.name for area in toy_areas], GRID)
-    witness = Witness()
+    calibration = SamePlaceCalibration()
     grey = torch.full((48, 48, 3), 99, dtype=torch.uint8)
     numbers: list[int] = []
 
@@ -103,7 +103,7 @@ def test_other_goal_pictures_are_shown_where_given(toy_areas: list[SearchArea]):
         numbers.extend(these.tolist())
         return grey.expand(len(these), -1, -1, -1)
 
-    played = play(witness, suite, BatchEnv(CellTable.of(toy_areas, GRID), 10), batch=9, goals=pictures)
+    played = play(calibration, suite, BatchEnv(CellTable.of(toy_areas, GRID), 10), batch=9, goals=pictures)
     assert numbers == list(range(24))
-    assert all(bool((briefing.goal == 99).all()) for briefing in witness.briefings)
+    assert all(bool((episodes.goal == 99).all()) for episodes in calibration.briefings)
     assert played.seconds > 0

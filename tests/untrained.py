@@ -11,33 +11,33 @@ from airloc.rollout import Trajectories, play
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
 from airloc.task.suites import Suite, per_distance
-from airloc.vision.eyes import Eyes
+from airloc.vision.embedder import PatchEncoder
 from airloc.vision.relation import RelationNetwork
 
 GRID = Grid(5, 5)
 
 
-def made_eyes(sem_seg: bool = True, seed: int = 0) -> Eyes:
+def made_eyes(sem_seg: bool = True, seed: int = 0) -> PatchEncoder:
     """Eyes with random weights and random batch statistics, in eval mode; the prior is sharpened to matter."""
     torch.manual_seed(seed)
-    eyes = Eyes(sem_seg)
+    encoder = PatchEncoder(sem_seg)
     with torch.no_grad():
-        for module in eyes.modules():
+        for module in encoder.modules():
             if isinstance(module, torch.nn.BatchNorm2d):
                 module.running_mean.uniform_(-0.2, 0.2)
                 module.running_var.uniform_(0.5, 1.5)
-        eyes.embedder.prior.weight *= 30
-    return eyes.eval()
+        encoder.embedder.prior.weight *= 30
+    return encoder.eval()
 
 
 def made_airloc(name: str = "airloc", *, sample: bool = False, seed: int = 0) -> AirlocAgent:
     """An untrained agent of a variant; the policies of all variants come from the same stream of numbers."""
-    eyes = made_eyes(VARIANTS[name].sem_seg, seed)
+    encoder = made_eyes(VARIANTS[name].sem_seg, seed)
     torch.manual_seed(seed + 1)
     policy = Policy(VARIANTS[name]).requires_grad_(False)
     policy.read *= 5
     policy.decide *= 5
-    return AirlocAgent(name, freeze(eyes), policy, sample=sample)
+    return AirlocAgent(name, freeze(encoder), policy, sample=sample)
 
 
 class Stage:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from airloc.agents.agent import Agent, Briefing
+from airloc.agents.agent import Agent, EpisodeBatch
 from airloc.agents.declaring import DeclaringAgent, declaring
 from airloc.errors import AirlocError
 from airloc.seeding import derive
@@ -114,12 +114,12 @@ def _play_batch(
     path = [observation.position]
     clock = _Clock(device)
     with clock:
-        state = agent.reset(Briefing(pictures, suite.grid, suite.budget, noise))
+        state = agent.reset(EpisodeBatch(pictures, suite.grid, suite.budget, noise))
     ended = found
     while True:
         if suite.by_declaration:
             with clock:
-                here, state = agent.here(observation, state)
+                here, state = agent.match(observation, state)
             said = env.declare(here >= threshold)
             found, declared, ended = found | said.found, declared | said.found | said.false_alarm, said.ended
         if ended.all():

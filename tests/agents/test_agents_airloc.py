@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from airloc.agents.agent import Briefing
+from airloc.agents.agent import EpisodeBatch
 from airloc.agents.airloc import AirlocAgent
 from airloc.agents.freeze import freeze
 from airloc.agents.policy import VARIANTS, Policy
@@ -26,7 +26,7 @@ def begun(agent: AirlocAgent, stage: Stage) -> tuple[Observation, object]:
     area, start, goal = (torch.from_numpy(a) for a in (stage.suite.area, stage.suite.start, stage.suite.goal))
     observation = stage.env.reset(area, start, goal)
     noise = torch.rand(len(area), 10, 8, generator=torch.Generator().manual_seed(0))
-    return observation, agent.reset(Briefing(stage.env.goal_patches(), GRID, 10, noise))
+    return observation, agent.reset(EpisodeBatch(stage.env.goal_patches(), GRID, 10, noise))
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -39,14 +39,14 @@ def test_batched_play_equals_one_at_a_time_for_every_variant(stage: Stage, name:
 
 @pytest.mark.parametrize("name", ["airloc", "airloc-no-residual", "airloc-no-prior", "airloc-no-sem-seg"])
 def test_play_equals_the_units_put_together_by_hand(stage: Stage, name: str):
-    agent, eyes = made_airloc(name), made_eyes(VARIANTS[name].sem_seg)
+    agent, encoder = made_airloc(name), made_eyes(VARIANTS[name].sem_seg)
     observation, state = begun(agent, stage)
     goal = state.sight.goal
     memory = agent.policy.begin(len(goal))
     for _ in range(3):
         action, state = agent.act(observation, state)
         with torch.no_grad():
-            c, u = eyes.embedder(eyes.look(observation.patch), eyes.look(goal))
+            c, u = encoder.embedder(encoder.look(observation.patch), encoder.look(goal))
             logits, memory = agent.policy((c + encode_position(observation.position))[None], u[None], memory)
         assert torch.equal(action, logits[0].argmax(dim=1))
         torch.testing.assert_close(state.prior, u, rtol=1e-4, atol=1e-3)
@@ -73,11 +73,11 @@ def test_variants_play_differently(stage: Stage):
 
 def with_other_prior(agent: AirlocAgent) -> AirlocAgent:
     """The same agent with another last layer of the embedder, which alone makes u."""
-    eyes = made_eyes(agent.policy.variant.sem_seg)
+    encoder = made_eyes(agent.policy.variant.sem_seg)
     with torch.no_grad():
-        eyes.embedder.prior.weight.neg_()
-        eyes.embedder.prior.bias.add_(torch.arange(8.0))
-    return dataclasses.replace(agent, eyes=freeze(eyes))
+        encoder.embedder.prior.weight.neg_()
+        encoder.embedder.prior.bias.add_(torch.arange(8.0))
+    return dataclasses.replace(agent, encoder=freeze(encoder))
 
 
 def test_without_the_prior_its_layer_changes_nothing(stage: Stage):
@@ -100,14 +100,14 @@ def test_the_residual_adds_the_prior_to_the_decision():
 def test_privileges_hold_after_the_residual(stage: Stage):
     agent = made_airloc("airloc-priv")
     with torch.no_grad():
-        agent.eyes.embedder.prior.bias[0] = 1e6  # u would always go north, out of the area
+        agent.encoder.embedder.prior.bias[0] = 1e6  # u would always go north, out of the area
     played = stage.play(agent)
     assert inside(played.path, GRID).all()
     north = played.path[played.path[:, 0, 0] > 0]
     assert (north[:, 1, 0] == north[:, 0, 0] - 1).all()
     free = made_airloc("airloc")
     with torch.no_grad():
-        free.eyes.embedder.prior.bias[0] = 1e6
+        free.encoder.embedder.prior.bias[0] = 1e6
     assert not inside(stage.play(free).path, GRID).all()
 
 

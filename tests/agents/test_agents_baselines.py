@@ -4,11 +4,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.agents.constraints import privileged_moves, unvisited, visit
-from airloc.agents.learned import SHIPPED
-from airloc.agents.planned import lawnmower, moves_along, spiral
+from airloc.agents.agent import privileged_moves, unvisited, visit
+from airloc.agents.baselines import lawnmower, moves_along, spiral
+from airloc.agents.pretrained import SEARCHERS, SHIPPED
 from airloc.agents.registry import available_agents, make_agent
-from airloc.agents.searchers import SEARCHERS
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import Grid, distance

@@ -6,10 +6,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airloc.agents.agent import Briefing
-from airloc.agents.belief import PRIORS, BeliefAgent, State, normalise
-from airloc.agents.likeness import Witness, correlation
+from airloc.agents.agent import EpisodeBatch
+from airloc.agents.belief import PRIORS, BeliefAgent, BeliefState, normalise
 from airloc.agents.planner import PLANNERS
+from airloc.agents.similarity import SamePlaceCalibration, correlation
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import evaluate
@@ -33,15 +33,15 @@ def agent() -> BeliefAgent:
     return BeliefAgent("belief", made_relation())
 
 
-def begun(agent: BeliefAgent, stage: Stage) -> tuple[Observation, State]:
+def begun(agent: BeliefAgent, stage: Stage) -> tuple[Observation, BeliefState]:
     """The first observation of the suite's episodes, and the agent's state before it."""
     area, start, goal = (torch.from_numpy(a) for a in (stage.suite.area, stage.suite.start, stage.suite.goal))
     observation = stage.env.reset(area, start, goal)
     noise = torch.rand(len(area), 10, 8, generator=torch.Generator().manual_seed(0))
-    return observation, agent.reset(Briefing(stage.env.goal_patches(), GRID, 10, noise))
+    return observation, agent.reset(EpisodeBatch(stage.env.goal_patches(), GRID, 10, noise))
 
 
-def flown(agent: BeliefAgent, stage: Stage) -> list[tuple[Observation, State]]:
+def flown(agent: BeliefAgent, stage: Stage) -> list[tuple[Observation, BeliefState]]:
     """What was observed and believed at every step of the suite's episodes."""
     observation, state = begun(agent, stage)
     steps = []
@@ -89,7 +89,7 @@ def test_turned_areas_give_turned_beliefs(agent: BeliefAgent, toy_areas):
         env = BatchEnv(CellTable.of(areas, GRID), 10)
         everywhere = torch.arange(len(areas))
         env.reset(everywhere, torch.tensor([path[0]] * len(areas)), torch.tensor([goal] * len(areas)))
-        state = agent.reset(Briefing(env.goal_patches(), GRID, 10, torch.zeros(len(areas), 10, 8)))
+        state = agent.reset(EpisodeBatch(env.goal_patches(), GRID, 10, torch.zeros(len(areas), 10, 8)))
         for cell in path:
             observation = env.reset(everywhere, torch.tensor([cell] * len(areas)), torch.tensor([goal] * len(areas)))
             state = agent.observe(observation, state)
@@ -107,7 +107,7 @@ def test_evidence_adds_up_as_the_network_judges_the_glimpses(agent: BeliefAgent,
     with torch.inference_mode():
         first = agent.network.relate(agent.network.look(observation.patch), agent.network.look(goal))
         alike = correlation(observation.patch, goal)
-        first[:, SAME] += agent.witness.weight * (alike - agent.witness.neutral)
+        first[:, SAME] += agent.calibration.weight * (alike - agent.calibration.neutral)
     after = agent.observe(observation, state)
     start, offset = observation.position[0].tolist(), first[0]
     for cell in GRID.cells():
@@ -137,7 +137,7 @@ def test_seeing_a_cell_again_tells_nothing_new(agent: BeliefAgent, stage: Stage)
 
 def test_saying_here_and_acting_look_at_a_glimpse_once(agent: BeliefAgent, stage: Stage, monkeypatch):
     observation, state = begun(agent, stage)
-    said, kept = agent.here(observation, state)
+    said, kept = agent.match(observation, state)
     asked: list[int] = []
     monkeypatch.setattr(agent.network, "relate", lambda *pair: asked.append(1))
     _, after = agent.act(observation, kept)
@@ -157,8 +157,8 @@ def test_the_last_cell_is_not_the_goal_for_want_of_others(agent: BeliefAgent, st
 
 
 def test_the_likeness_is_heard_of_this_cell_and_changes_no_flight(agent: BeliefAgent, stage: Stage):
-    deaf = dataclasses.replace(agent, witness=Witness(1.0, 0.0, 0.0))
-    hearing = dataclasses.replace(agent, witness=Witness(1.0, 50.0, 0.2))
+    deaf = dataclasses.replace(agent, calibration=SamePlaceCalibration(1.0, 0.0, 0.0))
+    hearing = dataclasses.replace(agent, calibration=SamePlaceCalibration(1.0, 50.0, 0.2))
     for (_, heard), (_, unheard) in zip(flown(hearing, stage), flown(deaf, stage), strict=True):
         assert torch.equal(heard.visited, unheard.visited)
         torch.testing.assert_close(heard.belief, unheard.belief)
@@ -184,7 +184,7 @@ def grey(count: int, value: int = 128) -> torch.Tensor:
 def test_a_uniform_goal_leaves_the_belief_as_it_was_before_looking(agent: BeliefAgent, stage: Stage, value: int):
     observation, _ = begun(agent, stage)
     count = len(stage.suite)
-    state = agent.reset(Briefing(grey(count, value), GRID, 10, torch.zeros(count, 10, 8)))
+    state = agent.reset(EpisodeBatch(grey(count, value), GRID, 10, torch.zeros(count, 10, 8)))
     action, state = agent.act(observation, state)
     prior = PRIORS["per-distance"](observation.position, GRID)
     torch.testing.assert_close(state.belief, normalise(prior, state.visited))
@@ -209,11 +209,11 @@ def test_goals_of_another_size_are_resampled_with_a_warning(agent: BeliefAgent, 
     observation, state = begun(agent, stage)
     large = state.recognition.goal.repeat_interleave(2, dim=1).repeat_interleave(2, dim=2)
     with pytest.warns(UserWarning, match="96 x 96 px are resampled to 48 x 48"):
-        resampled = agent.reset(Briefing(large, GRID, 10, torch.zeros(len(large), 10, 8)))
+        resampled = agent.reset(EpisodeBatch(large, GRID, 10, torch.zeros(len(large), 10, 8)))
     assert resampled.recognition.goal.shape == state.recognition.goal.shape
     uniform = torch.full((1, 20, 30, 3), 77, dtype=torch.uint8)
     with pytest.warns(UserWarning, match="20 x 30"):
-        assert (agent.reset(Briefing(uniform, GRID, 10, torch.zeros(1, 10, 8))).recognition.goal == 77).all()
+        assert (agent.reset(EpisodeBatch(uniform, GRID, 10, torch.zeros(1, 10, 8))).recognition.goal == 77).all()
     assert agent.act(observation, resampled)[0].shape == (len(large),)
 
 
@@ -242,7 +242,7 @@ def test_the_belief_of_a_hundred_by_hundred_cells_is_within_reach(agent: BeliefA
     grid = Grid(100, 100)
     generator = torch.Generator().manual_seed(0)
     patch, goal = torch.randint(0, 256, (2, 1, 48, 48, 3), dtype=torch.uint8, generator=generator)
-    state = agent.reset(Briefing(goal, grid, 200, torch.zeros(1, 200, 8)))
+    state = agent.reset(EpisodeBatch(goal, grid, 200, torch.zeros(1, 200, 8)))
     observation = Observation(patch, torch.tensor([[50, 7]]), torch.tensor([200]))
     action, state = agent.act(observation, state)
     assert state.belief.shape == (1, 10_000)

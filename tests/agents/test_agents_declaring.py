@@ -7,10 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.agents.agent import Briefing
-from airloc.agents.declaring import ByLikeness, declaring, threshold_for
-from airloc.agents.likeness import same_place
+from airloc.agents.agent import EpisodeBatch
+from airloc.agents.declaring import SimilarityDeclarer, declaring, threshold_for
 from airloc.agents.registry import make_agent
+from airloc.agents.similarity import same_place
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -76,7 +76,7 @@ def test_an_agent_that_judges_itself_is_left_as_it_is():
     class Sure:
         name = "sure"
 
-        def here(self, observation, state):
+        def match(self, observation, state):
             return torch.ones(1), state
 
     sure = Sure()
@@ -86,10 +86,10 @@ def test_an_agent_that_judges_itself_is_left_as_it_is():
 def test_an_agent_without_a_judgement_plays_as_before(patches: torch.Tensor):
     agent = make_agent("spiral")
     judged = declaring(agent)
-    assert isinstance(judged, ByLikeness)
-    briefing = Briefing(patches[:2], GRID, 10, torch.zeros(2, 10, 8))
+    assert isinstance(judged, SimilarityDeclarer)
+    episodes = EpisodeBatch(patches[:2], GRID, 10, torch.zeros(2, 10, 8))
     seen = Observation(patches[:2], torch.tensor([[2, 2], [0, 0]]), torch.tensor([10, 10]))
-    state = judged.reset(briefing)
-    assert judged.here(seen, state)[0].tolist() == pytest.approx([1.0, 1.0], abs=0.01)
-    assert torch.equal(judged.act(seen, state)[0], agent.act(seen, agent.reset(briefing))[0])
+    state = judged.reset(episodes)
+    assert judged.match(seen, state)[0].tolist() == pytest.approx([1.0, 1.0], abs=0.01)
+    assert torch.equal(judged.act(seen, state)[0], agent.act(seen, agent.reset(episodes))[0])
     assert state.belief is None

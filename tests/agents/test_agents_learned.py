@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 import torch
 
-from airloc.agents import shipped as shipped_module
+from airloc.agents import pretrained as shipped_module
 from airloc.agents.agent import AgentOptions
+from airloc.agents.airloc import LocalAgent
 from airloc.agents.checkpoint import load_checkpoint, save_checkpoint
-from airloc.agents.learned import SHIPPED, load_agent, load_units, save_agent
-from airloc.agents.local import LocalAgent
 from airloc.agents.policy import VARIANTS, Policy, Variant
+from airloc.agents.pretrained import SHIPPED, load_agent, load_units, save_agent
 from airloc.agents.registry import AGENTS, available_agents, make_agent
 from airloc.errors import AirlocError
 from untrained import Stage, made_airloc, made_eyes
@@ -49,7 +49,7 @@ def test_half_precision_is_loaded_as_float32_and_is_half_as_large(tmp_path):
     assert half.stat().st_size < 0.51 * full.stat().st_size
     assert half.stat().st_size < MOST_BYTES
     units = load_units(half.parent)
-    for network in (units.eyes, units.policy):
+    for network in (units.encoder, units.policy):
         assert {tensor.dtype for tensor in network.state_dict().values()} <= {torch.float32, torch.int64}
     assert units.config["grid"] == "5x5"
     assert units.config["variant"] == {"residual": True, "prior": True, "sem_seg": True, "priv": False}
@@ -166,7 +166,7 @@ def test_shipped_agents_take_the_eyes_of_their_checkpoint(shipped: Path, stage: 
         agent = make_agent(name)
         assert isinstance(agent, LocalAgent)
         assert (agent.name, agent.privileged) == (name, name.startswith("priv"))
-        assert (agent.eyes.segmenter is None) == name.endswith("no-sem-seg")
+        assert (agent.encoder.segmenter is None) == name.endswith("no-sem-seg")
     assert np.array_equal(stage.play(make_agent("airloc")).path, stage.play(made_airloc()).path)
 
 

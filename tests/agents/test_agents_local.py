@@ -4,10 +4,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.agents.agent import Briefing
-from airloc.agents.choice import choose
+from airloc.agents.agent import EpisodeBatch, choose
+from airloc.agents.airloc import LocalAgent
 from airloc.agents.freeze import freeze
-from airloc.agents.local import LocalAgent
 from airloc.grid import MOVES
 from airloc.task.batch import Observation
 from airloc.task.rules import inside
@@ -24,12 +23,12 @@ def stage(toy_areas) -> Stage:
 
 
 def test_local_follows_the_prior_of_every_pair(stage: Stage):
-    agent, eyes = made_local(), made_eyes()
+    agent, encoder = made_local(), made_eyes()
     path = stage.play(agent).path
     cells, area = stage.env.cells, torch.from_numpy(stage.suite.area)
-    goal = eyes.look(cells.patches(area, torch.from_numpy(stage.suite.goal)))
+    goal = encoder.look(cells.patches(area, torch.from_numpy(stage.suite.goal)))
     with torch.inference_mode():
-        _, prior = eyes.embedder(eyes.look(cells.patches(area, torch.from_numpy(path[:, 0]))), goal)
+        _, prior = encoder.embedder(encoder.look(cells.patches(area, torch.from_numpy(path[:, 0]))), goal)
     assert np.array_equal(path[:, 1], path[:, 0] + MOVES[prior.argmax(dim=1).numpy()])
 
 
@@ -62,7 +61,7 @@ def test_in_a_dead_end_only_the_outside_stays_forbidden():
     moves = set()
     for seed in range(40):
         noise = torch.rand(1, 10, 8, generator=torch.Generator().manual_seed(seed))
-        state = sampler.reset(Briefing(picture, GRID, 10, noise))._replace(
+        state = sampler.reset(EpisodeBatch(picture, GRID, 10, noise))._replace(
             visited=torch.ones(1, 5, 5, dtype=torch.bool)
         )
         moves.add(int(sampler.act(corner, state)[0]))

@@ -4,10 +4,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.agents import memo as memos
-from airloc.agents import sight
+from airloc.agents import airloc as sight
+from airloc.agents import cache as memos
+from airloc.agents.cache import CHUNK, FeatureCache, content_keys, pair_keys
 from airloc.agents.freeze import freeze
-from airloc.agents.memo import CHUNK, Memo, content_keys, pair_keys
 from airloc.errors import AirlocError
 from untrained import made_eyes
 
@@ -25,7 +25,7 @@ def counted(values: torch.Tensor, calls: list[int]):
 def test_only_what_is_new_is_computed_and_once():
     calls: list[int] = []
     first = torch.tensor([3, 5, 3, 3, 7])
-    rows, memo = Memo().lookup(first, counted(first, calls))
+    rows, memo = FeatureCache().lookup(first, counted(first, calls))
     assert rows.flatten().tolist() == [9, 25, 9, 9, 49]
     second = torch.tensor([7, 8, 8, 3])
     rows, _ = memo.lookup(second, counted(second, calls))
@@ -36,7 +36,7 @@ def test_only_what_is_new_is_computed_and_once():
 def test_nothing_new_computes_nothing():
     calls: list[int] = []
     keys = torch.tensor([1, 2])
-    _, memo = Memo().lookup(keys, counted(keys, []))
+    _, memo = FeatureCache().lookup(keys, counted(keys, []))
     _, same = memo.lookup(keys, counted(keys, calls))
     assert calls == []
     assert same is memo
@@ -44,7 +44,7 @@ def test_nothing_new_computes_nothing():
 
 @given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20), min_size=1, max_size=5))
 def test_lookups_equal_direct_computation(batches: list[list[int]]):
-    memo = Memo()
+    memo = FeatureCache()
     for batch in batches:
         keys = torch.tensor(batch)
         rows, memo = memo.lookup(keys, lambda places, keys=keys: keys[places, None] // 3)
@@ -54,14 +54,14 @@ def test_lookups_equal_direct_computation(batches: list[list[int]]):
 def test_work_comes_in_chunks():
     calls: list[int] = []
     keys = torch.arange(2 * CHUNK + 1)
-    rows, _ = Memo().lookup(keys, counted(keys, calls))
+    rows, _ = FeatureCache().lookup(keys, counted(keys, calls))
     assert calls == [CHUNK, CHUNK, 1]
     assert torch.equal(rows[:, 0], keys.float() ** 2)
 
 
 def test_a_memo_is_a_value():
     keys = torch.tensor([1])
-    _, memo = Memo().lookup(keys, counted(keys, []))
+    _, memo = FeatureCache().lookup(keys, counted(keys, []))
     before = dict(memo.rows)
     memo.lookup(torch.tensor([2]), counted(torch.tensor([2]), []))
     assert dict(memo.rows) == before
@@ -69,7 +69,7 @@ def test_a_memo_is_a_value():
 
 def test_a_memo_can_be_cut_down_to_some_keys():
     keys = torch.tensor([1, 2, 3])
-    _, memo = Memo().lookup(keys, counted(keys, []))
+    _, memo = FeatureCache().lookup(keys, counted(keys, []))
     few = memo.only(torch.tensor([3, 9]))
     assert list(few.rows) == [3]
     assert len(memo.rows) == 3
@@ -77,7 +77,7 @@ def test_a_memo_can_be_cut_down_to_some_keys():
 
 def test_a_full_memo_begins_anew_and_stays_right(monkeypatch):
     monkeypatch.setattr(memos, "LIMIT", 8)
-    memo, sizes = Memo(), []
+    memo, sizes = FeatureCache(), []
     for start in range(10):
         keys = torch.tensor([start, start + 1, 0])
         rows, memo = memo.lookup(keys, counted(keys, []))
@@ -111,15 +111,15 @@ def test_pairs_are_ordered():
 
 @torch.inference_mode()
 def test_sight_equals_the_embedder_on_every_pair():
-    eyes = made_eyes()
-    frozen = freeze(eyes)
+    encoder = made_eyes()
+    frozen = freeze(encoder)
     cells = torch.randint(0, 256, (6, 48, 48, 3), dtype=torch.uint8)
     goal = cells[[0, 1, 2, 2]]
     seen = sight.begin(frozen, goal)
     for step in ([3, 3, 3, 3], [0, 1, 2, 3], [4, 5, 4, 5], [3, 3, 0, 1]):
         patch = cells[step]
         embedding, prior, seen = sight.see(frozen, patch, seen)
-        direct = eyes.embedder(eyes.look(patch), eyes.look(goal))
+        direct = encoder.embedder(encoder.look(patch), encoder.look(goal))
         torch.testing.assert_close(embedding, direct[0], rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(prior, direct[1], rtol=1e-4, atol=1e-4)
     assert len(seen.goals.rows) == 3
@@ -128,13 +128,13 @@ def test_sight_equals_the_embedder_on_every_pair():
 
 @torch.inference_mode()
 def test_every_patch_of_a_batch_is_segmented_once(monkeypatch):
-    eyes, looked = freeze(made_eyes()), []
-    look = eyes.look
-    monkeypatch.setattr(eyes, "look", lambda patches: (looked.append(len(patches)), look(patches))[1])
+    encoder, looked = freeze(made_eyes()), []
+    look = encoder.look
+    monkeypatch.setattr(encoder, "look", lambda patches: (looked.append(len(patches)), look(patches))[1])
     cells = torch.randint(0, 256, (5, 48, 48, 3), dtype=torch.uint8)
-    seen = sight.begin(eyes, cells[[0, 0, 1]])
+    seen = sight.begin(encoder, cells[[0, 0, 1]])
     for step in ([2, 3, 2], [0, 1, 4], [4, 4, 0]):
-        _, _, seen = sight.see(eyes, cells[step], seen)
+        _, _, seen = sight.see(encoder, cells[step], seen)
     assert sum(looked) == 5
 
 
@@ -147,8 +147,8 @@ def test_eyes_that_learn_or_cells_of_another_size_are_refused():
 
 
 def test_freezing_leaves_the_original_as_it_was():
-    eyes = made_eyes().train()
-    freeze(eyes)
-    assert eyes.training
-    assert any(isinstance(module, torch.nn.BatchNorm2d) for module in eyes.embedder.current_first)
-    assert all(parameter.requires_grad for parameter in eyes.parameters())
+    encoder = made_eyes().train()
+    freeze(encoder)
+    assert encoder.training
+    assert any(isinstance(module, torch.nn.BatchNorm2d) for module in encoder.embedder.current_first)
+    assert all(parameter.requires_grad for parameter in encoder.parameters())

@@ -10,8 +10,8 @@ import pytest
 
 from airloc.agents.registry import available_agents, make_agent, plugged_agents
 from airloc.errors import AirlocError
+from airloc.experiments.paper import Asked, our_agents
 from airloc.reports.outcomes import Setup
-from airloc.reproduce.plan import Asked, our_agents
 from small_reproduction import planner
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-agent.md"

@@ -7,9 +7,8 @@ import pytest
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.folder import Folder
-from airloc.evaluation.evaluate import evaluate
-from airloc.evaluation.floor import blind_optimum
-from airloc.evaluation.records import compare
+from airloc.evaluation.evaluate import compare, evaluate
+from airloc.evaluation.metrics import blind_optimum
 from airloc.grid import Grid
 from airloc.task.suites import Suite, all_pairs
 

@@ -1,13 +1,13 @@
 import pytest
 import torch
 
-from airloc.agents import recognition
-from airloc.agents.likeness import Witness
-from airloc.agents.recognition import begin, recognise
+from airloc.agents import belief as recognition
+from airloc.agents.belief import begin, recognise
+from airloc.agents.similarity import SamePlaceCalibration
 from airloc.vision.relation import RelationNetwork
 from untrained import made_relation
 
-ALONE = Witness(temper=1.0, weight=0.0, neutral=0.0)
+ALONE = SamePlaceCalibration(temper=1.0, weight=0.0, neutral=0.0)
 """The network is heard alone."""
 
 

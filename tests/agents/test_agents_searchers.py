@@ -6,9 +6,8 @@ import torch
 from airloc.agents.agent import AgentOptions
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.checkpoint import load_checkpoint
+from airloc.agents.pretrained import SEARCHERS, Searcher, load_relation, make_searcher, save_searcher, weights_root
 from airloc.agents.registry import available_agents, make_agent
-from airloc.agents.searchers import SEARCHERS, Searcher, load_relation, make_searcher, save_searcher
-from airloc.agents.shipped import weights_root
 from airloc.errors import AirlocError
 from untrained import made_airloc, made_eyes, made_relation
 
@@ -64,7 +63,7 @@ def test_weights_of_another_width_are_refused(folder):
 
 
 def test_a_checkpoint_of_another_kind_is_refused(tmp_path):
-    from airloc.agents.learned import save_agent
+    from airloc.agents.pretrained import save_agent
 
     save_agent(tmp_path / "agent", made_eyes(), made_airloc().policy, {"grid": "5x5"}, "")
     with pytest.raises(AirlocError, match="'airloc', not 'belief'"):
@@ -78,7 +77,7 @@ def test_terms_are_said_when_the_weights_are_used(tmp_path, capsys):
 
 
 def test_missing_weights_name_the_folder_and_the_command(monkeypatch, tmp_path):
-    monkeypatch.setattr("airloc.agents.shipped.weights_root", lambda: tmp_path)
+    monkeypatch.setattr("airloc.agents.pretrained.weights_root", lambda: tmp_path)
     assert not set(SEARCHERS) & set(available_agents())
     with pytest.raises(AirlocError, match="airloc train belief"):
         make_agent("belief")

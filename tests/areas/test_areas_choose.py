@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from airloc.areas.choose import choose_source, load_pairs
 from airloc.areas.folder import Folder
-from airloc.areas.names import Names
+from airloc.areas.pairs import Names
 from airloc.areas.prepared import Prepared, write_prepared
+from airloc.areas.registry import choose_source, load_pairs
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.grid import Grid

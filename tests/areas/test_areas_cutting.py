@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.areas.area import SearchArea
-from airloc.areas.cutting import (
+from airloc.areas.area import (
+    SearchArea,
     corners,
     crop_ground,
     cut_pieces,

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from airloc.areas.download import Patience
-from airloc.areas.fetch import MASA_PAGES, Fetched, fetch_by_hand, fetch_masa, list_links
+from airloc.areas.download import MASA_PAGES, Fetched, Timeouts, fetch_by_hand, fetch_masa, list_links
 from airloc.areas.masa import Masa
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
-QUICK = Patience(timeout=0.3, attempts=3, pause=0.01)
+QUICK = Timeouts(timeout=0.3, attempts=3, pause=0.01)
 TILE = "/train/sat/1_train.tiff"
 
 
@@ -36,7 +35,7 @@ def mirror(site):
 
 
 def fetch(site, root: Path, **more: object) -> Fetched:
-    return fetch_masa(root, mirror=site.url, patience=QUICK, **more)  # type: ignore[arg-type]
+    return fetch_masa(root, mirror=site.url, timeouts=QUICK, **more)  # type: ignore[arg-type]
 
 
 def test_the_site_is_fetched_into_the_published_layout(mirror, tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from airloc.areas.folder import Folder, read_area
-from airloc.areas.windows import read_windows
+from airloc.areas.folder import Folder, read_area, read_windows
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.areas.geotiff_outline import read_outline
+from airloc.areas.outline import read_outline
 from airloc.errors import AirlocError
 
 SQUARE = [[18.0, 59.0], [18.2, 59.0], [18.2, 59.1], [18.0, 59.1], [18.0, 59.0]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from airloc.areas.geotiff_source import GeoTiff
+from airloc.areas.geotiff import GeoTiff
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from field_files import ground, write_geographic, write_projected

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from airloc.areas.area import SearchArea
-from airloc.areas.inventory import Found, check, take_stock
 from airloc.areas.prepared import write_prepared
+from airloc.areas.registry import Found, check, take_stock
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 

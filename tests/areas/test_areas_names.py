@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from airloc.areas.names import ALL_NAMES, Names
+from airloc.areas.pairs import ALL_NAMES, Names
 from airloc.errors import AirlocError
 
 EVENTS = ["harvey_1.png", "michael_1.png", "michael_2.png", "santa-rosa_1.png"]

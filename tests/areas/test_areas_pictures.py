@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from airloc.areas.pictures import list_pictures, picture_size, read_mask, read_picture
+from airloc.areas.images import list_pictures, picture_size, read_mask, read_picture
 from airloc.errors import AirlocError
 
 RED = np.full((60, 80, 3), (200, 40, 20), dtype=np.uint8)

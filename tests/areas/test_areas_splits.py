@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.areas.splits import NAMES, by_area, by_tile, targets
+from airloc.areas.dataset import NAMES, by_area, by_tile, targets
 
 
 def test_the_papers_1188_areas_split_832_178_178() -> None:

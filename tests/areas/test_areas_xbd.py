@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from airloc.areas.wkt import draw_mask, parse_polygons
-from airloc.areas.xbd import Xbd, count, pictures, read_labels
+from airloc.areas.xbd import Xbd, count, draw_mask, parse_polygons, pictures, read_labels
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from airloc.agents.searchers import save_searcher
+from airloc.agents.pretrained import save_searcher
 from airloc.areas.area import SearchArea
 from airloc.grid import Grid
 from untrained import made_relation

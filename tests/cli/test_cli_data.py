@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from airloc.areas.fetch import MASA_PAGES
+from airloc.areas.download import MASA_PAGES
 from airloc.areas.prepared import Prepared, open_prepared
 from airloc.areas.registry import SOURCES
 from airloc.cli.data import main

@@ -16,8 +16,8 @@ from PIL import Image
 
 from airloc.agents.registry import available_agents
 from airloc.cli.main import main
-from airloc.reports.paper import TABLES
-from airloc.reproduce import presets
+from airloc.evaluation.benchmarks.paper import TABLES
+from airloc.experiments import data as presets
 from small_reproduction import TINY
 
 CHARTS = 7

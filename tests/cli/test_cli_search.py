@@ -16,7 +16,7 @@ from pymavlink import mavwp
 from pyproj import Geod, Transformer
 
 from airloc.areas.geotiff import Raster
-from airloc.areas.geotiff_layout import lay_out
+from airloc.areas.layout import lay_out
 from airloc.cli.main import main
 from airloc.cli.search import ALL_FORMATS
 from airloc.missions.flight_files import FORMATS

@@ -42,6 +42,6 @@ def test_what_cannot_work_is_said_at_once(airloc, tmp_path: Path, monkeypatch):
 
 @pytest.mark.parametrize("verb", ["search", "serve"])
 def test_a_missing_extra_is_named_with_the_command_that_brings_it(airloc, tmp_path: Path, monkeypatch, verb: str):
-    monkeypatch.setattr("airloc.cli.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("airloc.cli.console.find_spec", lambda name: None)
     options = {"search": ("--area", "a.tif", "--goal", "b.jpg", "--out", tmp_path / "out"), "serve": ()}[verb]
     assert airloc(verb, *options).refused("not installed", "pip install 'airloc[field]'")

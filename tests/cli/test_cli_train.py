@@ -199,7 +199,7 @@ def test_a_belief_searcher_is_trained_from_nothing_but_procedural_areas(airloc, 
     assert "relation" in ended.err
     scored = airloc("evaluate", tmp_path / "run" / "agent", "--json", tmp_path / "score.json")
     assert scored.code == 0
-    again = airloc("train", "belief", *tiny, "--rate", 0.5, "--out", tmp_path / "run")
+    again = airloc("train", "belief", *tiny, "--learning-rate", 0.5, "--out", tmp_path / "run")
     assert again.refused("rate = 0.003")
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from airloc.drawing.files import check_writable, encode_png, save_png, write_atomically
-from airloc.drawing.gif import save_gif
+from airloc.drawing.sheet import save_gif
 from airloc.errors import AirlocError
+from airloc.files import check_writable, encode_png, save_png, write_atomically
 
 
 def files(folder: Path) -> list[str]:

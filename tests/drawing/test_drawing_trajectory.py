@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airloc.drawing.canvas import Canvas, dashes
-from airloc.drawing.frame import Frame
+from airloc.drawing.canvas import Canvas, Frame, dashes
 from airloc.drawing.palette import GOAL, MARGIN, OUTSIDE, PATH_A, PATH_B
 from airloc.drawing.trajectory import Route, draw_trajectories, draw_trajectory, fan
 from airloc.errors import AirlocError

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from airloc.agents.agent import Briefing
+from airloc.agents.agent import EpisodeBatch
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.changes import CHANGES
 from airloc.errors import AirlocError
-from airloc.evaluation.changed import Change, changed_goals
-from airloc.evaluation.controls import wrong_goal
+from airloc.evaluation.controls import Change, changed_goals, wrong_goal
 from airloc.evaluation.evaluate import evaluate
 from airloc.grid import Grid
 from airloc.task.batch import Observation
@@ -28,8 +27,8 @@ class Onlooker:
     def __init__(self) -> None:
         self.seen: list[torch.Tensor] = []
 
-    def reset(self, briefing: Briefing) -> None:
-        self.seen.append(briefing.goal)
+    def reset(self, episodes: EpisodeBatch) -> None:
+        self.seen.append(episodes.goal)
 
     def act(self, observation: Observation, state: None) -> tuple[torch.Tensor, None]:
         return torch.zeros(len(observation.patch), dtype=torch.int64), state

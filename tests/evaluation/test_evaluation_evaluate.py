@@ -5,14 +5,13 @@ import pytest
 import torch
 
 from airloc.agents import blind
-from airloc.agents.agent import Briefing
+from airloc.agents.agent import EpisodeBatch
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import mean_goal, wrong_goal
-from airloc.evaluation.evaluate import check_device, evaluate
-from airloc.evaluation.floor import blind_optimum, blind_optimum_is_exact
-from airloc.evaluation.records import compare, to_json, trajectory_lines
+from airloc.evaluation.evaluate import check_device, compare, evaluate, to_json, trajectory_lines
+from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
 from airloc.grid import Grid
 from airloc.task import suites
 from airloc.task.batch import Observation
@@ -30,12 +29,12 @@ class Seer:
         cells = CellTable.of(areas, GRID).array[:-1]
         self.places = {patch.tobytes(): GRID.cell_of(n % GRID.count) for n, patch in enumerate(cells)}
 
-    def reset(self, briefing: Briefing) -> torch.Tensor:
-        cells = [self.places.get(patch.numpy().tobytes(), (0, 0)) for patch in briefing.goal]
+    def reset(self, episodes: EpisodeBatch) -> torch.Tensor:
+        cells = [self.places.get(patch.numpy().tobytes(), (0, 0)) for patch in episodes.goal]
         return torch.tensor(cells)
 
     def act(self, observation: Observation, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        from airloc.agents.planned import MOVE_NUMBER
+        from airloc.agents.baselines import MOVE_NUMBER
 
         step = torch.sign(state - observation.position).tolist()
         return torch.tensor([MOVE_NUMBER.get((row, col), 0) for row, col in step]), state

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from airloc.agents.agent import Briefing
-from airloc.agents.planned import PlannedAgent, lawnmower
+from airloc.agents.agent import EpisodeBatch
+from airloc.agents.baselines import PlannedAgent, lawnmower
 from airloc.areas.synthetic import Synthetic
-from airloc.evaluation.judging import here_reliability, judge
+from airloc.evaluation.calibration import judge, match_calibration
 from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.task.suites import all_pairs, per_distance
@@ -25,10 +25,10 @@ class Knowing:
     def __init__(self) -> None:
         self._agent = PlannedAgent("plan", lawnmower)
 
-    def reset(self, briefing: Briefing) -> Any:
-        return briefing.goal, self._agent.reset(briefing)
+    def reset(self, episodes: EpisodeBatch) -> Any:
+        return episodes.goal, self._agent.reset(episodes)
 
-    def here(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
+    def match(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
         same = (observation.patch == state[0]).flatten(1).all(dim=1)
         return torch.where(same, 0.85, 0.15), state
 
@@ -51,7 +51,7 @@ def test_nobody_is_told_and_every_cell_is_asked_for_once(toy_areas):
 
 def test_reliability_of_here_in_worked_numbers(toy_areas):
     suite = per_distance([area.name for area in toy_areas], GRID, budget=30)
-    found = here_reliability(judge(Knowing(), toy_areas, suite))
+    found = match_calibration(judge(Knowing(), toy_areas, suite))
     assert [(entry.forecast, entry.hit) for entry in found.bins] == [
         (pytest.approx(0.15), 0.0),
         (pytest.approx(0.85), 1.0),

@@ -12,9 +12,9 @@ from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
+from airloc.evaluation.calibration import EDGES, calibration, first_sights, reliability, visited
 from airloc.evaluation.intervals import Bootstrap
-from airloc.evaluation.reliability import EDGES, calibration, first_sights, reliability, visited
-from airloc.evaluation.watching import Watched, watch
+from airloc.evaluation.recording import RolloutLog, watch
 from airloc.grid import Grid
 from airloc.rollout import Trajectories
 from airloc.task.suites import Suite, per_distance
@@ -22,7 +22,7 @@ from airloc.task.suites import Suite, per_distance
 SMALL = Grid(1, 4)
 
 
-def by_hand(beliefs: list[list[list[float]]], path: list[list[int]], goal: list[int], **how) -> Watched:
+def by_hand(beliefs: list[list[list[float]]], path: list[list[int]], goal: list[int], **how) -> RolloutLog:
     """Episodes on a row of four cells, one an area, with these beliefs (E, T, 4), columns flown and goals."""
     count, budget = len(path), len(path[0]) - 1
     flown = np.stack([np.zeros_like(path), path], axis=2)
@@ -32,7 +32,7 @@ def by_hand(beliefs: list[list[list[float]]], path: list[list[int]], goal: list[
     found = (flown == goals[:, None]).all(axis=2).any(axis=1)
     steps = np.where(found, (flown == goals[:, None]).all(axis=2).argmax(axis=1), budget)
     played = Trajectories(flown, found, steps, 0.0)
-    return Watched("made", areas, areas, suite, played, np.array(beliefs, np.float32))
+    return RolloutLog("made", areas, areas, suite, played, np.array(beliefs, np.float32))
 
 
 @given(st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 4)), min_size=1, max_size=9))
@@ -124,14 +124,14 @@ def test_forecasts_that_come_true_as_often_as_they_say_have_a_small_error_within
 
 
 @pytest.fixture(scope="module")
-def shipped() -> Watched:
+def shipped() -> RolloutLog:
     """The belief searcher with its shipped weights on twenty procedural areas."""
     grid = Grid(5, 5)
     areas = list(Synthetic(count=20, seed=0).areas(grid))
     return watch(make_agent("belief"), areas, per_distance([area.name for area in areas], grid))
 
 
-def sharpened(watched: Watched, power: float) -> Watched:
+def sharpened(watched: RolloutLog, power: float) -> RolloutLog:
     """The same searches with beliefs raised to a power and normalised again."""
     belief = watched.beliefs**power
     total = belief.sum(axis=2, keepdims=True)
@@ -142,13 +142,13 @@ LARGEST, CELLS = 0.18, 0.022
 """What the expected calibration errors of the shipped belief stay below; 0.09 and 0.010 when this was written."""
 
 
-def test_the_shipped_belief_is_calibrated(shipped: Watched):
+def test_the_shipped_belief_is_calibrated(shipped: RolloutLog):
     found = calibration(shipped)
     assert found["largest"].ece < LARGEST
     assert found["cells"].ece < CELLS
 
 
-def test_the_bound_would_catch_a_belief_that_is_too_sure(shipped: Watched):
+def test_the_bound_would_catch_a_belief_that_is_too_sure(shipped: RolloutLog):
     found = calibration(sharpened(shipped, 3))
     assert found["largest"].ece > LARGEST
     assert found["cells"].ece > CELLS

@@ -7,7 +7,7 @@ from airloc.agents.belief import BeliefAgent
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
-from airloc.evaluation.watching import Search, Watched, watch
+from airloc.evaluation.recording import RolloutLog, Search, watch
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from untrained import GRID, Stage, made_relation
@@ -19,11 +19,11 @@ def stage(toy_areas) -> Stage:
 
 
 @pytest.fixture(scope="module")
-def watched(stage: Stage) -> Watched:
+def watched(stage: Stage) -> RolloutLog:
     return watch(BeliefAgent("belief", made_relation()), stage.areas, stage.suite, seed=3)
 
 
-def test_watching_changes_no_play_whatever_the_batch(stage: Stage, watched: Watched):
+def test_watching_changes_no_play_whatever_the_batch(stage: Stage, watched: RolloutLog):
     agent = BeliefAgent("belief", made_relation())
     assert np.array_equal(watched.played.path, stage.play(agent).path)
     parts = watch(agent, stage.areas, stage.suite, seed=3, batch=5)
@@ -31,13 +31,13 @@ def test_watching_changes_no_play_whatever_the_batch(stage: Stage, watched: Watc
     np.testing.assert_allclose(parts.beliefs, watched.beliefs, atol=1e-5)
 
 
-def test_there_is_a_belief_for_every_move_made_and_none_for_the_others(watched: Watched):
+def test_there_is_a_belief_for_every_move_made_and_none_for_the_others(watched: RolloutLog):
     total = watched.beliefs.sum(axis=2)
     np.testing.assert_allclose(total, watched.made, atol=1e-5)
     assert watched.made.sum() == watched.played.steps.sum()
 
 
-def test_a_search_is_cut_at_its_end_and_carries_its_own_goal(stage: Stage, watched: Watched):
+def test_a_search_is_cut_at_its_end_and_carries_its_own_goal(stage: Stage, watched: RolloutLog):
     suite = stage.suite
     for number in range(len(suite)):
         search, goal = watched.search(number), tuple(suite.goal[number].tolist())

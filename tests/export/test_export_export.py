@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from airloc.agents.agent import Briefing
-from airloc.agents.likeness import same_place
+from airloc.agents.agent import EpisodeBatch
 from airloc.agents.registry import AgentOptions, make_agent
+from airloc.agents.similarity import same_place
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
+from airloc.export.compare import load_runner
 from airloc.export.export import Report, export_agent
-from airloc.export.runner_agent import load_runner
 from airloc.grid import MOVES, Grid
 from airloc.task.batch import Observation
 from airloc.task.cells import CellTable
@@ -107,7 +107,7 @@ def test_the_runner_says_here_as_the_reference_does(airloc_export: Report):
     for first, second in pairs:
         state = agent.reset(patches[first], 5, 5)
         wanted = float(same_place(torch.from_numpy(patches[second])[None], torch.from_numpy(patches[first])[None]))
-        assert agent.here(patches[second], state) == pytest.approx(wanted, abs=1e-4)
+        assert agent.match(patches[second], state) == pytest.approx(wanted, abs=1e-4)
 
 
 @pytest.mark.parametrize("prior", ["per-distance", "uniform", "anywhere"])
@@ -117,7 +117,7 @@ def test_the_runner_believes_and_flies_as_the_belief_searcher_does(belief_export
     agent = replace(make_agent("belief", EXACT), prior=prior)  # type: ignore[type-var]
     grid, budget, at = Grid(*shape), 9, (1, 2)
     patches = CellTable.of(list(Synthetic(count=1, seed=4).areas(Grid(5, 5))), Grid(5, 5)).array
-    state = agent.reset(Briefing(torch.from_numpy(patches[3][None]), grid, budget, torch.zeros(1, budget, 8)))
+    state = agent.reset(EpisodeBatch(torch.from_numpy(patches[3][None]), grid, budget, torch.zeros(1, budget, 8)))
     own = runner.reset(patches[3], *shape, budget=budget, prior=prior)
     for step in range(budget):
         seen = patches[25 if step == 4 else 5 + step]  # one is black

@@ -6,10 +6,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from airloc.game.app import make_app
-from airloc.game.study_routes import study_routes
+from airloc.game.routes import study_routes, watch_routes
 from airloc.game.watch import Watch
-from airloc.game.watch_routes import watch_routes
-from airloc.game.workshop import ThreadWorkshop
+from airloc.game.worker_pool import ThreadWorkerPool
 from game_hall import GENEROUS, free_table, move_away, noise_world, playing, running
 from game_page import click_move, held, start
 from game_studies import desk_of, small_study
@@ -47,7 +46,7 @@ def test_playing_has_no_serious_finding(open_page, screen):
 @pytest.mark.parametrize("screen", SCREENS, ids=["wide and light", "narrow and dark"])
 def test_watching_has_no_serious_finding(open_page, screen):
     world = noise_world(2)
-    watch = watch_routes(Watch(world, ThreadWorkshop({"watch": world})), ["airloc", "blind"])
+    watch = watch_routes(Watch(world, ThreadWorkerPool({"watch": world})), ["airloc", "blind"])
     with playing(free_table(), more=[watch]) as url:
         page = open_page(f"{url}watch?area=noise_0&start=4,0&goal=1,3&agents=airloc,blind", **screen)
         page.click("#forward")
@@ -58,8 +57,8 @@ def test_watching_has_no_serious_finding(open_page, screen):
 @pytest.mark.parametrize("screen", SCREENS, ids=["wide and light", "narrow and dark"])
 def test_the_study_has_no_serious_finding(open_page, tmp_path: Path, screen):
     study = small_study(tmp_path / "s.db", people=1)
-    desk = desk_of(study)
-    with running(make_app(desk, limits=GENEROUS, more=[study_routes(desk)])) as url:
+    lobby = desk_of(study)
+    with running(make_app(lobby, limits=GENEROUS, more=[study_routes(lobby)])) as url:
         page = open_page(f"{url}join/{study.people()[0].token}", **screen)
         page.wait_for_selector("#consent:not([hidden])")
         check(page)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from airloc.game.desk import FreeTable
+from airloc.game.lobby import FreeTable
 from airloc.grid import MOVES
 from game_hall import free_table, move_away, move_towards, noise_world, playing
 from game_page import await_turn, click_move, held, start

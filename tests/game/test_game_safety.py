@@ -5,11 +5,10 @@ import socket
 import pytest
 
 from airloc.errors import AirlocError
-from airloc.game.app import make_app
-from airloc.game.desk import FreeTable, PlayDesk
-from airloc.game.guard import Buckets, Limits
-from airloc.game.serving import listen
-from airloc.web.addresses import is_loopback, url_of
+from airloc.game.app import listen, make_app
+from airloc.game.lobby import FreeTable, PlayDesk
+from airloc.game.middleware import Buckets, Limits
+from airloc.web import is_loopback, url_of
 from game_hall import Client, free_table, noise_world, playing
 
 
@@ -108,15 +107,15 @@ def test_a_bucket_fills_again_with_time_and_only_so_many_are_remembered():
 
 def test_only_so_many_visitors_and_games_are_kept():
     plain = free_table(noise_world(2, "2x2"))
-    table = FreeTable(plain.referee, plain.rivals, games=4)
-    desk = PlayDesk(table, visitors=3)
-    visitors = [desk.admit(None) for _ in range(4)]
-    assert [desk.knows(visitor) for visitor in visitors] == [False, True, True, True]
+    table = FreeTable(plain.referee, plain.baselines, games=4)
+    lobby = PlayDesk(table, visitors=3)
+    visitors = [lobby.admit(None) for _ in range(4)]
+    assert [lobby.knows(visitor) for visitor in visitors] == [False, True, True, True]
     for _ in range(7):
-        desk.begin(visitors[-1], recorded=False)
+        lobby.begin(visitors[-1], recorded=False)
     assert len(table.referee.store.games_of(visitors[-1])) == 4
     for _ in range(3):
-        desk.admit(None)
+        lobby.admit(None)
     assert table.referee.store.games_of(visitors[-1]) == [], "gone with the visitor"
 
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from airloc.areas.area import SearchArea
-from airloc.game import desk, store
+from airloc.game import lobby as lobby
+from airloc.game import store
 from airloc.game.match import Episode
 from airloc.grid import Cell, Grid
 from airloc.task.cells import cut_patches
@@ -42,7 +43,7 @@ def counted_tokens(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     def restart() -> None:
         names = (f"token-{number:032d}" for number in itertools.count())
-        for module in (desk, store):
+        for module in (lobby, store):
             monkeypatch.setattr(module.secrets, "token_urlsafe", lambda size: next(names))
 
     restart()

@@ -16,10 +16,9 @@ import pytest
 import torch
 
 from airloc.errors import AirlocError
-from airloc.game.match import Episode, replay
+from airloc.game.app import listen
+from airloc.game.match import Episode, RefusedError, replay
 from airloc.game.referee import Referee
-from airloc.game.refusal import RefusedError
-from airloc.game.serving import listen
 from airloc.game.store import Store
 from airloc.game.study import Study
 from airloc.task.batch import BatchEnv

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from airloc.errors import AirlocError
 from airloc.game.app import make_app
-from airloc.game.assignment import assign, draw_games, episodes_of, overlaps
 from airloc.game.match import Episode
 from airloc.game.results import HUMAN, results_of
-from airloc.game.study import Rules, Study, create_study
-from airloc.game.study_routes import study_routes
+from airloc.game.routes import study_routes
+from airloc.game.study import Rules, Study, assign, create_study, draw_games, episodes_of, overlaps
 from airloc.grid import Grid, distance
 from airloc.task.suites import per_distance
 from game_hall import GENEROUS, Client, noise_areas, running
@@ -90,9 +89,9 @@ def test_files_that_are_no_study_are_errors_for_people(tmp_path: Path):
 def served(tmp_path: Path):
     """A study under way: its address, the study, and how its desk sees it."""
     study = small_study(tmp_path / "s.db")
-    desk = desk_of(study, ("lawnmower",))
-    with running(make_app(desk, limits=GENEROUS, more=[study_routes(desk)])) as url:
-        yield url, study, desk
+    lobby = desk_of(study, ("lawnmower",))
+    with running(make_app(lobby, limits=GENEROUS, more=[study_routes(lobby)])) as url:
+        yield url, study, lobby
 
 
 def test_without_a_link_nobody_plays(served):
@@ -173,10 +172,10 @@ def test_those_who_run_it_need_the_token(served):
 
 def test_results_are_the_games_that_are_over(tmp_path: Path):
     study = small_study(tmp_path / "s.db", people=3)
-    desk = desk_of(study)
+    lobby = desk_of(study)
     with pytest.raises(AirlocError, match="Nobody has ended a game"):
         results_of(study)
-    take_part(study, desk)
+    take_part(study, lobby)
     results = results_of(study)
     score = results.score()
     assert (score.agent, len(results.games), results.unfinished) == (HUMAN, 6, 0)
@@ -195,12 +194,12 @@ def test_results_are_the_games_that_are_over(tmp_path: Path):
 
 def test_a_game_lost_by_time_counts_with_all_of_its_moves_and_where_it_stopped(tmp_path: Path):
     study = small_study(tmp_path / "s.db", people=1, seconds=0.0)
-    desk = desk_of(study)
+    lobby = desk_of(study)
     token = study.people()[0].token
-    desk.agree(token, None, None)
-    desk.end_practice(token)
+    lobby.agree(token, None, None)
+    lobby.end_practice(token)
     for _ in range(2):
-        table, game = desk.begin(token, recorded=True)
+        table, game = lobby.begin(token, recorded=True)
         assert table.referee.look(game.id, token).ending == "time"
     results = results_of(study)
     score = results.score()

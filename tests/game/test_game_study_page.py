@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from airloc.game.app import make_app
-from airloc.game.study_routes import study_routes
+from airloc.game.routes import study_routes
 from airloc.grid import MOVES
 from game_hall import GENEROUS, move_towards, running
 from game_studies import desk_of, small_study
@@ -31,8 +31,8 @@ def win(page, store) -> None:
 @pytest.mark.parametrize("age", ["31", ""])
 def test_practice_then_the_games_then_the_results(open_page, airloc, tmp_path: Path, age: str):
     study = small_study(tmp_path / "s.db", people=1)
-    desk = desk_of(study, ("lawnmower",))
-    with running(make_app(desk, limits=GENEROUS, more=[study_routes(desk)])) as url:
+    lobby = desk_of(study, ("lawnmower",))
+    with running(make_app(lobby, limits=GENEROUS, more=[study_routes(lobby)])) as url:
         page = open_page(f"{url}join/{study.people()[0].token}")
         assert "/join/" not in page.url, "the secret does not stay in the address bar"
         page.wait_for_selector("#consent:not([hidden])")
@@ -44,9 +44,9 @@ def test_practice_then_the_games_then_the_results(open_page, airloc, tmp_path: P
         assert page.inner_text("#welcome-title") == "Practice"
 
         page.click("#start")
-        win(page, desk._practice.referee.store)
+        win(page, lobby._practice.referee.store)
         page.click("#again")  # once more, as long as they like
-        win(page, desk._practice.referee.store)
+        win(page, lobby._practice.referee.store)
         page.click("#stop-practice")
 
         for number in (1, 2):
@@ -77,8 +77,8 @@ def test_practice_then_the_games_then_the_results(open_page, airloc, tmp_path: P
 
 def test_without_a_link_the_page_says_what_is_missing(chromium, tmp_path: Path):
     study = small_study(tmp_path / "s.db", people=1)
-    desk = desk_of(study)
-    with running(make_app(desk, limits=GENEROUS, more=[study_routes(desk)])) as url:
+    lobby = desk_of(study)
+    with running(make_app(lobby, limits=GENEROUS, more=[study_routes(lobby)])) as url:
         page = chromium.new_page()
         page.goto(url)
         page.wait_for_selector("#note:not([hidden])")
@@ -88,8 +88,8 @@ def test_without_a_link_the_page_says_what_is_missing(chromium, tmp_path: Path):
 
 def test_those_who_run_it_see_how_far_people_are(open_page, tmp_path: Path):
     study = small_study(tmp_path / "s.db", people=2)
-    desk = desk_of(study)
-    with running(make_app(desk, limits=GENEROUS, more=[study_routes(desk)])) as url:
+    lobby = desk_of(study)
+    with running(make_app(lobby, limits=GENEROUS, more=[study_routes(lobby)])) as url:
         page = open_page(f"{url}admin", ready="#enter")
         page.fill("#token", study.admin)
         page.click("#enter button")

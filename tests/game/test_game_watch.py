@@ -11,11 +11,11 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from airloc.agents.registry import make_agent
+from airloc.game.baselines import path_of, play_one
 from airloc.game.match import Episode
-from airloc.game.rivals import path_of, play_one
+from airloc.game.routes import watch_routes
 from airloc.game.watch import Watch, follow
-from airloc.game.watch_routes import watch_routes
-from airloc.game.workshop import AgentPool, ThreadWorkshop
+from airloc.game.worker_pool import AgentPool, ThreadWorkerPool
 from airloc.grid import MOVES, Grid
 from game_hall import Client, free_table, noise_world, playing
 from untrained import made_airloc
@@ -39,8 +39,8 @@ class Believer:
     def __init__(self, grid: Grid) -> None:
         self._agent, self._count = make_agent("lawnmower"), grid.count
 
-    def reset(self, briefing):
-        return State(self._agent.reset(briefing), torch.full((len(briefing.goal), self._count), 1 / self._count))
+    def reset(self, episodes):
+        return State(self._agent.reset(episodes), torch.full((len(episodes.goal), self._count), 1 / self._count))
 
     def act(self, observation, state):
         action, inner = self._agent.act(observation, state.inner)
@@ -82,7 +82,7 @@ def test_a_belief_is_shown_cell_by_cell():
 
 
 def watching(pool: AgentPool | None = None):
-    return watch_routes(Watch(WORLD, ThreadWorkshop({"watch": WORLD}, pool)), ["lawnmower", "spiral"])
+    return watch_routes(Watch(WORLD, ThreadWorkerPool({"watch": WORLD}, pool)), ["lawnmower", "spiral"])
 
 
 def believing() -> AgentPool:

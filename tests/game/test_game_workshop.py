@@ -7,10 +7,9 @@ import signal
 import pytest
 
 from airloc.agents.registry import make_agent
-from airloc.game.match import Episode
-from airloc.game.refusal import RefusedError
-from airloc.game.rivals import Rivals, fly, path_of, play_one
-from airloc.game.workshop import AgentPool, ProcessWorkshop
+from airloc.game.baselines import Baselines, fly, path_of, play_one
+from airloc.game.match import Episode, RefusedError
+from airloc.game.worker_pool import AgentPool, ProcessWorkerPool
 from airloc.task.world import World
 from game_hall import noise_world
 
@@ -25,17 +24,17 @@ def test_jobs_are_done_in_another_process_which_is_replaced_when_it_dies():
     world = noise_world(2)
 
     async def work() -> None:
-        workshop = ProcessWorkshop({"play": world}, ["spiral"])
-        (flight,) = await Rivals(["spiral"], workshop, "play").flights(EPISODE)
+        worker_pool = ProcessWorkerPool({"play": world}, ["spiral"])
+        (flight,) = await Baselines(["spiral"], worker_pool, "play").flights(EPISODE)
         played = play_one(make_agent("spiral"), world, EPISODE)
         assert (flight.path, flight.found) == (path_of(played), bool(played.found[0]))
-        first = await workshop.run(process_of, "play")
+        first = await worker_pool.run(process_of, "play")
         assert first != os.getpid()
         os.kill(first, signal.SIGKILL)
         with pytest.raises(RefusedError, match="ask again"):
-            await workshop.run(fly, "play", ("spiral",), EPISODE)
-        assert await workshop.run(process_of, "play") not in (first, os.getpid())
-        assert await workshop.run(fly, "play", ("spiral",), EPISODE) == (flight,)
-        workshop.close()
+            await worker_pool.run(fly, "play", ("spiral",), EPISODE)
+        assert await worker_pool.run(process_of, "play") not in (first, os.getpid())
+        assert await worker_pool.run(fly, "play", ("spiral",), EPISODE) == (flight,)
+        worker_pool.close()
 
     asyncio.run(work())

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airloc.areas.geotiff_layout import Layout
-from airloc.areas.geotiff_plane import Plane
+from airloc.areas.geotiff import Plane
+from airloc.areas.layout import Layout
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.missions.flight import Camera, Flight, Waypoint, budget_for, metres_between, mission_items

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airloc.areas.geotiff import Raster
-from airloc.areas.geotiff_layout import lay_out
+from airloc.areas.layout import lay_out
 from field_files import ground, write_projected
 from field_server import TOKEN, Server
 

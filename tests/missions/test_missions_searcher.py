@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airloc.agents.agent import Briefing
+from airloc.agents.agent import EpisodeBatch
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.synthetic import Synthetic
@@ -99,7 +99,7 @@ def test_the_probability_of_area_is_what_the_agent_believes(patches):
     search = searcher(patches, (0, 4), "belief", threshold=1.0)
     search.observe((2, 2), glimpse(patches, (2, 2)))
     agent = replace(make_agent("belief"), prior="anywhere")  # type: ignore[type-var]
-    state = agent.reset(Briefing(torch.from_numpy(patches[4][None]), GRID, 30, torch.zeros(1, 30, 8)))
+    state = agent.reset(EpisodeBatch(torch.from_numpy(patches[4][None]), GRID, 30, torch.zeros(1, 30, 8)))
     seen = Observation(torch.from_numpy(patches[12][None]), torch.tensor([[2, 2]]), torch.tensor([30]))
     _, state = agent.act(seen, state)
     assert search.belief().ravel() == pytest.approx(state.belief[0].numpy(), abs=1e-6)
@@ -119,7 +119,7 @@ class Cautious:
 
     name = "cautious"
 
-    def reset(self, briefing: Briefing):
+    def reset(self, episodes: EpisodeBatch):
         from collections import namedtuple
 
         state = namedtuple("State", "belief step")

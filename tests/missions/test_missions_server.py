@@ -277,7 +277,7 @@ def test_a_request_that_never_ends_does_not_hold_the_others_up(tmp_path: Path, l
 def test_bodies_beyond_bounds_are_refused_in_time():
     import asyncio
 
-    from airloc.missions.bounds import Bounded
+    from airloc.missions.server import Bounded
 
     async def app(scope, receive, send):
         raise AssertionError("never asked")

@@ -4,8 +4,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from airloc.evaluation.reliability import Bin, Reliability
-from airloc.reports.calibration import calibration_chart, percent_error
+from airloc.evaluation.calibration import Bin, Reliability
+from airloc.reports.analysis import calibration_chart, percent_error
 
 FOUND = {
     "cells": Reliability((Bin(0.0, 0.01, 0.004, 0.005, (None, None), 900),), 0.001, (None, None)),

@@ -5,8 +5,7 @@ import pytest
 
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
-from airloc.evaluation.evaluate import evaluate
-from airloc.evaluation.records import Score
+from airloc.evaluation.evaluate import Score, evaluate
 from airloc.grid import Grid
 from airloc.reports.demo import TRAJECTORIES, _spread, demo_page, searches
 from airloc.task.suites import per_distance

@@ -4,7 +4,7 @@ import pytest
 
 from airloc.agents.registry import AGENTS
 from airloc.errors import AirlocError
-from airloc.reports.paper import CLAIMS, PROTOCOL, PUBLISHED, TABLES, table
+from airloc.evaluation.benchmarks.paper import CLAIMS, PROTOCOL, PUBLISHED, TABLES, table
 
 KINDS = {"above", "par", "falls", "varies", "seeds", "stated"}
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from airloc.evaluation.benchmarks.paper import CLAIMS, table
 from airloc.reports import comparison, successors
-from airloc.reports.examples import telling_pairs
 from airloc.reports.figures import charts
 from airloc.reports.outcomes import Curve, Outcome, Setup
-from airloc.reports.paper import CLAIMS, table
 from airloc.reports.reproduction import About, make_report
+from airloc.reports.searches import telling_pairs
 from airloc.reports.verdicts import FAILS, HOLDS, OPEN, PEOPLE, UNCHECKED, check, verdicts
 
 ABOUT = About("airloc reproduce --all", "airloc reproduce", ["<b>not the paper's data</b>"], "airloc", (4,))

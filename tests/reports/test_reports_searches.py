@@ -8,7 +8,7 @@ import pytest
 
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.registry import make_agent
-from airloc.evaluation.watching import Watched, watch
+from airloc.evaluation.recording import RolloutLog, watch
 from airloc.reports.searches import (
     failure_caption,
     failure_sheet,
@@ -28,20 +28,20 @@ def stage(toy_areas) -> Stage:
 
 
 @pytest.fixture(scope="module")
-def watched(stage: Stage) -> Watched:
+def watched(stage: Stage) -> RolloutLog:
     return watch(BeliefAgent("belief", made_relation()), stage.areas, stage.suite)
 
 
 @pytest.fixture(scope="module")
-def unseeing(stage: Stage) -> Watched:
+def unseeing(stage: Stage) -> RolloutLog:
     return watch(make_agent("random"), stage.areas, stage.suite)
 
 
-def longest(watched: Watched) -> int:
+def longest(watched: RolloutLog) -> int:
     return int(watched.played.steps.argmax())
 
 
-def test_a_strip_has_the_goal_and_then_all_steps_in_rows(watched: Watched):
+def test_a_strip_has_the_goal_and_then_all_steps_in_rows(watched: RolloutLog):
     search = watched.search(longest(watched))
     assert search.moves == 10
     strip = search_strip([search], GRID, scale=1)
@@ -55,13 +55,15 @@ def test_a_strip_has_the_goal_and_then_all_steps_in_rows(watched: Watched):
     assert (later == 255).all(), "the rows below leave the goal's column free"
 
 
-def test_a_search_of_one_move_makes_a_strip_too(watched: Watched):
+def test_a_search_of_one_move_makes_a_strip_too(watched: RolloutLog):
     search = watched.search(longest(watched))
     short = dataclasses.replace(search, path=search.path[:2], beliefs=search.beliefs[:1])
     assert search_strip([short], GRID, scale=1).shape[1] == 2 * BORDER + GOAL + 2 * (SIDE + GAP)
 
 
-def test_all_frames_of_an_animation_have_one_size_and_the_shorter_search_waits(watched: Watched, unseeing: Watched):
+def test_all_frames_of_an_animation_have_one_size_and_the_shorter_search_waits(
+    watched: RolloutLog, unseeing: RolloutLog
+):
     number = longest(unseeing)
     searches = [watched.search(number), unseeing.search(number)]
     frames = search_animation(searches, GRID, scale=1)
@@ -75,7 +77,7 @@ def test_all_frames_of_an_animation_have_one_size_and_the_shorter_search_waits(w
     assert all(not np.array_equal(one, other) for one, other in pairwise(first[: ends + 1]))
 
 
-def test_the_failures_shown_failed_and_come_from_as_many_areas_as_there_are(watched: Watched):
+def test_the_failures_shown_failed_and_come_from_as_many_areas_as_there_are(watched: RolloutLog):
     failed = np.flatnonzero(~watched.played.found)
     areas = len(set(watched.suite.area[failed].tolist()))
     assert len(failed) > areas > 1
@@ -86,7 +88,7 @@ def test_the_failures_shown_failed_and_come_from_as_many_areas_as_there_are(watc
     assert spread_failures(watched, 3, seed=5) == spread_failures(watched, 3, seed=5)
 
 
-def test_the_caption_says_how_near_the_belief_came(watched: Watched, unseeing: Watched):
+def test_the_caption_says_how_near_the_belief_came(watched: RolloutLog, unseeing: RolloutLog):
     number = spread_failures(watched, 1)[0]
     search = watched.search(number)
     caption = failure_caption(search, GRID)
@@ -96,7 +98,7 @@ def test_the_caption_says_how_near_the_belief_came(watched: Watched, unseeing: W
     assert failure_caption(blind, GRID).endswith(" away")
 
 
-def test_a_sheet_has_a_row_for_every_two_failures_with_or_without_a_belief(watched: Watched, unseeing: Watched):
+def test_a_sheet_has_a_row_for_every_two_failures_with_or_without_a_belief(watched: RolloutLog, unseeing: RolloutLog):
     for played in (watched, unseeing):
         numbers = spread_failures(played, 3)
         one, two = (failure_sheet(played, numbers[:count]) for count in (1, 3))

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import MOVES, Grid
-from airloc.task.cells import CellTable, cut_patches
-from airloc.task.flips import ORIENTATIONS, flip_cells, flip_image, flip_moves
+from airloc.task.cells import ORIENTATIONS, CellTable, cut_patches, flip_cells, flip_image, flip_moves
 
 grids = st.builds(Grid, st.integers(1, 4), st.integers(2, 4), st.integers(1, 9), st.integers(0, 3))
 

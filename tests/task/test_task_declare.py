@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.agents.agent import Briefing
-from airloc.agents.planned import PlannedAgent, lawnmower
+from airloc.agents.agent import EpisodeBatch
+from airloc.agents.baselines import PlannedAgent, lawnmower
 from airloc.evaluation.evaluate import evaluate
 from airloc.grid import Grid
 from airloc.rollout import play
@@ -30,10 +30,10 @@ class Oracle:
         self._agent = PlannedAgent("plan", lawnmower)
         self._lie = lie
 
-    def reset(self, briefing: Briefing) -> Any:
-        return briefing.goal, self._agent.reset(briefing)
+    def reset(self, episodes: EpisodeBatch) -> Any:
+        return episodes.goal, self._agent.reset(episodes)
 
-    def here(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
+    def match(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
         same = (observation.patch == state[0]).flatten(1).all(dim=1)
         return (~same if self._lie else same).float(), state
 
@@ -62,7 +62,7 @@ def test_who_cries_at_once_fails_at_the_start(toy_areas):
 
 def test_flying_over_the_goal_in_silence_is_a_miss(toy_areas):
     class Silent(Oracle):
-        def here(self, observation, state):
+        def match(self, observation, state):
             return torch.zeros(len(observation.patch)), state
 
     score = evaluate(Silent(), toy_areas, declared(all_pairs([area.name for area in toy_areas], GRID, budget=30)))

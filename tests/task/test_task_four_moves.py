@@ -10,13 +10,13 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.agents.agent import Briefing
+from airloc.agents.agent import EpisodeBatch
 from airloc.agents.blind import blind
 from airloc.agents.registry import available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import evaluate
-from airloc.evaluation.floor import blind_optimum, blind_optimum_by_distance, blind_optimum_is_exact
+from airloc.evaluation.metrics import blind_optimum, blind_optimum_by_distance, blind_optimum_is_exact
 from airloc.grid import MOVES, Grid
 from airloc.rollout import play
 from airloc.task import priors, rules
@@ -127,8 +127,8 @@ class Diagonal:
 
     name = "diagonal"
 
-    def reset(self, briefing: Briefing) -> None:
-        del briefing
+    def reset(self, episodes: EpisodeBatch) -> None:
+        del episodes
 
     def act(self, observation: Observation, state: None) -> tuple[torch.Tensor, None]:
         return torch.full((len(observation.patch),), 3), state

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task import priors, suites
-from airloc.task.episode_files import read_suite
+from airloc.task.suites import read_suite
 
 NAMES = tuple(f"area {n}.png" for n in range(40))
 HEADER = "area,start_row,start_col,goal_row,goal_col\n"

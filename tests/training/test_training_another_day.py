@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from airloc.training.another_day import another_day, reseason, shade, strike, through_another_camera
+from airloc.training.augment import reseason, shade, strike, temporal_change, through_another_camera
 
-CHANGES = [another_day, reseason, strike, shade, through_another_camera]
+CHANGES = [temporal_change, reseason, strike, shade, through_another_camera]
 
 
 @pytest.fixture

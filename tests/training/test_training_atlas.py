@@ -5,7 +5,7 @@ import torch
 from airloc.areas.area import SearchArea, fit
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.training.atlas import Atlas, resample
+from airloc.training.data import Atlas, resample
 
 SIZES = [(60, 80), (50, 50), (200, 52)]
 

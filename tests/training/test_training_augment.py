@@ -27,10 +27,10 @@ def test_the_eight_symmetries_on_a_worked_square(symmetry, expected):
 
 def test_every_patch_is_turned_by_its_own_symmetry():
     patches = torch.randn(8, 4, SIDE, SIDE)
-    together = turn_patches(patches, torch.arange(8))
+    shared_jitter = turn_patches(patches, torch.arange(8))
     for n in range(8):
-        assert torch.equal(together[n], turn_patches(patches[n : n + 1], torch.tensor([n]))[0])
-    assert np.array_equal(together[1], np.flip(patches[1].numpy(), axis=-1))
+        assert torch.equal(shared_jitter[n], turn_patches(patches[n : n + 1], torch.tensor([n]))[0])
+    assert np.array_equal(shared_jitter[1], np.flip(patches[1].numpy(), axis=-1))
 
 
 def test_no_strength_changes_nothing():

@@ -9,18 +9,19 @@ import pytest
 import torch
 from PIL import Image
 
-from airloc.areas.pictures import read_mask, read_picture
+from airloc.areas.images import read_mask, read_picture
 from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.training import data as data_module
-from airloc.training.atlas import Atlas, resample
 from airloc.training.data import (
     CHUNK,
     SYNTHETIC_FIRST,
+    Atlas,
     Data,
     large_validation_areas,
     load_atlas,
+    resample,
     terms,
     validation_areas,
 )

@@ -8,8 +8,7 @@ from airloc.errors import AirlocError
 from airloc.grid import MOVES
 from airloc.task.cells import cut_patches
 from airloc.training import embedder as embedder_module
-from airloc.training.atlas import Atlas
-from airloc.training.data import Data, load_atlas, validation_areas
+from airloc.training.data import Atlas, Data, load_atlas, validation_areas
 from airloc.training.embedder import (
     GRID,
     SPAN,
@@ -23,9 +22,9 @@ from airloc.training.embedder import (
     schedule,
     train_embedder,
 )
-from airloc.vision.eyes import MEAN as EYES_MEAN
-from airloc.vision.eyes import SPREAD as EYES_SPREAD
-from airloc.vision.eyes import Eyes
+from airloc.vision.embedder import MEAN as EYES_MEAN
+from airloc.vision.embedder import SPREAD as EYES_SPREAD
+from airloc.vision.embedder import PatchEncoder
 from untrained import made_eyes
 
 CPU = torch.device("cpu")
@@ -44,9 +43,9 @@ def tiny(world, **settings) -> EmbedderConfig:
     return EmbedderConfig(data=Data(root=world, synthetic=0), **settings)
 
 
-def fresh(sem_seg: bool = True) -> Eyes:
+def fresh(sem_seg: bool = True) -> PatchEncoder:
     torch.manual_seed(5)
-    return Eyes(sem_seg)
+    return PatchEncoder(sem_seg)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +53,7 @@ def atlas(world) -> Atlas:
     return load_atlas(Data(root=world, synthetic=0), SPAN, CPU)
 
 
-def same(a: Eyes, b: Eyes) -> bool:
+def same(a: PatchEncoder, b: PatchEncoder) -> bool:
     return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
 
 
@@ -71,7 +70,7 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights_and_figures(world
 
     with pytest.raises(KilledError):
         train_embedder(tmp_path / "broken", tiny(world), fresh(), on_step=stop)
-    other = Eyes().train()
+    other = PatchEncoder().train()
     other.segmenter.load_state_dict(whole.segmenter.state_dict())
     resumed = train_embedder(tmp_path / "broken", tiny(world), other, on_step=silent)
     assert same(whole, resumed)
@@ -95,7 +94,7 @@ def test_what_is_done_is_not_done_again(world, tmp_path, monkeypatch):
     done = train_embedder(tmp_path, tiny(world, steps=1), fresh(), on_step=silent)
     monkeypatch.setattr(embedder_module, "load_atlas", None)
     monkeypatch.setattr(embedder_module, "validation_areas", None)
-    again = Eyes()
+    again = PatchEncoder()
     again.segmenter.load_state_dict(done.segmenter.state_dict())
     assert same(train_embedder(tmp_path, tiny(world, steps=1), again, on_step=silent), done)
 
@@ -117,13 +116,13 @@ def test_a_loss_that_is_no_number_stops_it_and_the_last_state_is_kept(world, tmp
 
 
 def test_evening_out_changes_c_alone_and_brings_it_to_one_spread(atlas):
-    eyes = made_eyes()
+    encoder = made_eyes()
     torch.manual_seed(1)
-    current, goal = (eyes.mark(draw_blocks(atlas, 14, 0.0)) for _ in range(2))
+    current, goal = (encoder.mark(draw_blocks(atlas, 14, 0.0)) for _ in range(2))
     with torch.no_grad():
-        before, prior_before = eyes.embedder(current, goal)
-        even_out(eyes, atlas)
-        after, prior_after = eyes.embedder(current, goal)
+        before, prior_before = encoder.embedder(current, goal)
+        even_out(encoder, atlas)
+        after, prior_after = encoder.embedder(current, goal)
     torch.testing.assert_close(prior_after, prior_before, rtol=1e-3, atol=1e-3)
     ratio = after.std(dim=0) / before.std(dim=0)
     torch.testing.assert_close(after, before * ratio, rtol=1e-3, atol=1e-4)
@@ -170,10 +169,10 @@ def test_validation_pairs_are_all_adjacent_pairs_of_the_grid(world):
     goal = torch.stack([pairs.goal % 25 // 5, pairs.goal % 25 % 5], dim=1)
     assert torch.equal(goal - cell, torch.from_numpy(MOVES)[pairs.direction])
     assert torch.equal(pairs.current // 25, pairs.goal // 25), "both patches of one area"
-    eyes = made_eyes()
+    encoder = made_eyes()
     with torch.no_grad():
-        _, u = eyes.embedder(eyes.look(pairs.patches[pairs.current]), eyes.look(pairs.patches[pairs.goal]))
-    assert accuracy(eyes, pairs) == float((u.argmax(dim=1) == pairs.direction).double().mean())
+        _, u = encoder.embedder(encoder.look(pairs.patches[pairs.current]), encoder.look(pairs.patches[pairs.goal]))
+    assert accuracy(encoder, pairs) == float((u.argmax(dim=1) == pairs.direction).double().mean())
 
 
 def test_the_rate_rises_and_then_falls_to_zero():

@@ -37,7 +37,7 @@ def table(grid: Grid, count: int = 2, budget: int = 3, sem_seg: bool = True) -> 
 @pytest.mark.parametrize("shape", [(1, 2), (3, 3), (2, 4)])
 def test_what_is_looked_up_is_what_the_eyes_say(shape, sem_seg):
     grid, budget = Grid(*shape), 3
-    features, eyes, pictures = table(grid, budget=budget, sem_seg=sem_seg), made_eyes(sem_seg), images(grid, 2)
+    features, encoder, pictures = table(grid, budget=budget, sem_seg=sem_seg), made_eyes(sem_seg), images(grid, 2)
     chance = torch.Generator().manual_seed(0)
     area = torch.randint(2, (40,), generator=chance)
     position = torch.stack([torch.randint(-budget, n + budget, (40,), generator=chance) for n in shape], dim=1)
@@ -49,7 +49,7 @@ def test_what_is_looked_up_is_what_the_eyes_say(shape, sem_seg):
         here.append(patches[a][grid.index(tuple(p))] if grid.contains(tuple(p)) else black)
         there.append(patches[a][grid.index(tuple(g))])
     with torch.no_grad():
-        c, u = eyes.embedder(*(eyes.look(torch.from_numpy(np.stack(some))) for some in (here, there)))
+        c, u = encoder.embedder(*(encoder.look(torch.from_numpy(np.stack(some))) for some in (here, there)))
     seen, prior = look(features, area, position, goal)
     assert not all(grid.contains(tuple(p)) for p in position.tolist())
     torch.testing.assert_close(seen, c + encode_position(position), rtol=1e-4, atol=1e-4)

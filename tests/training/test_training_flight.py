@@ -9,10 +9,10 @@ from airloc.task import rules
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
 from airloc.task.suites import all_pairs
-from airloc.training import flight as flight_module
+from airloc.training import reinforce as flight_module
 from airloc.training.features import Features, tabulate
-from airloc.training.flight import Episodes, Validation, draw_episodes, fly
-from airloc.training.tape import Tape
+from airloc.training.lstm import Tape
+from airloc.training.reinforce import Episodes, Validation, draw_episodes, fly
 from untrained import GRID, Stage, made_airloc, made_eyes
 
 BUDGET = 10
@@ -106,13 +106,13 @@ def test_several_policies_fly_as_each_would_alone(seen):
     torch.manual_seed(0)
     features, stacked, tape = seen[True], Policy(VARIANTS["airloc"], 3), Tape()
     episodes = draw_episodes(features, 3, 20)
-    together = fly(stacked, features, episodes, BUDGET, sample=False, tape=tape)
-    log_prob = tape.log_prob(stacked, together.action)
+    shared_jitter = fly(stacked, features, episodes, BUDGET, sample=False, tape=tape)
+    log_prob = tape.log_prob(stacked, shared_jitter.action)
     for k in range(3):
         alone, own = Policy(VARIANTS["airloc"]), Tape()
         alone.load_state_dict({name: tensor[[k]] for name, tensor in stacked.state_dict().items()})
         flight = fly(alone, features, Episodes(*(part[[k]] for part in episodes)), BUDGET, sample=False, tape=own)
-        assert torch.equal(flight.action[0], together.action[k])
+        assert torch.equal(flight.action[0], shared_jitter.action[k])
         torch.testing.assert_close(own.log_prob(alone, flight.action)[0], log_prob[k], rtol=1e-4, atol=1e-4)
 
 

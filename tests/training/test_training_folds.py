@@ -9,16 +9,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.areas.cutting import tile_of
-from airloc.areas.pictures import list_pictures
-from airloc.areas.windows import read_windows
+from airloc.areas.area import tile_of
+from airloc.areas.folder import read_windows
+from airloc.areas.images import list_pictures
 from airloc.errors import AirlocError
-from airloc.evaluation.overlap import Overlap, pooled
+from airloc.evaluation.metrics import Overlap, pooled
 from airloc.grid import Grid
-from airloc.training.data import Data, load_atlas, validation_areas
-from airloc.training.folds import deal, fold_overlaps, leave_out
+from airloc.training.data import Data, deal, fold_overlaps, leave_out, load_atlas, validation_areas
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
-from airloc.vision.segmenter import Segmenter
+from airloc.vision.embedder import Segmenter
 
 CPU = torch.device("cpu")
 TILES = ("11_0_0", "11_5_0", "22_0_0", "33_0_0", "44_0_0")

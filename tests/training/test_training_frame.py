@@ -2,10 +2,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airloc.agents.constraints import privileged_moves, unvisited, visit
+from airloc.agents.agent import privileged_moves, unvisited, visit
 from airloc.grid import Grid
 from airloc.task import rules
-from airloc.training.frame import Frame, Privileges
+from airloc.training.features import Frame, Privileges
 
 CPU = torch.device("cpu")
 GRIDS = st.builds(Grid, rows=st.integers(1, 4), cols=st.integers(2, 5))

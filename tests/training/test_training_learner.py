@@ -67,10 +67,10 @@ def test_a_new_learner_equals_plain_adam():
 def test_the_rate_can_be_changed_and_zero_moves_nothing():
     learner = Learner(network(), 1e-2)
     before = [parameter.detach().clone() for parameter in learner.network.parameters()]
-    learner.set_rate(0.0)
+    learner.set_learning_rate(0.0)
     update(learner, 0)
     assert all(torch.equal(a, b) for a, b in zip(before, learner.network.parameters(), strict=True))
-    learner.set_rate(1e-2)
+    learner.set_learning_rate(1e-2)
     update(learner, 0)
     assert not torch.equal(before[0], learner.network[0].weight)
 

@@ -8,16 +8,14 @@ from PIL import Image
 from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.training.atlas import Atlas
-from airloc.training.data import Scales
-from airloc.training.pairs import Pairs, load_pairs
+from airloc.training.data import Atlas, Pairs, Scales, load_pairs
 from airloc.training.puzzles import Change, draw_puzzles
 
 CPU = torch.device("cpu")
 GRID = Grid(3, 3)
 SIDE = GRID.size[0]
 SCALES = Scales(unknown=(1.0, 0.75))
-STILL = Change(together=0.0, often=0.0, askew=0.0)
+STILL = Change(shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +72,12 @@ def test_goals_of_a_pair_come_from_the_other_day(folder):
     torch.manual_seed(0)
     puzzle = draw_puzzles(pairs, GRID, 8, 3, STILL)
     seen = torch.stack([puzzle.glimpses[area, cells] for area, cells in enumerate(puzzle.cell)])
-    apart = (seen - puzzle.goals).abs().flatten(2).mean(dim=2)
-    assert (apart > 0.02).float().mean() > 0.9
+    goal_jitter = (seen - puzzle.goals).abs().flatten(2).mean(dim=2)
+    assert (goal_jitter > 0.02).float().mean() > 0.9
 
 
 def test_procedural_pairs_need_no_folder():
-    atlas = load_pairs(Pairs(struck=2), SIDE, CPU, Scales(unknown=(1.0,)))
+    atlas = load_pairs(Pairs(disaster_pairs=2), SIDE, CPU, Scales(unknown=(1.0,)))
     assert atlas is not None
     assert atlas.pixels.shape[1] == 6
     assert len(atlas.first) == 2

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from airloc.agents.learned import load_units
 from airloc.agents.policy import Variant
+from airloc.agents.pretrained import load_units
 from airloc.errors import AirlocError
 from airloc.training import data as data_module
 from airloc.training import embedder, reinforce, segmenter
@@ -75,10 +75,10 @@ def test_the_agent_is_the_median_policy_with_the_trained_eyes(whole, config):
     state = torch.load(whole / "policy" / "state.pt", weights_only=True)["state"]
     median = sorted(range(3), key=lambda k: (float(state["success"][k]), k))[1]
     assert torch.equal(units.policy.read[0], stored(state["best"]["read"][median]))
-    eyes = torch.load(whole / "embedder" / "state.pt", weights_only=True)["state"]["learner"]
-    assert torch.equal(units.eyes.embedder.join.weight, stored(eyes["network.join.weight"]))
+    encoder = torch.load(whole / "embedder" / "state.pt", weights_only=True)["state"]["learner"]
+    assert torch.equal(units.encoder.embedder.join.weight, stored(encoder["network.join.weight"]))
     unet = torch.load(whole / "segmenter" / "state.pt", weights_only=True)["state"]["learner"]
-    assert torch.equal(units.eyes.segmenter.leave.weight, stored(unet["network.leave.weight"]))
+    assert torch.equal(units.encoder.segmenter.leave.weight, stored(unet["network.leave.weight"]))
     card = (whole / "agent" / "card.md").read_text()
     assert "`airloc train airloc`" in card
     assert "this is the median one" in card
@@ -128,8 +128,8 @@ def test_a_segmentation_unit_may_be_taken_from_another_agent_and_stays_as_it_is(
     train(tmp_path, settings, on_step=lambda stage, *_: told.append(stage))
     assert set(told) == {"embedder", "policy"}
     assert not (tmp_path / "segmenter").exists()
-    before, after = (load_units(folder / "agent").eyes for folder in (whole, tmp_path))
-    for one, other in zip(*(eyes.segmenter.state_dict().values() for eyes in (before, after)), strict=True):
+    before, after = (load_units(folder / "agent").encoder for folder in (whole, tmp_path))
+    for one, other in zip(*(encoder.segmenter.state_dict().values() for encoder in (before, after)), strict=True):
         assert torch.equal(one, other)
     assert not torch.equal(before.embedder.join.weight, after.embedder.join.weight)
     with pytest.raises(AirlocError, match=r"segmenter = .*, and not with "):
@@ -202,7 +202,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is(config, tmp_path, 
 
 def test_the_paper_preset_has_the_numbers_of_the_paper():
     paper = PRESETS["paper"]
-    assert (paper.episodes, paper.batch, paper.rate, paper.seeds) == (3_200_000, 64, 1e-4, 5)
+    assert (paper.episodes, paper.batch, paper.learning_rate, paper.seeds) == (3_200_000, 64, 1e-4, 5)
     assert (reinforce.PolicyConfig().gamma, reinforce.PolicyConfig().budget) == (0.9, 10)
     assert 250 <= 9 * embedder.EmbedderConfig().blocks <= 256, "as many patches of each kind as in 256 pairs"
-    assert (segmenter.SegmenterConfig().rate, segmenter.SegmenterConfig().batch) == (1e-4, 128)
+    assert (segmenter.SegmenterConfig().learning_rate, segmenter.SegmenterConfig().batch) == (1e-4, 128)

@@ -3,13 +3,12 @@ import torch
 
 from airloc.grid import Grid
 from airloc.task.rules import inside
-from airloc.training.atlas import Atlas
-from airloc.training.data import Data, load_atlas
+from airloc.training.data import Atlas, Data, load_atlas
 from airloc.training.puzzles import Change, draw_puzzles, random_walks
 
 CPU = torch.device("cpu")
 GRID = Grid(5, 5)
-STILL = Change(together=0.0, often=0.0, askew=0.0)
+STILL = Change(shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +45,9 @@ def test_cells_lie_in_the_area_as_the_grid_says(atlas: Atlas):
 
 def test_goals_of_another_day_differ_and_still_show_the_same_place(atlas: Atlas):
     torch.manual_seed(1)
-    puzzle = draw_puzzles(atlas, GRID, 6, 5, Change(often=1.0, slip=0.0, askew=0.0))
+    puzzle = draw_puzzles(
+        atlas, GRID, 6, 5, Change(goal_jitter_probability=1.0, misregistration=0.0, off_grid_probability=0.0)
+    )
     cells, goals = picked(puzzle.glimpses, puzzle.cell).flatten(0, 1), puzzle.goals.flatten(0, 1)
     assert not torch.allclose(cells, goals)
 
@@ -61,7 +62,7 @@ def test_goals_of_another_day_differ_and_still_show_the_same_place(atlas: Atlas)
 
 def test_askew_goals_are_cut_elsewhere(atlas: Atlas):
     torch.manual_seed(1)
-    change = Change(together=0.0, often=0.0, askew=1.0)
+    change = Change(shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=1.0)
     puzzle = draw_puzzles(atlas, GRID, 3, 5, change)
     assert not torch.allclose(puzzle.goals, picked(puzzle.glimpses, puzzle.cell), atol=0.1)
 

@@ -11,15 +11,15 @@ import torch
 
 from airloc.agents.policy import VARIANTS, Policy, Variant
 from airloc.errors import AirlocError
-from airloc.evaluation.floor import blind_optimum
+from airloc.evaluation.metrics import blind_optimum
 from airloc.grid import Grid
 from airloc.task.suites import all_pairs
-from airloc.training import flight, reinforce
-from airloc.training.atlas import Atlas
+from airloc.training import reinforce
+from airloc.training import reinforce as flight
+from airloc.training.data import Atlas
 from airloc.training.features import Features
-from airloc.training.flight import Validation
 from airloc.training.learner import Learner
-from airloc.training.reinforce import PolicyConfig, Trained, cut_areas, ended, train_policy
+from airloc.training.reinforce import PolicyConfig, Trained, Validation, cut_areas, ended, train_policy
 from airloc.training.runs import Run
 from airloc.vision.position import encode_position
 
@@ -81,7 +81,7 @@ def small() -> Features:
 
 def test_it_learns_to_search_far_above_the_best_blind_path(tmp_path):
     """A world in which only a goal next door shows: searching it takes memory, recognising it takes learning."""
-    config = tiny(episodes=12_800, batch=64, rate=2e-3, validate_every=50)
+    config = tiny(episodes=12_800, batch=64, learning_rate=2e-3, validate_every=50)
     unseen = hinted(3, seed=2)
     torch.manual_seed(config.seed)
     start = float(Validation(unseen, 1).success(Policy(config.variant), BUDGET))
@@ -180,7 +180,7 @@ def test_success_on_a_larger_grid_is_told_and_chooses_only_when_asked(small, tmp
         steps = told.setdefault(select, [])
         trained = train_policy(
             tmp_path / select,
-            tiny(select=select, larger_grid="5x5", rate=1e-2, seeds=2),
+            tiny(select=select, larger_grid="5x5", learning_rate=1e-2, seeds=2),
             small,
             small,
             larger(),
@@ -208,8 +208,8 @@ def test_choosing_by_a_larger_grid_needs_areas_of_its_size(small, tmp_path):
 
 def test_a_rate_that_falls_falls_along_a_line_to_a_fiftieth(small, tmp_path, monkeypatch):
     rates = []
-    monkeypatch.setattr(Learner, "set_rate", lambda self, rate: rates.append(rate))
-    config = tiny(fall=True, rate=1e-2)
+    monkeypatch.setattr(Learner, "set_rate", lambda self, learning_rate: rates.append(learning_rate))
+    config = tiny(anneal=True, learning_rate=1e-2)
     train_policy(tmp_path, config, small, small, on_step=silent)
     assert rates == pytest.approx([1e-2 * max(1 - step / config.updates, 0.02) for step in range(config.updates)])
 
@@ -220,7 +220,7 @@ def test_on_a_gpu_training_is_captured_and_learns(tmp_path):
         positions = encoded(BUDGET).cuda()
         return Features(features.grid, features.areas, features.table.cuda(), positions, BUDGET)
 
-    config = tiny(episodes=12_800, batch=64, rate=2e-3, validate_every=50, seeds=2)
+    config = tiny(episodes=12_800, batch=64, learning_rate=2e-3, validate_every=50, seeds=2)
     trained = train_policy(tmp_path, config, on_gpu(hinted(10, seed=1)), on_gpu(hinted(3, seed=2)), on_step=silent)
     assert min(trained.success) > 0.6
 

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airloc.training.returns import discounted, normalise_by_group
+from airloc.training.reinforce import discounted, normalise_by_group
 
 
 def test_discounted_returns_on_worked_numbers():

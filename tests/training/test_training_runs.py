@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from airloc.agents.checkpoint import load_checkpoint, save_checkpoint
 from airloc.errors import AirlocError
-from airloc.training.runs import Run, check_finite
-from airloc.training.state import read_state, restore_rng, rng_state, write_state
+from airloc.training.runs import Run, check_finite, read_state, restore_rng, rng_state, write_state
 
 TRAIN = """
 import sys
@@ -91,7 +90,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class Settings:
-    rate: float = 0.1
+    learning_rate: float = 0.1
 
 
 @dataclass(frozen=True)

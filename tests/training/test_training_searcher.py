@@ -4,12 +4,11 @@ import pytest
 import torch
 
 from airloc.agents.checkpoint import load_checkpoint
+from airloc.agents.pretrained import load_relation
 from airloc.agents.registry import make_agent
-from airloc.agents.searchers import load_relation
 from airloc.errors import AirlocError
 from airloc.training.data import Data
-from airloc.training.relation import RelationConfig
-from airloc.training.searcher import card, train_searcher
+from airloc.training.relation import RelationConfig, card, train_searcher
 
 
 def test_a_searcher_is_trained_saved_and_played(world, tmp_path):
@@ -33,7 +32,9 @@ def test_the_card_says_the_terms():
 
 def test_training_goes_on_from_the_weights_of_another_searcher(world, tmp_path):
     data = Data(root=world, synthetic=0)
-    config = RelationConfig(data=data, steps=1, areas=2, goals=2, width=2, validate_every=1, rate=1e-9, decay=0.0)
+    config = RelationConfig(
+        data=data, steps=1, areas=2, goals=2, width=2, validate_every=1, learning_rate=1e-9, decay=0.0
+    )
 
     def train(name: str, settings: RelationConfig) -> torch.Tensor:
         train_searcher(tmp_path / name, settings, device="cpu", command="c", on_step=lambda *_: None)

@@ -9,7 +9,7 @@ from airloc.areas.area import SearchArea
 from airloc.training import segmenter as segmenter_module
 from airloc.training.data import Data
 from airloc.training.segmenter import GRID, SegmenterConfig, overlap, train_segmenter
-from airloc.vision.segmenter import Segmenter
+from airloc.vision.embedder import Segmenter
 
 CPU = torch.device("cpu")
 

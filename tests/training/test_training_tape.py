@@ -5,16 +5,14 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from airloc.agents.constraints import privileged_moves, unvisited, visit
+from airloc.agents.agent import privileged_moves, unvisited, visit
 from airloc.agents.policy import HIDDEN, VARIANTS, Memory, Policy, lstm, plain_lstm
 from airloc.grid import Grid
 from airloc.task import rules
 from airloc.training.features import Features
-from airloc.training.flight import Episodes, draw_episodes, fly
 from airloc.training.learner import Learner
-from airloc.training.reinforce import PolicyConfig, update
-from airloc.training.returns import discounted, normalise_by_group
-from airloc.training.tape import Step, Tape, fused_gradient, plain_gradient
+from airloc.training.lstm import Step, Tape, fused_gradient, plain_gradient
+from airloc.training.reinforce import Episodes, PolicyConfig, discounted, draw_episodes, fly, normalise_by_group, update
 from airloc.vision.position import encode_position
 
 GRID, BUDGET, AREAS = Grid(3, 4), 6, 3
@@ -195,7 +193,7 @@ def test_an_update_takes_few_operations_a_step(name, most):
     def operations(budget: int) -> int:
         config = PolicyConfig(variant=VARIANTS[name], budget=budget, batch=4)
         policy, features = Policy(config.variant), made_features()
-        learner = Learner(policy, config.rate)
+        learner = Learner(policy, config.learning_rate)
         with Operations() as counted:
             update(policy, learner, features, config)
         return sum(counted.count.values())

@@ -1,10 +1,9 @@
 import pytest
 import torch
 
-from airloc.agents.learned import save_agent
 from airloc.agents.policy import VARIANTS, Policy
-from airloc.vision.embedder import PatchEmbedder
-from airloc.vision.eyes import Eyes, standardise
+from airloc.agents.pretrained import save_agent
+from airloc.vision.embedder import PatchEmbedder, PatchEncoder, standardise
 from untrained import made_eyes
 
 
@@ -58,15 +57,15 @@ def test_the_branches_do_not_share_weights():
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_an_agent_with_its_unet_takes_less_than_4_mb_as_it_is_saved(name, tmp_path):
-    save_agent(tmp_path / "agent", Eyes(VARIANTS[name].sem_seg), Policy(VARIANTS[name]), {}, "# untrained\n")
+    save_agent(tmp_path / "agent", PatchEncoder(VARIANTS[name].sem_seg), Policy(VARIANTS[name]), {}, "# untrained\n")
     assert (tmp_path / "agent" / "weights.safetensors").stat().st_size < 4_000_000
 
 
 def test_eyes_standardise_bytes_and_add_the_probability_of_a_building():
     patches = torch.randint(0, 256, (2, 48, 48, 3), dtype=torch.uint8)
-    eyes, plain = made_eyes(), made_eyes(sem_seg=False)
+    encoder, plain = made_eyes(), made_eyes(sem_seg=False)
     with torch.no_grad():
-        seen, rgb = eyes.look(patches), plain.look(patches)
+        seen, rgb = encoder.look(patches), plain.look(patches)
     assert (seen.shape, rgb.shape) == ((2, 4, 48, 48), (2, 3, 48, 48))
     assert torch.equal(seen[:, :3], rgb)
     torch.testing.assert_close(rgb[1, 2, 5, 7], standardise(patches[1, 5, 7, 2] / 255.0))
@@ -74,5 +73,5 @@ def test_eyes_standardise_bytes_and_add_the_probability_of_a_building():
 
 
 def test_the_segmentation_unit_does_not_learn_with_the_embedder():
-    eyes = made_eyes()
-    assert not eyes.mark(torch.randn(1, 3, 48, 48)).requires_grad
+    encoder = made_eyes()
+    assert not encoder.mark(torch.randn(1, 3, 48, 48)).requires_grad

@@ -1,6 +1,6 @@
 import torch
 
-from airloc.vision.segmenter import Segmenter
+from airloc.vision.embedder import Segmenter
 
 
 def test_the_bottleneck_is_3_x_3_x_64_and_a_pixel_has_one_logit():

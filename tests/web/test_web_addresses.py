@@ -3,7 +3,7 @@
 import pytest
 
 from airloc.errors import AirlocError
-from airloc.web.addresses import is_loopback, take_address, url_of
+from airloc.web import is_loopback, take_address, url_of
 
 
 def test_any_free_port_is_taken_and_told():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.web.bodies import TooLargeError, answer, read_body, replayed
+from airloc.web import TooLargeError, answer, read_body, replayed
 
 
 def coming(messages: list[dict[str, Any]]):

@@ -5,7 +5,7 @@ from typing import Any
 
 import uvicorn
 
-from airloc.web import patience
+from airloc import web as patience
 
 
 async def _app(scope: Any, receive: Any, send: Any) -> None:
@@ -16,7 +16,7 @@ async def _app(scope: Any, receive: Any, send: Any) -> None:
 
 async def _say(*heads: bytes) -> list[bytes]:
     """What the server answers to each of these beginnings of requests before it hangs up."""
-    config = uvicorn.Config(_app, http=patience.ImpatientProtocol, port=0, log_level="error", lifespan="off")
+    config = uvicorn.Config(_app, http=patience.TimeoutProtocol, port=0, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())
     while not server.started:

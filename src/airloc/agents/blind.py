@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from airloc.agents.baselines import PlannedAgent
 from airloc.agents.best_path import BestPaths, Floats, best_paths
-from airloc.agents.planned import PlannedAgent
 from airloc.grid import Cell, Grid
 from airloc.seeding import stream
 from airloc.task import priors

@@ -25,8 +25,8 @@ from safetensors.torch import save as format_tensors
 from torch import Tensor
 
 from airloc import __version__
-from airloc.drawing.files import write_atomically
 from airloc.errors import AirlocError
+from airloc.files import write_atomically
 
 WEIGHTS, CONFIG, CARD = FILES = ("weights.safetensors", "config.json", "card.md")
 FORMAT = 1

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import torch
 
-from airloc.agents.agent import Agent, Briefing
-from airloc.agents.likeness import same_place
+from airloc.agents.agent import Agent, EpisodeBatch
+from airloc.agents.similarity import same_place
 from airloc.task.batch import Observation
 from airloc.task.rules import check_false_alarm_cost
 
@@ -26,11 +26,11 @@ class DeclaringAgent(Protocol):
         """What the agent is called in tables."""
         ...
 
-    def reset(self, briefing: Briefing) -> Any:
+    def reset(self, episodes: EpisodeBatch) -> Any:
         """Give the state before the first move."""
         ...
 
-    def here(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
+    def match(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
         """The probability that the glimpse is the goal's, (B,), from what is seen and was remembered before it.
 
         The state that comes with it is for acting on the same glimpse: what it cost to recognise is not paid twice.
@@ -44,7 +44,7 @@ class DeclaringAgent(Protocol):
 
 def declaring(agent: Agent) -> DeclaringAgent:
     """Give an agent that can say "here": itself, or with the reference judgement where it has none."""
-    return cast("DeclaringAgent", agent) if hasattr(agent, "here") else ByLikeness(agent)
+    return cast("DeclaringAgent", agent) if hasattr(agent, "here") else SimilarityDeclarer(agent)
 
 
 def threshold_for(false_alarm_cost: float) -> float:
@@ -72,7 +72,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ByLikeness:
+class SimilarityDeclarer:
     """Plays as another agent does, and judges by the likeness of glimpse and goal."""
 
     agent: Agent
@@ -82,11 +82,11 @@ class ByLikeness:
         """The name of the agent that plays."""
         return self.agent.name
 
-    def reset(self, briefing: Briefing) -> State:
+    def reset(self, episodes: EpisodeBatch) -> State:
         """Keep the goal's picture."""
-        return State(briefing.goal, self.agent.reset(briefing))
+        return State(episodes.goal, self.agent.reset(episodes))
 
-    def here(self, observation: Observation, state: State) -> tuple[torch.Tensor, State]:
+    def match(self, observation: Observation, state: State) -> tuple[torch.Tensor, State]:
         """Compare glimpse and goal."""
         return same_place(observation.patch, state.goal), state
 

@@ -10,15 +10,21 @@ from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from airloc.agents import searchers
 from airloc.agents.agent import Agent, AgentOptions
+from airloc.agents.baselines import PlannedAgent, RandomAgent, lawnmower, spiral
 from airloc.agents.blind import blind
 from airloc.agents.checkpoint import load_checkpoint
-from airloc.agents.learned import SHIPPED, load_agent, shipped_agent
-from airloc.agents.planned import PlannedAgent, lawnmower, spiral
-from airloc.agents.random import RandomAgent
-from airloc.agents.searchers import SEARCHERS, Searcher, make_searcher, shipped_searcher
-from airloc.agents.shipped import is_there
+from airloc.agents.pretrained import (
+    BELIEF_KIND,
+    SEARCHERS,
+    SHIPPED,
+    Searcher,
+    is_there,
+    load_agent,
+    make_searcher,
+    shipped_agent,
+    shipped_searcher,
+)
 from airloc.errors import AirlocError
 
 __all__ = [
@@ -83,7 +89,7 @@ def make_agent(name: str, options: AgentOptions | None = None) -> Agent:
 def _trained(folder: Path, options: AgentOptions, name: str) -> Agent:
     """Make the agent of a checkpoint folder, of whichever kind it is."""
     checkpoint = load_checkpoint(folder)
-    if checkpoint.config.get("kind") == searchers.KIND:
+    if checkpoint.config.get("kind") == BELIEF_KIND:
         return make_searcher(checkpoint, Searcher(str(folder)), options, name)
     return load_agent(folder, options, name)
 

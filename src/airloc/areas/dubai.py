@@ -23,10 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
-from airloc.areas.area import Mask, SearchArea, fit
-from airloc.areas.cutting import MAX_WHITE, cut_pieces, paper_size, white_pixels
-from airloc.areas.pictures import list_pictures, read_picture
-from airloc.areas.places import dataset_root
+from airloc.areas.area import MAX_WHITE, Mask, SearchArea, cut_pieces, fit, paper_size, white_pixels
+from airloc.areas.dataset import dataset_root
+from airloc.areas.images import list_pictures, read_picture
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 

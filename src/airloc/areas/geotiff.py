@@ -1,25 +1,22 @@
-"""Georeferenced images of any size: GeoTIFF, cloud-optimised GeoTIFF and whatever else GDAL reads.
+"""A flat map in metres around a point, on which grids are laid, and its way to latitude and longitude.
 
-Only windows are read, through the file's overviews where it has them, so that memory does not grow with the file. Any
-projection, resolution, turn and band layout will do:
+The map is the azimuthal equidistant projection of WGS 84 around its centre. Distances from the centre are exact; others
+are too long by about (d / 16,000 km)^2 at a distance d from it: 4 mm in a kilometre at 30 km. Neither poles nor the
+antimeridian are special.
 
-- Red, green and blue are the bands marked as such, else the first three; a single band is grey.
-- Bytes are taken as they are. Deeper values are brought to bytes by one scale for the whole file, from its half to its
-  99.5th percentile, sampled at spread windows.
-- Nodata, transparent and masked pixels, and everything outside, are black, and are counted as not seen.
-- An image without a georeference works in pixels: its plane has x to the right and y upwards, both in pixels.
-
-A file that changes while it is being read is refused from then on: half of an old and half of a new image is neither.
-
-Legend: corners are (4, 2) plane coordinates, in the order upper left, upper right, lower right, lower left.
+Legend: plane coordinates are (x, y) in metres, x east and y north; degrees are (lat, lon) of WGS 84.
 """
 
 import contextlib
 import math
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +28,65 @@ from rasterio.enums import ColorInterp, Resampling
 from rasterio.errors import NotGeoreferencedWarning, RasterioError, RasterioIOError
 from rasterio.windows import Window
 
-from airloc.areas.area import Pixels
-from airloc.areas.geotiff_plane import Plane, Points
+from airloc.areas.area import Pixels, SearchArea
 from airloc.errors import AirlocError
+from airloc.grid import Cell, Grid
+
+if TYPE_CHECKING:
+    from airloc.areas.layout import Layout
+
+    pass
+
+
+Points = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """The flat map around one point.
+
+    >>> plane = Plane(59.33, 18.06)
+    >>> lat, lon = plane.to_degrees(np.array([100.0, 0.0]))
+    >>> round(float(lat), 4), round(float(lon), 4)
+    (59.33, 18.0618)
+    """
+
+    lat: float
+    lon: float
+
+    def to_degrees(self, points: npt.ArrayLike) -> Points:
+        """Turn metres (..., 2) into latitude and longitude (..., 2), the longitude in [-180, 180]."""
+        x, y = np.moveaxis(np.asarray(points, dtype=np.float64), -1, 0)
+        lon, lat = _transformer(self).transform(x, y, direction="INVERSE")
+        return np.stack([lat, lon], axis=-1)
+
+    def from_degrees(self, degrees: npt.ArrayLike) -> Points:
+        """Turn latitude and longitude (..., 2) into metres (..., 2)."""
+        lat, lon = np.moveaxis(np.asarray(degrees, dtype=np.float64), -1, 0)
+        x, y = _transformer(self).transform(lon, lat)
+        return np.stack([x, y], axis=-1)
+
+
+@lru_cache(maxsize=64)
+def _transformer(plane: Plane) -> Transformer:
+    flat = CRS.from_proj4(f"+proj=aeqd +lat_0={plane.lat!r} +lon_0={plane.lon!r} +datum=WGS84 +units=m")
+    return Transformer.from_crs("EPSG:4326", flat, always_xy=True)
+
+
+# ---------- Georeferenced images of any size: GeoTIFF, cloud-optimised GeoTIFF and whatever else GDAL reads.
+# ~
+# ~ Only windows are read, through the file's overviews where it has them, so that memory does not grow with the file. Any
+# ~ projection, resolution, turn and band layout will do:
+# ~
+# ~ - Red, green and blue are the bands marked as such, else the first three; a single band is grey.
+# ~ - Bytes are taken as they are. Deeper values are brought to bytes by one scale for the whole file, from its half to its
+# ~   99.5th percentile, sampled at spread windows.
+# ~ - Nodata, transparent and masked pixels, and everything outside, are black, and are counted as not seen.
+# ~ - An image without a georeference works in pixels: its plane has x to the right and y upwards, both in pixels.
+# ~
+# ~ A file that changes while it is being read is refused from then on: half of an old and half of a new image is neither.
+# ~
+# ~ Legend: corners are (4, 2) plane coordinates, in the order upper left, upper right, lower right, lower left.
 
 FINER = 4
 """Points taken for one pixel of a view, a side, and averaged."""
@@ -287,3 +340,60 @@ def _warped(rgb: Pixels, known: Pixels, quad: Points, size: tuple[int, int]) -> 
     mask = Image.fromarray(known).transform(fine, quad_mode, data, Image.Resampling.NEAREST)
     small = picture.resize(size[::-1], Image.Resampling.BOX)
     return View(np.array(small), float(np.mean(np.asarray(mask) > 0)))
+
+
+# ---------- Areas cut from one georeferenced image, side by side, with cells of a size on the ground.
+# ~
+# ~ `airloc data show geotiff --path ortho.tif --cell-metres 100` shows them; they serve for training and evaluation like
+# ~ any others. Areas that leave the outline, or of which the image knows less than nine tenths, are left out. The packages
+# ~ of the extra `geo` are needed.
+
+MIN_KNOWN = 0.9
+NEEDED = ("rasterio", "pyproj", "shapely")
+
+
+@dataclass(frozen=True)
+class GeoTiff:
+    """A georeferenced image, cut into areas."""
+
+    path: Path
+    """The image."""
+    cell_metres: float = 100.0
+    """Side of a cell on the ground; in pixels where the image has no georeference."""
+    within: str | None = None
+    """Only here: a .geojson or .kml file, or corners as 'lat,lon lat,lon ...'."""
+    crs: str | None = None
+    """The projection of an image that does not name its own, such as EPSG:32633."""
+
+    def areas(self, grid: Grid) -> Iterator[SearchArea]:
+        """Cut the areas one by one, fitted to the grid."""
+        missing = [name for name in NEEDED if find_spec(name) is None]
+        if missing:
+            raise AirlocError(f"This needs {', '.join(missing)}", "Run: pip install 'airloc[geo]'")
+        pass
+        from airloc.areas.layout import lay_out
+        from airloc.areas.outline import read_outline
+
+        outline = None if self.within is None else read_outline(self.within)
+        given = 0
+        with Raster(self.path, crs=self.crs) as raster:
+            layout = lay_out(raster, outline, self.cell_metres)
+            for row, col in product(range(layout.grid.rows // grid.rows), range(layout.grid.cols // grid.cols)):
+                first = row * grid.rows, col * grid.cols
+                view = raster.view(layout.plane, _block(layout, first, grid), grid.size)
+                searched = layout.searchable[first[0] : first[0] + grid.rows, first[1] : first[1] + grid.cols]
+                if view.seen >= MIN_KNOWN and searched.all():
+                    given += 1
+                    height, width = (side / grid.cell * self.cell_metres for side in grid.size)
+                    name = f"{self.path.stem}_{row}_{col}"
+                    yield SearchArea(name, view.pixels, ground_m=(height, width), tile=self.path.stem)
+        if given == 0:
+            problem = f"No area of {grid} cells of {self.cell_metres:g} lies whole in the image {self.path}"
+            raise AirlocError(problem, "Ask for smaller cells with --cell-metres")
+
+
+def _block(layout: "Layout", first: Cell, grid: Grid) -> "Points":
+    """The corners of a block of cells in the plane, (4, 2), clockwise from the upper left."""
+    rows, cols = (first[0], first[0] + grid.rows - 1), (first[1], first[1] + grid.cols - 1)
+    outer = ((rows[0], cols[0]), (rows[0], cols[1]), (rows[1], cols[1]), (rows[1], cols[0]))
+    return np.stack([layout.corners(cell)[number] for number, cell in enumerate(outer)])

@@ -23,12 +23,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from airloc.areas import splits
-from airloc.areas.area import SearchArea, fit
-from airloc.areas.cutting import MAX_WHITE, corners, cut_piece, paper_size, white_pixels
-from airloc.areas.pictures import list_pictures, picture_size, read_mask, read_picture
-from airloc.areas.places import dataset_root
-from airloc.areas.windows import INDEX
+from airloc.areas import dataset as splits
+from airloc.areas.area import MAX_WHITE, SearchArea, corners, cut_piece, fit, paper_size, white_pixels
+from airloc.areas.dataset import dataset_root
+from airloc.areas.folder import INDEX
+from airloc.areas.images import list_pictures, picture_size, read_mask, read_picture
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 

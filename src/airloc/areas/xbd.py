@@ -1,32 +1,85 @@
-"""xBD (`xbd`): places before and after natural disasters, from satellites.
+"""Building outlines as well-known text (WKT) polygons, and masks drawn from them.
 
-The data: 1024 x 1024 px PNG pictures in pre/post pairs with building outlines as JSON, unpacked into one folder or
-into `train`, `tier1`, `tier3`, `test`, `hold` and so on; JPEG and other sizes are read too.
-
-    images/hurricane-michael_00000001_pre_disaster.png    labels/hurricane-michael_00000001_pre_disaster.json
-
-Terms: CC BY-NC-SA 4.0, on request at https://xview2.org: weights trained on it say so.
-
-Citation: R. Gupta et al., "xBD: A Dataset for Assessing Building Damage from Satellite Imagery", 2019.
-
-One picture is one area. The paper trains on hurricane Michael before the event (xBD-pre) and tests on every other
-event after it (xBD-disaster), both from what was then published as `tier1`. Ground sizes vary (0.4 to 0.5 m a
-pixel at full size) and are not in the pictures, so they are left open.
+Legend: a ring is a list of (x, y) pixels; a polygon is its outer ring followed by its holes.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from PIL import Image, ImageChops, ImageDraw
 
 from airloc.areas.area import Mask, SearchArea, fit
-from airloc.areas.pictures import SUFFIXES, read_picture
-from airloc.areas.places import dataset_root
-from airloc.areas.wkt import Polygon, draw_mask, parse_polygons
+from airloc.areas.dataset import dataset_root
+from airloc.areas.images import SUFFIXES, read_picture
 from airloc.errors import AirlocError
 from airloc.grid import Grid
+
+Ring: TypeAlias = list[tuple[float, float]]
+Polygon: TypeAlias = list[Ring]
+
+
+def parse_polygons(text: str) -> list[Polygon]:
+    """Read a POLYGON or MULTIPOLYGON.
+
+    >>> parse_polygons("POLYGON ((0 0, 4 0, 4 4, 0 0), (1 1, 2 1, 2 2, 1 1))")
+    [[[(0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (0.0, 0.0)], [(1.0, 1.0), (2.0, 1.0), (2.0, 2.0), (1.0, 1.0)]]]
+
+    Raises:
+        ValueError: If the text is neither.
+    """
+    match = re.fullmatch(r"\s*(MULTI)?POLYGON\s*Z?\s*(EMPTY|\(.*\))\s*", text, re.IGNORECASE | re.DOTALL)
+    if match is None:
+        raise ValueError(f"{text[:40]!r} is no WKT polygon")
+    if match[2].upper() == "EMPTY":
+        return []
+    bodies = re.split(r"\)\s*\)\s*,\s*\(\s*\(", match[2]) if match[1] else [match[2]]
+    return [[_ring(ring) for ring in re.split(r"\)\s*,\s*\(", body.strip("() \t\r\n"))] for body in bodies]
+
+
+def draw_mask(polygons: Iterable[Polygon], size: tuple[int, int], scale: tuple[float, float] = (1.0, 1.0)) -> Mask:
+    """Draw polygons as a mask of `size` (height, width); `scale` (x, y) takes their coordinates to its pixels."""
+    mask = Image.new("1", size[::-1])
+    draw = ImageDraw.Draw(mask)
+    for polygon in polygons:
+        outer, *holes = [[(x * scale[0], y * scale[1]) for x, y in ring] for ring in polygon]
+        if not holes:
+            draw.polygon(outer, fill=1)
+            continue
+        layer = Image.new("1", size[::-1])
+        ImageDraw.Draw(layer).polygon(outer, fill=1)
+        for hole in holes:
+            ImageDraw.Draw(layer).polygon(hole, fill=0)
+        mask.paste(ImageChops.logical_or(mask, layer))
+    return np.asarray(mask, dtype=np.bool_)
+
+
+def _ring(text: str) -> Ring:
+    """Read `x y, x y, ...`; a third coordinate is left out."""
+    points = [tuple(map(float, pair.split())) for pair in text.split(",")]
+    if len(points) < 3 or any(len(point) < 2 for point in points):
+        raise ValueError(f"{text[:40]!r} is no ring of three points or more")
+    return [(point[0], point[1]) for point in points]
+
+
+# ---------- xBD (`xbd`): places before and after natural disasters, from satellites.
+# ~
+# ~ The data: 1024 x 1024 px PNG pictures in pre/post pairs with building outlines as JSON, unpacked into one folder or
+# ~ into `train`, `tier1`, `tier3`, `test`, `hold` and so on; JPEG and other sizes are read too.
+# ~
+# ~     images/hurricane-michael_00000001_pre_disaster.png    labels/hurricane-michael_00000001_pre_disaster.json
+# ~
+# ~ Terms: CC BY-NC-SA 4.0, on request at https://xview2.org: weights trained on it say so.
+# ~
+# ~ Citation: R. Gupta et al., "xBD: A Dataset for Assessing Building Damage from Satellite Imagery", 2019.
+# ~
+# ~ One picture is one area. The paper trains on hurricane Michael before the event (xBD-pre) and tests on every other
+# ~ event after it (xBD-disaster), both from what was then published as `tier1`. Ground sizes vary (0.4 to 0.5 m a
+# ~ pixel at full size) and are not in the pictures, so they are left open.
 
 PAPER = {"pre": 902, "disaster": 1303}
 """Areas in the paper's two subsets."""

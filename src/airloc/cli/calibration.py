@@ -10,15 +10,13 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from airloc.agents.registry import DEFAULT_AGENT
-from airloc.cli.outputs import promised
-from airloc.cli.playing import Playing, prepare
-from airloc.cli.progress import bar
-from airloc.drawing.files import write_atomically
-from airloc.evaluation.judging import here_reliability, judge
-from airloc.evaluation.records import to_json
-from airloc.evaluation.reliability import Reliability, calibration
-from airloc.evaluation.watching import watch
-from airloc.reports.calibration import calibration_chart, calibration_table
+from airloc.cli.console import bar, promised
+from airloc.cli.options import Playing, prepare
+from airloc.evaluation.calibration import Reliability, calibration, judge, match_calibration
+from airloc.evaluation.evaluate import to_json
+from airloc.evaluation.recording import watch
+from airloc.files import write_atomically
+from airloc.reports.analysis import calibration_chart, calibration_table
 from airloc.task.suites import Suite
 
 
@@ -93,7 +91,7 @@ def _judge(options: Calibration) -> _Asked:
             device=options.device,
             on_batch=advance,
         )
-    found = {"here": here_reliability(judged, seed=options.seed)}
+    found = {"here": match_calibration(judged, seed=options.seed)}
     return _Asked(judged.agent, judged.suite, int(judged.asked.sum()), found)
 
 

@@ -14,15 +14,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
-from airloc.areas.download import Patience
-from airloc.areas.fetch import MASA_URL, fetch_by_hand, fetch_masa
-from airloc.areas.inventory import PAPER, Found, take_stock
-from airloc.areas.places import data_root, dataset_root
+from airloc.areas.dataset import data_root, dataset_root
+from airloc.areas.download import MASA_URL, Timeouts, fetch_by_hand, fetch_masa
 from airloc.areas.prepared import check_free, write_prepared
-from airloc.areas.registry import SOURCES, AreaSource
-from airloc.drawing.files import save_picture
+from airloc.areas.registry import PAPER, SOURCES, AreaSource, Found, take_stock
 from airloc.drawing.sheet import contact_sheet, draw_grid
 from airloc.errors import AirlocError
+from airloc.files import save_picture
 from airloc.grid import Grid
 
 if TYPE_CHECKING:
@@ -63,11 +61,11 @@ class Fetch:
     """The folder to write to; the dataset's name under $AIRLOC_DATA if not given."""
     mirror: str = MASA_URL
     """Where the files of masa are."""
-    timeout: float = Patience.timeout
+    timeout: float = Timeouts.timeout
     """Seconds to wait for a server that sends nothing."""
-    attempts: int = Patience.attempts
+    attempts: int = Timeouts.attempts
     """Tries in a row without a new byte before giving up."""
-    pause: float = Patience.pause
+    pause: float = Timeouts.pause
     """Seconds before the second try; doubled before each further one."""
 
     def run(self) -> None:
@@ -81,7 +79,7 @@ class Fetch:
             fetched = fetch_masa(
                 root,
                 mirror=self.mirror,
-                patience=Patience(self.timeout, self.attempts, self.pause),
+                timeouts=Timeouts(self.timeout, self.attempts, self.pause),
                 on_listed=lambda count: bar.update(files, total=count),
                 on_bytes=lambda name, done, total: bar.update(files, at=_bytes(name, done, total)),
                 on_file=lambda name: bar.advance(files),

@@ -8,19 +8,17 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
+from airloc.agents.pretrained import SEARCHERS
 from airloc.agents.registry import CHECKPOINTS, DEFAULT_AGENT, AgentOptions, make_agent
-from airloc.agents.searchers import SEARCHERS
 from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.synthetic import Synthetic
-from airloc.cli.outputs import promised
-from airloc.cli.progress import bar, reading
-from airloc.drawing.files import save_picture, write_atomically
+from airloc.cli.console import bar, promised, reading
 from airloc.drawing.sheet import contact_sheet
 from airloc.errors import AirlocError
-from airloc.evaluation.evaluate import evaluate
-from airloc.evaluation.floor import blind_optimum, blind_optimum_is_exact
-from airloc.evaluation.records import Score
-from airloc.evaluation.watching import watch
+from airloc.evaluation.evaluate import Score, evaluate
+from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
+from airloc.evaluation.recording import watch
+from airloc.files import save_picture, write_atomically
 from airloc.grid import Grid
 from airloc.reports.demo import demo_page, searches, shown, telling_search
 from airloc.reports.searches import search_strip

@@ -13,21 +13,18 @@ from airloc import __version__
 from airloc.agents.declaring import threshold_for
 from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
 from airloc.areas.area import SearchArea
-from airloc.areas.choose import choose_source, load_pairs
-from airloc.areas.names import Names
-from airloc.cli.outputs import promised
-from airloc.cli.progress import bar, reading
-from airloc.drawing.files import write_atomically
+from airloc.areas.pairs import Names
+from airloc.areas.registry import choose_source, load_pairs
+from airloc.cli.console import bar, promised, reading
 from airloc.errors import AirlocError
-from airloc.evaluation.changed import Change, check_control
-from airloc.evaluation.evaluate import check_device, evaluate
-from airloc.evaluation.records import Score, compare, to_json, trajectory_lines
+from airloc.evaluation.controls import Change, check_control
+from airloc.evaluation.evaluate import Score, check_device, compare, evaluate, to_json, trajectory_lines
+from airloc.files import write_atomically
 from airloc.grid import Grid
 from airloc.reports.tables import comparison_line, goals_line, score_table
-from airloc.task.episode_files import read_suite
 from airloc.task.priors import check_size
 from airloc.task.rules import check_budget
-from airloc.task.suites import GENERATED, Suite, declared, generate
+from airloc.task.suites import GENERATED, Suite, declared, generate, read_suite
 
 MOST_PER_AREA = 10_000
 

@@ -12,8 +12,7 @@ from rich.table import Table
 from tyro.conf import Positional
 
 from airloc.agents.registry import AgentOptions, make_agent
-from airloc.cli.extras import need
-from airloc.cli.outputs import promised
+from airloc.cli.console import need, promised
 from airloc.errors import AirlocError
 
 if TYPE_CHECKING:
@@ -43,8 +42,8 @@ def main(arguments: Sequence[str]) -> None:
 
 def run(options: Export) -> None:
     """Export, compare and show."""
+    from airloc.export.compare import RUNNER
     from airloc.export.export import export_agent
-    from airloc.export.runner_agent import RUNNER
 
     if options.episodes < 1:
         raise AirlocError(f"Nothing can be compared on {options.episodes} episodes", "Give --episodes 1 or more")

@@ -10,13 +10,12 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from airloc.agents.registry import DEFAULT_AGENT
-from airloc.cli.outputs import promised
-from airloc.cli.playing import Playing, prepare
-from airloc.cli.progress import bar
-from airloc.drawing.files import save_picture, write_atomically
+from airloc.cli.console import bar, promised
+from airloc.cli.options import Playing, prepare
 from airloc.errors import AirlocError
-from airloc.evaluation.records import to_json
-from airloc.evaluation.watching import Watched, watch
+from airloc.evaluation.evaluate import to_json
+from airloc.evaluation.recording import RolloutLog, watch
+from airloc.files import save_picture, write_atomically
 from airloc.reports.searches import failure_sheet, spread_failures
 
 
@@ -56,14 +55,14 @@ def run(options: Failures) -> None:
     _tell(watched, options.sheet if shown else None)
 
 
-def _watch(options: Failures) -> Watched:
+def _watch(options: Failures) -> RolloutLog:
     (agent,), suite, areas, goal_areas = prepare(options, [options.agent])
     how: dict[str, Any] = {"seed": options.seed, "batch": options.batch, "device": options.device}
     with bar("playing", len(suite)) as advance:
         return watch(agent, areas, suite, goal_areas=goal_areas, on_batch=advance, **how)
 
 
-def _record(watched: Watched) -> dict[str, Any]:
+def _record(watched: RolloutLog) -> dict[str, Any]:
     """All failures as plain JSON values."""
     suite, failures = watched.suite, []
     for number in (~watched.played.found).nonzero()[0].tolist():
@@ -82,7 +81,7 @@ def _record(watched: Watched) -> dict[str, Any]:
     return {"agent": watched.agent, "episodes": len(suite), "failures": failures}
 
 
-def _tell(watched: Watched, sheet: Path | None) -> None:
+def _tell(watched: RolloutLog, sheet: Path | None) -> None:
     """Say how many failed and where the sheet is."""
     console, failed = Console(), int((~watched.played.found).sum())
     console.print(f"{watched.agent} did not find {failed} of {len(watched.suite)} goals", highlight=False, markup=False)

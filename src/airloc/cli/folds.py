@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from airloc.cli.outputs import promised
-from airloc.drawing.files import write_atomically
-from airloc.evaluation.overlap import Overlap, pooled
-from airloc.evaluation.records import to_json
-from airloc.training.folds import fold_overlaps
+from airloc.cli.console import promised
+from airloc.evaluation.evaluate import to_json
+from airloc.evaluation.metrics import Overlap, pooled
+from airloc.files import write_atomically
+from airloc.training.data import fold_overlaps
 
 
 @dataclass(frozen=True)

@@ -10,23 +10,22 @@ from rich.console import Console
 
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import SearchArea
-from airloc.areas.choose import choose_source
+from airloc.areas.registry import choose_source
 from airloc.areas.synthetic import Synthetic
-from airloc.cli.progress import reading
+from airloc.cli.console import reading
 from airloc.errors import AirlocError
-from airloc.game.app import make_app
-from airloc.game.desk import FreeTable, PlayDesk
+from airloc.game.app import LOOPBACK_NAMES, listen, make_app, open_browser, serve
+from airloc.game.baselines import Baselines
+from airloc.game.lobby import FreeTable, PlayDesk
 from airloc.game.referee import Referee
-from airloc.game.rivals import Rivals
-from airloc.game.serving import LOOPBACK_NAMES, listen, open_browser, serve
+from airloc.game.routes import watch_routes
 from airloc.game.store import Store
 from airloc.game.watch import Watch
-from airloc.game.watch_routes import watch_routes
-from airloc.game.workshop import ProcessWorkshop
+from airloc.game.worker_pool import ProcessWorkerPool
 from airloc.grid import Grid
 from airloc.task.rules import check_budget
 from airloc.task.world import World
-from airloc.web.addresses import url_of
+from airloc.web import url_of
 
 MAX_SIDE = 12
 """Cells of a side that fit on a screen."""
@@ -76,14 +75,14 @@ def run(options: Play) -> None:
         play, watch = (
             World.build(areas, grid, options.budget, "per-distance", None) for areas in _areas(options, grid)
         )
-        workshop = ProcessWorkshop({"play": play, "watch": watch}, options.agents)
-        table = FreeTable(Referee(play, Store(), seconds), Rivals(options.agents, workshop, "play"))
-        more = [watch_routes(Watch(watch, workshop), options.agents)]
+        worker_pool = ProcessWorkerPool({"play": play, "watch": watch}, options.agents)
+        table = FreeTable(Referee(play, Store(), seconds), Baselines(options.agents, worker_pool, "play"))
+        more = [watch_routes(Watch(watch, worker_pool), options.agents)]
         app = make_app(PlayDesk(table), hosts=None if options.public else LOOPBACK_NAMES, more=more)
         url = url_of(taken)
         say(f"Play at {url} and watch agents at {url}watch; Ctrl-C ends it.")
         serve(app, taken, on_ready=partial(open_browser, url) if options.open else lambda: None)
-        workshop.close()
+        worker_pool.close()
 
 
 def check_agents(names: Sequence[str]) -> None:

@@ -16,19 +16,16 @@ from tyro.conf import arg
 from airloc.agents.declaring import threshold_for
 from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
 from airloc.areas.area import Pixels
-from airloc.areas.pictures import read_picture
-from airloc.cli.extras import need
-from airloc.cli.outputs import promised
-from airloc.cli.progress import bar
+from airloc.areas.images import read_picture
+from airloc.cli.console import bar, need, promised
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.units import metres_a_second, place, read_length, seconds
 from airloc.task.rules import FALSE_ALARM_COST, check_budget
 
 if TYPE_CHECKING:
-    from airloc.areas.geotiff import Raster
-    from airloc.areas.geotiff_layout import Layout
-    from airloc.areas.geotiff_plane import Points
+    from airloc.areas.geotiff import Points, Raster
+    from airloc.areas.layout import Layout
     from airloc.missions.search import Search
 
 SMALL_GOAL = 24
@@ -141,8 +138,8 @@ def _check(options: SearchOptions) -> None:
 
 def _search(options: SearchOptions, raster: "Raster") -> "Search":
     """Lay the grid out, and search."""
-    from airloc.areas.geotiff_layout import lay_out
-    from airloc.areas.geotiff_outline import read_outline
+    from airloc.areas.layout import lay_out
+    from airloc.areas.outline import read_outline
     from airloc.missions.flight import budget_for
     from airloc.missions.search import Search, cell_of, fly, nearest_searchable
     from airloc.missions.searcher import Searcher
@@ -182,7 +179,7 @@ def _search(options: SearchOptions, raster: "Raster") -> "Search":
 
 def _goal(options: SearchOptions, raster: "Raster", layout: "Layout") -> tuple[Pixels, Cell | None]:
     """The picture of the goal as a patch, and its cell where that is known."""
-    from airloc.areas.geotiff_layout import look
+    from airloc.areas.layout import look
     from airloc.missions.photos import goal_patch
     from airloc.missions.search import cell_of
 

@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 from airloc.agents.registry import DEFAULT_AGENT
-from airloc.cli.extras import need
+from airloc.cli.console import need
 from airloc.errors import AirlocError
 
 TOKEN = "AIRLOC_TOKEN"
@@ -45,8 +45,7 @@ def run(options: Serve) -> None:
     import torch
 
     from airloc.agents.registry import make_agent
-    from airloc.missions.listening import listen
-    from airloc.missions.server import make_app
+    from airloc.missions.server import listen, make_app
     from airloc.missions.service import Searches
     from airloc.missions.store import Store
 

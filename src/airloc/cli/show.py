@@ -12,13 +12,13 @@ from tyro.conf import Positional, arg
 
 from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
 from airloc.areas.area import SearchArea
-from airloc.areas.choose import choose_source
-from airloc.cli.outputs import promised
-from airloc.drawing.files import save_picture
-from airloc.drawing.gif import save_gif
+from airloc.areas.registry import choose_source
+from airloc.cli.console import promised
+from airloc.drawing.sheet import save_gif
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import check_device
-from airloc.evaluation.watching import Search, watch
+from airloc.evaluation.recording import Search, watch
+from airloc.files import save_picture
 from airloc.grid import Cell, Grid
 from airloc.reports.searches import search_animation, search_strip
 from airloc.seeding import stream

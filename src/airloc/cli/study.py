@@ -1,4 +1,4 @@
-"""`airloc study`: the game as a study with people, from the links to the Human row beside all agents."""
+"""The people of a study for the terminal: everybody's success, and who took part."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -6,42 +6,74 @@ from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import tyro
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.table import Table
 from tyro.conf import Positional, arg
 
 from airloc.agents.registry import DEFAULT_AGENT, available_agents, make_agent
 from airloc.areas.area import SearchArea
-from airloc.areas.choose import choose_source
+from airloc.areas.registry import choose_source
 from airloc.areas.synthetic import Synthetic
-from airloc.cli.outputs import promised
-from airloc.cli.people import people_lines, people_table
+from airloc.cli.console import bar, promised, reading
 from airloc.cli.play import check_agents, check_screen, limit, say
-from airloc.cli.progress import bar, reading
-from airloc.drawing.files import write_atomically
 from airloc.errors import AirlocError
-from airloc.evaluation.evaluate import evaluate
-from airloc.evaluation.floor import blind_optimum, blind_optimum_is_exact
-from airloc.evaluation.records import Score, compare, to_json, trajectory_lines
-from airloc.game.app import make_app
-from airloc.game.assignment import assign, draw_games, episodes_of, overlaps
-from airloc.game.desk import FreeTable, Table
+from airloc.evaluation.evaluate import Score, compare, evaluate, to_json, trajectory_lines
+from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
+from airloc.files import write_atomically
+from airloc.game.app import LOOPBACK_NAMES, listen, make_app, serve
+from airloc.game.baselines import Baselines
+from airloc.game.lobby import FreeTable
+from airloc.game.lobby import Table as GameTable
 from airloc.game.match import Episode
 from airloc.game.referee import Referee
-from airloc.game.results import Results, results_of
-from airloc.game.rivals import Rivals
-from airloc.game.serving import LOOPBACK_NAMES, listen, serve
+from airloc.game.results import People, Results, results_of
+from airloc.game.routes import study_routes
 from airloc.game.store import Store
-from airloc.game.study import CONSENT, Rules, Study, create_study
-from airloc.game.study_desk import StudyDesk
-from airloc.game.study_routes import study_routes
-from airloc.game.workshop import ProcessWorkshop, Workshop
+from airloc.game.study import CONSENT, Rules, Study, assign, create_study, draw_games, episodes_of, overlaps
+from airloc.game.study_lobby import StudyLobby
+from airloc.game.worker_pool import ProcessWorkerPool, WorkerPool
 from airloc.grid import Grid
-from airloc.reports.tables import comparison_line, score_table
-from airloc.task.episode_files import read_suite
+from airloc.reports.tables import comparison_line, number, percent, percent_interval, score_table
 from airloc.task.priors import check_size
 from airloc.task.rules import check_budget
+from airloc.task.suites import read_suite
 from airloc.task.world import World
-from airloc.web.addresses import url_of
+from airloc.web import url_of
+
+
+def people_table(facts: People) -> Table:
+    """Success of every participant, in all and by distance."""
+    rows = facts.success_by_person
+    distances = sorted({away for row in rows for away in row.success_by_distance}, key=int)
+    table = Table("Person", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for heading in ("Games", "Success", *(f"d = {away}" for away in distances)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        shares = [row.success, *(row.success_by_distance.get(away) for away in distances)]
+        table.add_row(str(row.person), str(row.games), *map(percent, shares))
+    return table
+
+
+def people_lines(facts: People) -> list[str]:
+    """Who took part, in words."""
+    spread = percent_interval(facts.success_ci95_over_people) or "undefined"
+    lines = [
+        f"{facts.people} people, {facts.games} games; 95 % interval of success over people: {spread}",
+        f"{facts.seconds_a_game:.1f} s a game, {facts.lost_by_time} lost by time, "
+        f"{facts.unfinished} unfinished and not counted",
+        "Gender: " + ", ".join(f"{count} {name}" for name, count in facts.gender.items()),
+    ]
+    age = facts.age
+    if age.span is not None:
+        low, high = age.span
+        mean, median = number(age.mean, 1), number(age.median, 1)
+        lines.append(f"Age: {low} to {high}, mean {mean}, median {median} ({age.said} said)")
+    return lines
+
+
+# ---------- `airloc study`: the game as a study with people, from the links to the Human row beside all agents.
+# ~
 
 PRACTICE_AREAS = 8
 PRACTICE_SEED = 999
@@ -145,14 +177,14 @@ class Serve:
         with listen(self.host, self.port, public=self.public) as taken:
             check_agents(self.agents)
             worlds = study_worlds(study)
-            workshop = ProcessWorkshop(worlds, self.agents)
-            desk = study_desk(study, worlds, workshop, self.agents)
+            worker_pool = ProcessWorkerPool(worlds, self.agents)
+            lobby = study_desk(study, worlds, worker_pool, self.agents)
             hosts = None if self.public else (*LOOPBACK_NAMES, *self.names)
             url = url_of(taken)
             say(f"The study is at {url}. Participants open their own links: airloc study links {self.study}")
             say(f"See how far they are at {url}admin with the token {study.admin}")
-            serve(make_app(desk, hosts=hosts, more=[study_routes(desk)]), taken)
-            workshop.close()
+            serve(make_app(lobby, hosts=hosts, more=[study_routes(lobby)]), taken)
+            worker_pool.close()
         study.store.close()
 
 
@@ -246,13 +278,13 @@ def study_worlds(study: Study) -> dict[str, World]:
     }
 
 
-def study_desk(study: Study, worlds: Mapping[str, World], workshop: Workshop, agents: Sequence[str]) -> StudyDesk:
+def study_desk(study: Study, worlds: Mapping[str, World], worker_pool: WorkerPool, agents: Sequence[str]) -> StudyLobby:
     """Set the tables of a study: one for its games, one for practice."""
     stores = {"games": study.store, "practice": Store()}
     referees = {name: Referee(worlds[name], stores[name], study.rules.seconds) for name in worlds}
-    rivals = {name: Rivals(agents, workshop, name) for name in worlds}
-    recorded = Table(referees["games"], rivals["games"])
-    return StudyDesk(study, recorded, FreeTable(referees["practice"], rivals["practice"]))
+    baselines = {name: Baselines(agents, worker_pool, name) for name in worlds}
+    recorded = GameTable(referees["games"], baselines["games"])
+    return StudyLobby(study, recorded, FreeTable(referees["practice"], baselines["practice"]))
 
 
 def _agents(names: Sequence[str], results: Results) -> list[Score]:

@@ -11,13 +11,14 @@ from typing import Annotated
 import tyro
 from tyro.conf import Positional, UseAppendAction, arg
 
-from airloc.areas.places import VARIABLE
-from airloc.cli.computing import compute, made_with
+from airloc.areas.dataset import VARIABLE
+from airloc.cli.reproduce import compute, made_with
 from airloc.errors import AirlocError
+from airloc.evaluation.benchmarks.suites import Recipe, find
 from airloc.evaluation.evaluate import check_device
-from airloc.reports.suites import About, Recipe, find, make_page
-from airloc.reproduce.store import Store
-from airloc.reproduce.suites import choose_agents, plan_trials
+from airloc.experiments.store import Store
+from airloc.experiments.suites import choose_agents, plan_trials
+from airloc.reports.suites import About, make_page
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import check_device
 from airloc.training.learner import make_fast
 from airloc.training.pipeline import PRESETS, AirlocConfig, OnStep, Stage, train_stages
-from airloc.training.relation import RelationConfig
-from airloc.training.searcher import train_searcher
+from airloc.training.relation import RelationConfig, train_searcher
 
 BELIEF = "belief"
 HEADLINES = {"segmenter": "iou", "embedder": "val_accuracy", "policy": "val_success", "relation": "val_accuracy"}

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from airloc.drawing.canvas import Canvas, Pixels, font, require_pixels, shorten, text_width
-from airloc.drawing.frame import Frame
+from airloc.drawing.canvas import Canvas, Frame, Pixels, font, require_pixels, shorten, text_width
 from airloc.drawing.palette import GOAL, MARGIN, OUTSIDE, PAPER, SOFT, START, TEXT, Colour, heat, text_on
 from airloc.drawing.trajectory import Route, draw_routes
 from airloc.errors import AirlocError

@@ -1,10 +1,4 @@
-"""The shell of a self-contained HTML page, and what goes into it.
-
-A page carries its style and its pictures inside and may fetch nothing: its content security policy forbids it. Every
-function escapes plain text; what is `Html` already goes in as it is.
-
-Legend: pixels are uint8, grey (H, W), RGB (H, W, 3) or RGBA (H, W, 4).
-"""
+"""Elements of SVG and HTML as text, with everything escaped."""
 
 import base64
 import html
@@ -18,9 +12,55 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from airloc.drawing.files import encode_png
-from airloc.drawing.markup import legible
 from airloc.errors import AirlocError
+from airloc.files import encode_png
+
+_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def legible(text: str) -> str:
+    """Put the replacement character where a text has one that neither XML nor HTML may hold, such as NUL."""
+    return _NOT_XML.sub("�", text)
+
+
+def element(tag: str, *children: str, **attributes: str | float | None) -> str:
+    """Write an element; its children are markup already, its attributes are escaped.
+
+    Underscores in attribute names become hyphens, one at the end is dropped; attributes that are None are left out.
+
+    >>> element("text", words("a < b"), x=1.25, class_="ac-label", text_anchor="end")
+    '<text x="1.25" class="ac-label" text-anchor="end">a &lt; b</text>'
+    """
+    parts = [tag]
+    for name, value in attributes.items():
+        if value is not None:
+            shown = html.escape(legible(value)) if isinstance(value, str) else number(value)
+            parts.append(f'{name.rstrip("_").replace("_", "-")}="{shown}"')
+    opening = " ".join(parts)
+    return f"<{opening}>{''.join(children)}</{tag}>" if children else f"<{opening}/>"
+
+
+def words(text: str) -> str:
+    """Text as the content of an element."""
+    return html.escape(legible(text), quote=False)
+
+
+def number(value: float) -> str:
+    """A coordinate with at most two decimals.
+
+    >>> number(3.0), number(2 / 3), number(-0.001)
+    ('3', '0.67', '0')
+    """
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+# ---------- The shell of a self-contained HTML page, and what goes into it.
+# ~
+# ~ A page carries its style and its pictures inside and may fetch nothing: its content security policy forbids it. Every
+# ~ function escapes plain text; what is `Html` already goes in as it is.
+# ~
+# ~ Legend: pixels are uint8, grey (H, W), RGB (H, W, 3) or RGBA (H, W, 4).
 
 CSP = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 

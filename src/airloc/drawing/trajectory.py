@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from airloc.drawing.canvas import Canvas, Pixels, Point, shorten, text_width
-from airloc.drawing.frame import Frame
+from airloc.drawing.canvas import Canvas, Frame, Pixels, Point, shorten, text_width
 from airloc.drawing.palette import GOAL, OUTSIDE, PAPER, PATH_A, START, TEXT, Colour, text_on
 from airloc.grid import Cell, Grid
 

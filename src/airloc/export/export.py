@@ -1,7 +1,4 @@
-"""Export an agent: graphs, their int8 versions, a runner and a check; played against torch before it is called done.
-
-The folder holds a `NAME.onnx` and a `NAME.int8.onnx` for every graph, `agent.json`, `runner.py` and `check.npz`.
-"""
+"""Which agents can be exported. A new kind is a file beside this with its plan, its runner, and a line here."""
 
 import json
 from collections import defaultdict
@@ -18,15 +15,38 @@ import torch
 
 from airloc import __version__
 from airloc.agents.agent import Agent
+from airloc.agents.airloc import AirlocAgent, LocalAgent
+from airloc.agents.belief import BeliefAgent
 from airloc.areas.synthetic import Synthetic
-from airloc.drawing.files import write_atomically
 from airloc.errors import AirlocError
-from airloc.export.compare import Stage, Version, compare
-from airloc.export.graphs import Feed, Graph, write_graph, write_int8
-from airloc.export.plan import Plan
-from airloc.export.registry import plan_export
-from airloc.export.runner_agent import RUNNER, RunnerAgent, load_runner
+from airloc.export.compare import RUNNER, RunnerAgent, Stage, Version, compare, load_runner
+from airloc.export.graphs import Feed, Graph, Plan, plan_airloc, plan_belief, plan_local, write_graph, write_int8
+from airloc.files import write_atomically
 from airloc.seeding import stream
+
+PLANS: dict[type, Callable[[Any], Plan]] = {
+    AirlocAgent: plan_airloc,
+    LocalAgent: plan_local,
+    BeliefAgent: plan_belief,
+}
+"""How agents are exported, by their class."""
+
+
+def plan_export(agent: Agent) -> Plan:
+    """Give the plan for an agent.
+
+    Raises:
+        AirlocError: When its kind cannot be exported.
+    """
+    make = PLANS.get(type(agent))
+    if make is None:
+        raise AirlocError(f"The agent {agent.name!r} has no network to export", "Export one that looks, such as belief")
+    return make(agent)
+
+
+# ---------- Export an agent: graphs, their int8 versions, a runner and a check; played against torch before it is called done.
+# ~
+# ~ The folder holds a `NAME.onnx` and a `NAME.int8.onnx` for every graph, `agent.json`, `runner.py` and `check.npz`.
 
 CALIBRATION = 40
 """Episodes whose inputs decide the ranges of the int8 graphs."""

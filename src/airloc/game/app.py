@@ -12,27 +12,34 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import gc
+import socket
+import threading
+import time
+import webbrowser
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import uvicorn
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from airloc.game.desk import Desk
-from airloc.game.files import page_files, respond
-from airloc.game.game_routes import ending_routes, playing_routes
-from airloc.game.guard import Guard, Limits
-from airloc.game.refusal import RefusedError
-from airloc.game.requests import PRIVATE
+from airloc.errors import AirlocError
+from airloc.game.lobby import Lobby
+from airloc.game.match import RefusedError
+from airloc.game.messages import PRIVATE
+from airloc.game.middleware import Guard, Limits, page_files, respond
+from airloc.game.routes import ending_routes, playing_routes
+from airloc.web import TimeoutProtocol, is_loopback, take_address
 
 _SWEEP_SECONDS = 1.0
 
 
 def make_app(
-    desk: Desk,
+    lobby: Lobby,
     *,
     limits: Limits | None = None,
     hosts: Sequence[str] | None = None,
@@ -46,10 +53,10 @@ def make_app(
         hosts: Names that the server answers to; None for any.
         more: Further routes.
     """
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan(desk))
-    for router in (_pages(), playing_routes(desk), ending_routes(desk), *more):
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan(lobby))
+    for router in (_pages(), playing_routes(lobby), ending_routes(lobby), *more):
         app.include_router(router)
-    app.add_middleware(Guard, knows=desk.knows, limits=limits or Limits(), hosts=hosts)
+    app.add_middleware(Guard, knows=lobby.knows, limits=limits or Limits(), hosts=hosts)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RefusedError, _refused)
@@ -73,7 +80,7 @@ def _pages() -> APIRouter:
     return router
 
 
-def _lifespan(desk: Desk) -> Any:
+def _lifespan(lobby: Lobby) -> Any:
     """End games by time while the server runs."""
 
     @asynccontextmanager
@@ -81,7 +88,7 @@ def _lifespan(desk: Desk) -> Any:
         async def sweep() -> None:
             while True:
                 await asyncio.sleep(_SWEEP_SECONDS)
-                for table in desk.tables():
+                for table in lobby.tables():
                     table.referee.expire()
 
         task = asyncio.create_task(sweep())
@@ -109,3 +116,68 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 def _error(status: int, reason: str, message: str) -> Response:
     return JSONResponse({"error": reason, "message": message}, status, headers=PRIVATE)
+
+
+# ---------- Running the server: the address, the port, the browser, the end.
+# ~
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+def listen(host: str, port: int, *, public: bool) -> socket.socket:
+    """Take an address, before anything else is done.
+
+    Args:
+        host: The address; anything but loopback only where `public` says so.
+        port: The port; 0 takes any that is free.
+        public: Whether others than this machine may reach it.
+
+    Raises:
+        AirlocError: When the address cannot be taken.
+    """
+    if not public and not is_loopback(host):
+        raise AirlocError(f"The address {host} can be reached from other machines", "Add --public if that is meant")
+    return take_address(host, port)
+
+
+def serve(app: FastAPI, taken: socket.socket, *, on_ready: Callable[[], None] = lambda: None) -> None:
+    """Serve until interrupted, which is how a server ends; requests under way are answered first."""
+    server = make_server(app)
+    ready = threading.Thread(target=_when_started, args=(server, on_ready), daemon=True)
+    ready.start()
+    # What the start left behind stays: the collector need not go through it while people wait.
+    gc.collect()
+    gc.freeze()
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[taken])
+
+
+def make_server(app: FastAPI) -> uvicorn.Server:
+    """The server, quiet: no addresses of people are written anywhere."""
+    config = uvicorn.Config(
+        app,
+        http=TimeoutProtocol,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=True,  # of a proxy on this machine alone, which is uvicorn's default
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=2,
+        limit_concurrency=2000,
+        h11_max_incomplete_event_size=16 * 1024,
+    )
+    return uvicorn.Server(config)
+
+
+def open_browser(url: str) -> None:
+    """Open a page in the person's browser; without one nothing happens."""
+    webbrowser.open(url)
+
+
+def _when_started(server: uvicorn.Server, then: Callable[[], None]) -> None:
+    while not server.started:
+        if server.should_exit:
+            return
+        time.sleep(0.01)
+    then()

@@ -1,7 +1,4 @@
-"""A game of one person: an episode, the moves made so far, and where they lead by the task's own rules.
-
-Nothing about the position is stored: it is replayed from the start every time, so that it cannot differ from the rules.
-"""
+"""What the server answers when it does not do what it is asked; nothing has changed then."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +8,32 @@ import numpy as np
 
 from airloc.grid import MOVES, Cell
 from airloc.task import rules
+
+
+class RefusedError(Exception):
+    """A request that is turned down.
+
+    Args:
+        status: The HTTP status, 4xx, or 503 when asking again will help.
+        reason: A short name that the page knows.
+        message: What to tell the person.
+    """
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+
+
+def no_such_game() -> RefusedError:
+    """The same answer for a game of somebody else and for one that never was."""
+    return RefusedError(404, "no-game", "There is no such game")
+
+
+# ---------- A game of one person: an episode, the moves made so far, and where they lead by the task's own rules.
+# ~
+# ~ Nothing about the position is stored: it is replayed from the start every time, so that it cannot differ from the rules.
 
 Ending = Literal["found", "moves", "time"]
 """How a game ended: the goal was found, the moves were spent, or the time was."""

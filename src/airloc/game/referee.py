@@ -8,8 +8,7 @@ import math
 import time
 from collections.abc import Callable
 
-from airloc.game.match import Episode, Game
-from airloc.game.refusal import RefusedError, no_such_game
+from airloc.game.match import Episode, Game, RefusedError, no_such_game
 from airloc.game.store import Store
 from airloc.task.world import World
 

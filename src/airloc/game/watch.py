@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from airloc.agents.agent import Agent, Briefing
+from airloc.agents.agent import Agent, EpisodeBatch
 from airloc.agents.registry import available_agents
 from airloc.areas.area import Pixels
-from airloc.drawing.gif import encode_gif
 from airloc.drawing.heatmap import belief_strip, draw_belief
+from airloc.drawing.sheet import encode_gif
 from airloc.drawing.trajectory import draw_trajectory
-from airloc.game.match import Episode
-from airloc.game.refusal import RefusedError
-from airloc.game.rivals import draw_area, path_of, play_one
-from airloc.game.workshop import AgentPool, Workshop
+from airloc.game.baselines import draw_area, path_of, play_one
+from airloc.game.match import Episode, RefusedError
+from airloc.game.worker_pool import AgentPool, WorkerPool
 from airloc.grid import Cell
 from airloc.task.batch import Observation
 from airloc.task.world import World
@@ -65,9 +64,9 @@ class Recorder:
         """What the agent is called."""
         return self.agent.name
 
-    def reset(self, briefing: Briefing) -> Any:
+    def reset(self, episodes: EpisodeBatch) -> Any:
         """Begin, as the agent does."""
-        return self.agent.reset(briefing)
+        return self.agent.reset(episodes)
 
     def act(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
         """Move as the agent does, and write down what it shows."""
@@ -102,9 +101,9 @@ class Watch:
         name: The name of the world in the workshop.
     """
 
-    def __init__(self, world: World, workshop: Workshop, name: str = "watch") -> None:
+    def __init__(self, world: World, worker_pool: WorkerPool, name: str = "watch") -> None:
         self.world = world
-        self._workshop = workshop
+        self._workshop = worker_pool
         self._name = name
         self._under_way = 0
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from airloc.areas.geotiff_layout import Layout
+from airloc.areas.layout import Layout
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.task.rules import MAX_BUDGET

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from airloc.agents.recognition import FLAT
+from airloc.agents.belief import FLAT
 from airloc.areas.area import Pixels
-from airloc.areas.pictures import DAMAGE
-from airloc.areas.pictures import MAX_PIXELS as LARGEST
+from airloc.areas.images import DAMAGE
+from airloc.areas.images import MAX_PIXELS as LARGEST
 from airloc.errors import AirlocError
 
 SIDE = 48

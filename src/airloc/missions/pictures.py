@@ -10,7 +10,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from airloc.areas.area import Pixels
-from airloc.drawing.frame import Frame
+from airloc.drawing.canvas import Frame
 from airloc.drawing.heatmap import draw_belief
 from airloc.drawing.trajectory import draw_trajectory
 from airloc.grid import Cell, Grid

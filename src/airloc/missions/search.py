@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from airloc.areas.area import Pixels
 from airloc.areas.geotiff import Raster
-from airloc.areas.geotiff_layout import Layout, look
+from airloc.areas.layout import Layout, look
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.searcher import Glimpse, Searcher

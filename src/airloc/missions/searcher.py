@@ -1,35 +1,104 @@
-"""The live searcher: a goal, a grid and a budget go in; after each photo, the next cell comes out.
+"""The agent that leads a search, one glimpse at a time: a batch of one, with its state.
 
-Any agent can lead. It plays the task on the whole rectangle of cells, as it was trained, one king's move at a time. The
-searcher stands between the agent and the vehicle:
-
-- A cell that is not searchable (outside the outline) is never flown to. The agent is shown black there, as outside the
-  area in training, and moves on.
-- A cell that was photographed before is not flown to again. The agent is shown what was seen.
-- When the agent has spent its moves in this way while the vehicle has flight left, the rest goes to the most probable
-  cells, the near ones first.
-- Where the photo shows the goal with enough probability, the searcher declares the find and the search is over.
-
-The budget is in moves flown: a leg costs the distance of its ends. Everything follows from the photos and their order,
-so that a search is resumed by showing the same photos again.
-
-Legend: glimpses are uint8 RGB (48, 48, 3); a belief is (rows, cols), zero where nothing is searched, and sums to one.
+Legend: glimpses are uint8 RGB (48, 48, 3).
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from airloc.agents.agent import Agent
+from airloc.agents.agent import Agent, EpisodeBatch
+from airloc.agents.belief import BeliefAgent
+from airloc.agents.declaring import declaring
 from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
-from airloc.grid import Cell, Grid, distance
-from airloc.missions.lead import Lead
+from airloc.grid import MOVES, Cell, Grid, distance
 from airloc.missions.sweep import most_for_the_way
+from airloc.seeding import stream
+from airloc.task.batch import Observation
 from airloc.task.rules import check_budget
+
+
+class AgentSession:
+    """An agent in its episode.
+
+    Args:
+        agent: Who leads.
+        goal: The picture of the goal.
+        grid: The cells.
+        start: Where the agent begins.
+        budget: Moves it may make.
+        seed: Decides the choices of agents that draw.
+    """
+
+    def __init__(self, agent: Agent, goal: Pixels, grid: Grid, start: Cell, budget: int, seed: int) -> None:
+        self.at = start
+        """Where the agent is: the cell that it is to be shown next, perhaps outside the grid."""
+        self.moves = 0
+        self.shown: set[Cell] = set()
+        """The cells that it was shown."""
+        self._agent, self._grid, self._budget = declaring(_in_the_field(agent)), grid, budget
+        noise = torch.from_numpy(stream(seed, "searcher").random((1, budget, len(MOVES)), dtype=np.float32))
+        with torch.inference_mode():
+            self._state = self._agent.reset(EpisodeBatch(torch.from_numpy(goal.copy())[None], grid, budget, noise))
+
+    @property
+    def spent(self) -> bool:
+        """Whether all its moves are made."""
+        return self.moves >= self._budget
+
+    def match(self, cell: Cell, glimpse: Pixels) -> float:
+        """The probability that a glimpse is the goal's."""
+        with torch.inference_mode():
+            here, self._state = self._agent.match(self._observation(cell, glimpse), self._state)
+        return float(here)
+
+    def show(self, glimpse: Pixels | None) -> None:
+        """Show the agent where it is, black where there is nothing to see, and let it move."""
+        side = self._grid.cell
+        seen = np.zeros((side, side, 3), dtype=np.uint8) if glimpse is None else glimpse
+        with torch.inference_mode():
+            action, self._state = self._agent.act(self._observation(self.at, seen), self._state)
+        self.shown.add(self.at)
+        row, col = (np.array(self.at) + MOVES[int(action)]).tolist()
+        self.at, self.moves = (row, col), self.moves + 1
+
+    def belief(self) -> npt.NDArray[np.float64] | None:
+        """The agent's own belief over the cells, (rows, cols); None where it has none."""
+        own: torch.Tensor | None = getattr(self._state, "belief", None)
+        return None if own is None else own[0].double().cpu().numpy().reshape(self._grid.shape)
+
+    def _observation(self, cell: Cell, glimpse: Pixels) -> Observation:
+        patch = torch.from_numpy(glimpse.copy())[None]
+        return Observation(patch, torch.tensor([cell]), torch.tensor([self._budget - self.moves]))
+
+
+def _in_the_field(agent: Agent) -> Agent:
+    """The agent as it plays where goals lie anywhere, the start included, near ones no likelier than far ones."""
+    return replace(agent, prior="anywhere") if isinstance(agent, BeliefAgent) else agent
+
+
+# ---------- The live searcher: a goal, a grid and a budget go in; after each photo, the next cell comes out.
+# ~
+# ~ Any agent can lead. It plays the task on the whole rectangle of cells, as it was trained, one king's move at a time. The
+# ~ searcher stands between the agent and the vehicle:
+# ~
+# ~ - A cell that is not searchable (outside the outline) is never flown to. The agent is shown black there, as outside the
+# ~   area in training, and moves on.
+# ~ - A cell that was photographed before is not flown to again. The agent is shown what was seen.
+# ~ - When the agent has spent its moves in this way while the vehicle has flight left, the rest goes to the most probable
+# ~   cells, the near ones first.
+# ~ - Where the photo shows the goal with enough probability, the searcher declares the find and the search is over.
+# ~
+# ~ The budget is in moves flown: a leg costs the distance of its ends. Everything follows from the photos and their order,
+# ~ so that a search is resumed by showing the same photos again.
+# ~
+# ~ Legend: glimpses are uint8 RGB (48, 48, 3); a belief is (rows, cols), zero where nothing is searched, and sums to one.
 
 Status = Literal["searching", "found", "spent"]
 Belief = npt.NDArray[np.float64]
@@ -100,7 +169,7 @@ class Searcher:
         """The cells that were waited for and photographed, in order."""
         self.pod: Belief = np.zeros(grid.shape)
         """Probability of detection: that the goal would have been recognised if it were there, (rows, cols)."""
-        self._lead = Lead(agent, goal, grid, start, budget, seed)
+        self._lead = AgentSession(agent, goal, grid, start, budget, seed)
         self._glimpses: dict[Cell, Glimpse] = {}
         self._wanted: Cell | None = start
         self._declared: Cell | None = None
@@ -143,7 +212,7 @@ class Searcher:
         if cell not in self._glimpses:
             self._glimpses[cell] = glimpse
             self.pod[cell] = self.detection * glimpse.seen
-            self._here = self._lead.here(cell, glimpse.pixels)
+            self._here = self._lead.match(cell, glimpse.pixels)
             if self._here >= self.threshold:
                 self._declared = cell
         if cell == self._wanted:

@@ -19,8 +19,8 @@ from airloc.agents.agent import Agent
 from airloc.agents.declaring import threshold_for
 from airloc.agents.registry import AGENTS, make_agent
 from airloc.areas.area import Pixels
-from airloc.areas.geotiff_layout import SIDE, Layout, lay_out_outline
-from airloc.areas.geotiff_outline import read_outline
+from airloc.areas.layout import SIDE, Layout, lay_out_outline
+from airloc.areas.outline import read_outline
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.flight import Camera

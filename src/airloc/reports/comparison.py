@@ -10,8 +10,8 @@ from typing import Any
 
 from airloc.drawing.page import Content, Html
 from airloc.drawing.page import table as html_table
+from airloc.evaluation.benchmarks.paper import TABLES, Row, Table
 from airloc.reports.outcomes import Outcome, Outcomes, Setup
-from airloc.reports.paper import TABLES, Row, Table
 from airloc.reports.tables import number, percent
 
 MARK = "≠"

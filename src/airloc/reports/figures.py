@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from airloc.drawing.charts import Bars, Reference, Series, bar_chart, line_chart
+from airloc.evaluation.benchmarks.paper import TABLES
 from airloc.reports.outcomes import Curve, Outcome, Outcomes, Setup
-from airloc.reports.paper import TABLES
 
 LEADING = ("airloc", "airloc-no-residual", "airloc-no-prior", "priv-local", "blind", "priv-random")
 """Agents that keep their look from chart to chart."""

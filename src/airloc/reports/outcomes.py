@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from airloc.reports.paper import Row, Table
+from airloc.evaluation.benchmarks.paper import Row, Table
 
 
 @dataclass(frozen=True)

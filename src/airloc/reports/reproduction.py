@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from airloc.drawing.files import write_atomically
 from airloc.drawing.page import Html, command, figure, link, page, paragraph, section, table
-from airloc.reports import comparison, paper, successors
+from airloc.evaluation.benchmarks import paper
+from airloc.evaluation.benchmarks.paper import Table
+from airloc.files import write_atomically
+from airloc.reports import comparison, successors
 from airloc.reports.comparison import MARK
-from airloc.reports.examples import examples
 from airloc.reports.figures import Figure, charts
 from airloc.reports.outcomes import Curve, Outcomes
-from airloc.reports.paper import Table
+from airloc.reports.searches import examples
 from airloc.reports.verdicts import FAILS, Verdict, verdicts
 
 PAGE, TABLES = "report.html", "tables.md"

@@ -6,17 +6,25 @@ The last frame shows the whole area with the path flown.
 Legend: Pixels: uint8 RGB (H, W, 3).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from airloc.areas.area import Pixels
+from airloc.areas.changes import CHANGES, View, take
+from airloc.areas.prepared import Prepared
+from airloc.areas.synthetic import generate
 from airloc.drawing.heatmap import belief_strip, draw_belief, percent, stacked
+from airloc.drawing.page import figure, image_tag, row
+from airloc.drawing.palette import PATH_A, PATH_B
 from airloc.drawing.sheet import contact_sheet
 from airloc.drawing.trajectory import draw_trajectory
-from airloc.evaluation.watching import Search, Watched
-from airloc.grid import Grid, distance
+from airloc.evaluation.recording import RolloutLog, Search
+from airloc.grid import Cell, Grid, distance
+from airloc.reports.figures import Figure
+from airloc.reports.outcomes import Outcome, Outcomes, Setup
 from airloc.seeding import stream
 
 COLUMNS = 6
@@ -68,7 +76,7 @@ def search_animation(searches: Sequence[Search], grid: Grid, *, scale: int = 2) 
     return moments
 
 
-def failure_sheet(watched: Watched, numbers: Sequence[int], *, columns: int = 2) -> Pixels:
+def failure_sheet(watched: RolloutLog, numbers: Sequence[int], *, columns: int = 2) -> Pixels:
     """Lay failed searches out: the goal's picture, the path over the area, and the last belief."""
     suite, failed = watched.suite, int((~watched.played.found).sum())
     pictures, captions = [], []
@@ -91,7 +99,7 @@ def failure_caption(search: Search, grid: Grid) -> str:
     return f"{said}, held {percent(search.chance)} probable at the end: place {search.rank} of {still_open} open cells"
 
 
-def spread_failures(watched: Watched, count: int, seed: int = 0) -> list[int]:
+def spread_failures(watched: RolloutLog, count: int, seed: int = 0) -> list[int]:
     """Numbers of failed episodes to show: drawn by the seed, from as many areas as there are."""
     failed = stream(seed, "failures").permutation(np.flatnonzero(~watched.played.found))
     area = watched.suite.area[failed]
@@ -164,3 +172,120 @@ def _level(frames: Sequence[Pixels]) -> list[Pixels]:
 def _framed(picture: Pixels, border: int = 16) -> Pixels:
     """A picture with a white border."""
     return np.pad(picture, ((border, border), (border, border), (0, 0)), constant_values=255)
+
+
+# ---------- Searches to look at: two agents side by side over the same area, and what went wrong.
+# ~
+
+PLACES = (
+    ("masa", "5x5", "Massachusetts, test set", "--figure 2"),
+    ("dubai", "5x5", "Dubai", "--figure 2"),
+    ("xbd-disaster", "7x7", "xBD-disaster", "--figure 4"),
+)
+"""Where the paper shows searches."""
+
+PAIRS = 2
+FAILURES = 6
+
+SearchRecord = dict[str, Any]
+
+
+def examples(outcomes: Outcomes) -> Iterator[Figure]:
+    """Searches of AiRLoc and Priv local over the same areas, as the paper shows them, and AiRLoc's failures."""
+    for data, grid, title, asked_by in PLACES:
+        first, second = (outcomes.get(Setup(name, data, "test", grid)) for name in ("airloc", "priv-local"))
+        if first and second:
+            yield _side_by_side(first, second, title, asked_by)
+    shown = next((outcomes[s] for s in (Setup("airloc", "masa", "test"),) if s in outcomes), None)
+    if shown is not None:
+        yield _failures(shown)
+
+
+def _side_by_side(first: Outcome, second: Outcome, title: str, asked_by: str) -> Figure:
+    mine, theirs = first.searches(), second.searches()
+    pictures = _pictures(first)
+    chosen = telling_pairs(mine, theirs)
+    pairs = []
+    for number in chosen:
+        area = pictures[mine[number]["area"]]
+        left = _drawn(first, mine[number], area, PATH_A)
+        pairs.append(row(left, _drawn(second, theirs[number], area, PATH_B, dashed=True)))
+    data = {
+        "agents": [first.setup.agent, second.setup.agent],
+        "searches": [{"airloc": mine[number], "priv-local": theirs[number]} for number in chosen],
+    }
+    caption = (
+        "Numbered circles in the order of the visits, S the start, G the goal (its frame dashed where it was not "
+        "found). No agent sees the area: it is shown for the reader."
+    )
+    name = f"searches-{first.setup.data}-{first.setup.grid}"
+    return Figure(name, f"Searches: {title}, {first.setup.grid}", caption, data, "\n".join(pairs), asked_by)
+
+
+def telling_pairs(first: Sequence[SearchRecord], second: Sequence[SearchRecord]) -> list[int]:
+    """Episodes worth looking at: one that the first found and the second did not, one that both found differently."""
+    order = sorted(range(len(first)), key=lambda number: (-first[number]["distance"], number))
+    won = [n for n in order if first[n]["found"] and not second[n]["found"]]
+    both = [n for n in order if first[n]["found"] and second[n]["found"] and first[n]["path"] != second[n]["path"]]
+    chosen = list(dict.fromkeys([*won[:1], *both[:1], *order]))
+    return chosen[:PAIRS]
+
+
+def _failures(outcome: Outcome) -> Figure:
+    lost = [search for search in outcome.searches() if not search["found"]]
+    by_area = {search["area"]: search for search in sorted(lost, key=lambda search: search["distance"])}
+    chosen = list(by_area.values())[:FAILURES]
+    pictures = _pictures(outcome)
+    parts = [_drawn(outcome, search, pictures[search["area"]], PATH_A) for search in chosen]
+    content = row(*parts) if parts else "<p>There are none.</p>"
+    caption = f"{len(lost)} of {outcome.score['episodes']} goals were not found; one search an area is shown."
+    return Figure("failures", "Failures of AiRLoc", caption, {"searches": chosen}, content, "--figure 2")
+
+
+def _pictures(outcome: Outcome) -> dict[str, Pixels]:
+    areas = Prepared(outcome.areas).areas(Grid.parse(outcome.setup.grid))
+    return {area.name: area.image for area in areas}
+
+
+def _drawn(
+    outcome: Outcome, search: SearchRecord, picture: Pixels, colour: tuple[int, int, int], *, dashed: bool = False
+) -> str:
+    grid = Grid.parse(outcome.setup.grid)
+    path = [(int(line), int(col)) for line, col in search["path"]]
+    goal_row, goal_col = search["goal"]
+    drawn = draw_trajectory(
+        picture, grid, path, (goal_row, goal_col), colour=colour, dashed=dashed, scale=2, found=search["found"]
+    )
+    end = f"found after {search['steps']}" if search["found"] else f"not found in {search['steps']}"
+    caption = f"{outcome.setup.agent}: goal {search['distance']} away, {end} moves"
+    return figure(image_tag(drawn, f"A search, {caption}"), caption)
+
+
+# ---------- The picture that explains changed goals: what the flight sees of a cell, beside pictures of it as a goal.
+# ~
+
+CHANGE_PLACES: tuple[tuple[str, Cell], ...] = (
+    ("city", (1, 2)),
+    ("suburb", (3, 1)),
+    ("coast", (2, 3)),
+    ("rural", (0, 0)),
+)
+"""Regimes of the procedural world, and the cell of each that is shown; the last one lies in a corner."""
+
+
+def changes_sheet(seed: int = 0, tile: int = 112) -> Pixels:
+    """Draw a row for every change: four procedural cells, each beside its changed picture.
+
+    Args:
+        seed: Decides the places and what is drawn.
+        tile: Side of each picture on the sheet, in pixels.
+    """
+    grid = Grid()
+    images = {regime: generate(seed, size=grid.size, regime=regime).image for regime, _ in CHANGE_PLACES}
+    pictures, captions = [], []
+    for name, change in CHANGES.items():
+        for regime, cell in CHANGE_PLACES:
+            view = change(stream(seed, "sheet", name, regime), 1.0)
+            pictures += [take(images[regime], grid, cell, shown) for shown in (View(), view)]
+            captions += ["the cell", name]
+    return contact_sheet(pictures, captions, columns=2 * len(CHANGE_PLACES), tile=tile)

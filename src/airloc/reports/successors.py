@@ -5,11 +5,11 @@ from typing import Any
 
 from airloc.drawing.charts import Reference, Series, line_chart
 from airloc.drawing.page import Content, Html, table
-from airloc.evaluation.floor import blind_optimum_by_distance
+from airloc.evaluation.benchmarks.paper import PROTOCOL, PUBLISHED
+from airloc.evaluation.metrics import blind_optimum_by_distance
 from airloc.grid import Grid
 from airloc.reports.figures import CHARTED, Figure, style_of
 from airloc.reports.outcomes import Outcome, Outcomes
-from airloc.reports.paper import PROTOCOL, PUBLISHED
 from airloc.reports.tables import percent, percent_interval
 from airloc.task import priors
 

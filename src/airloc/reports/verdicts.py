@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from airloc.evaluation.benchmarks.paper import CLAIMS, Claim, table
 from airloc.evaluation.intervals import Bootstrap, Interval
 from airloc.evaluation.metrics import Metric
 from airloc.reports.outcomes import Outcome, Outcomes, Setup
-from airloc.reports.paper import CLAIMS, Claim, table
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be told"
 UNCHECKED, PEOPLE = "not checked", "said of people"

@@ -6,11 +6,12 @@ Legend: A areas, n cells of a grid, S side of a cell in pixels, D = S * S * 3 by
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from airloc.areas.area import Pixels, SearchArea, fit
 from airloc.errors import AirlocError
-from airloc.grid import Grid
+from airloc.grid import MOVES, Grid
 from airloc.task.rules import ArrayT, inside
 
 
@@ -80,3 +81,33 @@ def cut_patches(image: Pixels, grid: Grid) -> Pixels:
     padded = np.pad(image, ((0, grid.gap), (0, grid.gap), (0, 0)))
     blocks = padded.reshape(grid.rows, grid.pitch, grid.cols, grid.pitch, 3).swapaxes(1, 2)
     return blocks[:, :, : grid.cell, : grid.cell].reshape(grid.count, grid.cell, grid.cell, 3)
+
+
+# ---------- Flips of areas as augmentation: the image and its episodes turned over together.
+# ~
+# ~ An orientation is a number from 0 to 3: bit 0 flips left to right, bit 1 flips top to bottom.
+
+ORIENTATIONS = 4
+
+
+def flip_image(image: Pixels, orientation: int) -> Pixels:
+    """Flip an image (or a patch), (H, W, 3)."""
+    return image[:: -1 if orientation & 2 else 1, :: -1 if orientation & 1 else 1]
+
+
+def flip_cells(cells: npt.NDArray[np.int64], orientation: int, grid: Grid) -> npt.NDArray[np.int64]:
+    """Give the cells (..., 2) where the content of `cells` lies after the flip; its own inverse."""
+    last = np.array([grid.rows - 1, grid.cols - 1])
+    return np.where(_flipped_axes(orientation), last - cells, cells)
+
+
+def flip_moves(orientation: int) -> npt.NDArray[np.int64]:
+    """Give the number of each of the eight moves after the flip, (8,)."""
+    flipped = np.where(_flipped_axes(orientation), -MOVES, MOVES)
+    numbers: npt.NDArray[np.int64] = (flipped[:, None] == MOVES[None]).all(axis=2).argmax(axis=1)
+    return numbers
+
+
+def _flipped_axes(orientation: int) -> npt.NDArray[np.bool_]:
+    """Which of (rows, columns) the flip reverses."""
+    return np.array([bool(orientation & 2), bool(orientation & 1)])

@@ -1,4 +1,4 @@
-"""The Gymnasium environment of aerial view goal localization."""
+"""A picture of a search under way."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -9,13 +9,27 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from airloc.areas.area import Pixels, SearchArea
+from airloc.drawing.trajectory import draw_trajectory
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid, MoveCount
-from airloc.task.actions import Actions
-from airloc.task.flips import ORIENTATIONS, flip_cells, flip_image
-from airloc.task.render import render_search
-from airloc.task.rules import FALSE_ALARM_COST
+from airloc.task.cells import ORIENTATIONS, flip_cells, flip_image
+from airloc.task.rules import FALSE_ALARM_COST, Actions
 from airloc.task.world import World
+
+
+def render_search(image: Pixels, grid: Grid, path: Sequence[Cell], goal_patch: Pixels) -> Pixels:
+    """Draw the path over the area, unvisited cells dimmed, with the goal's picture at the right."""
+    search = draw_trajectory(image, grid, path, goal=None, dim_unvisited=True, margin=1)
+    height = search.shape[0]
+    side = min(height, max(grid.cell, height // 4))
+    column = np.zeros((height, side + 16, 3), dtype=np.uint8)
+    shown = goal_patch[np.arange(side) * grid.cell // side][:, np.arange(side) * grid.cell // side]
+    column[:side, 16:] = shown
+    return np.concatenate([search, column], axis=1)
+
+
+# ---------- The Gymnasium environment of aerial view goal localization.
+# ~
 
 Obs: TypeAlias = dict[str, Any]
 

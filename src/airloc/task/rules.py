@@ -14,9 +14,11 @@ minus 3 times the cost of a false alarm where it is not. Who has no move left an
 The functions take NumPy arrays and torch tensors alike. Legend: `...` any batch shape, cells have a last axis of 2.
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 import torch
 
@@ -203,3 +205,64 @@ def check_budget(budget: int) -> int:
     if budget > MAX_BUDGET:
         raise AirlocError(f"A budget of {budget} moves is more than can be played", f"Give at most {MAX_BUDGET}")
     return budget
+
+
+# ---------- What the numbers mean that players give to the NumPy environments: moves, and "here" where that is said.
+# ~
+# ~ Legend: `...` any batch shape, A actions.
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Actions:
+    """The actions of a task: the moves of its grid, and after them "here" where episodes end by declaration."""
+
+    grid: Grid
+    budget: int
+    declare: bool = False
+    """Episodes end by declaration."""
+    false_alarm_cost: float = FALSE_ALARM_COST
+    """What a wrong declaration costs in finds."""
+
+    def __post_init__(self) -> None:
+        check_false_alarm_cost(self.false_alarm_cost)
+
+    @property
+    def count(self) -> int:
+        """A, how many there are."""
+        return self.grid.moves + self.declare
+
+    def mask(self, position: Ints) -> npt.NDArray[np.int8]:
+        """Which actions stay in the area, (..., A): saying "here" always does."""
+        stay = moves_inside(position, self.grid, MOVES)[..., self.grid.directions]
+        here = np.ones((*stay.shape[:-1], self.count - self.grid.moves), dtype=np.bool_)
+        return np.concatenate([stay, here], axis=-1).astype(np.int8)
+
+    def play(self, position: Ints, steps: Ints, goal: Ints, action: Ints) -> Turn[npt.NDArray[Any]]:
+        """Do what actions (...) mean.
+
+        Where arriving is enough, `found` says of an arrival, `missed` that the budget is spent, and no alarm is false.
+        """
+        said = self.declare & (action == self.grid.moves)
+        number = self.grid.directions[np.where(said, 0, action)]
+        if not self.declare:
+            out = move(position, steps, goal, number, moves=MOVES, budget=self.budget, grid=self.grid)
+            return Turn(*out, false_alarm=said)
+        return declare_or_move(
+            position,
+            steps,
+            goal,
+            number,
+            said,
+            moves=MOVES,
+            budget=self.budget,
+            grid=self.grid,
+            cost=self.false_alarm_cost,
+        )
+
+    def ending(self, turn: Turn[npt.NDArray[Any]]) -> dict[str, Any]:
+        """What is told of episodes at their end, each (...): how they ended, where they end by declaration."""
+        if not self.declare:
+            return {}
+        return {"found": turn.found, "false_alarm": turn.false_alarm, "missed": turn.missed}

@@ -13,10 +13,9 @@ from gymnasium.vector.utils import batch_space
 from airloc.areas.area import Pixels, SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import Grid, MoveCount
-from airloc.task.actions import Actions
+from airloc.task.cells import ORIENTATIONS, flip_cells
 from airloc.task.env import Obs, observation_space
-from airloc.task.flips import ORIENTATIONS, flip_cells
-from airloc.task.rules import FALSE_ALARM_COST
+from airloc.task.rules import FALSE_ALARM_COST, Actions
 from airloc.task.world import World
 
 

@@ -1,32 +1,196 @@
-"""What is trained on: folders of pictures and procedural areas, laid out on the device.
+"""Cross-validation: folds of tiles that are left out of training in turn, and their figures pooled.
 
-A data folder holds either pictures, or one folder a set (`masa`, `naip`, `austin`, ...), each with pictures or with
-`images/` and an index. Pictures of known ground size (windows.csv) are resampled so that a cell is 70 to 130 m wide,
-around the 100 m of the paper; others are used at their own resolution and at coarser ones. For cross-validation a fold
-of the tiles is left out of training and checked on instead of the split `val`.
+Pictures cut from one tile are always left out together. Every fold is a run of its own with the same settings but
+`fold`; the counts that it was checked with are in its metrics, so that what is pooled is exact.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 
-from airloc.areas.area import Mask, Pixels, SearchArea, fit
-from airloc.areas.cutting import crop_ground
-from airloc.areas.folder import read_area
-from airloc.areas.pictures import SUFFIXES, list_pictures
-from airloc.areas.synthetic import generate
-from airloc.areas.windows import Window, read_windows
+from airloc.areas.area import Mask, Pixels, SearchArea, crop_ground, fit, tile_of
+from airloc.areas.folder import Window, read_area, read_windows
+from airloc.areas.images import SUFFIXES, list_pictures
+from airloc.areas.pairs import pair_up
+from airloc.areas.synthetic import DISASTERS, generate
 from airloc.errors import AirlocError
+from airloc.evaluation.metrics import Overlap
 from airloc.grid import Grid
-from airloc.training.atlas import Atlas, resample
-from airloc.training.folds import leave_out
+from airloc.training.runs import CONFIG, METRICS
+
+
+def deal(tiles: Iterable[str], folds: int) -> dict[str, int]:
+    """Number of each tile's fold: dealt out like cards, in the order of the hashes of the tiles' names.
+
+    >>> deal(["a", "b", "c"], 2)
+    {'c': 0, 'b': 1, 'a': 0}
+    """
+    order = sorted(set(tiles), key=lambda tile: hashlib.sha256(tile.encode()).digest())
+    return {tile: number % folds for number, tile in enumerate(order)}
+
+
+def leave_out(split_of: Mapping[str, str], masked: set[str], split: str, fold: int, folds: int) -> dict[str, str]:
+    """Deal pictures for training and validation anew: one fold of their tiles is `val`, the rest is trained on.
+
+    Args:
+        split_of: The split of each picture by its file name; those in other splits, such as `test`, stay there.
+        masked: Names of pictures with building masks, whose tiles are dealt for themselves: every fold has its share.
+        split: The split that is trained on.
+        fold: Which fold is left out.
+        folds: How many there are.
+    """
+    tile = {name: tile_of(name) or name for name, own in split_of.items() if own in (split, "val")}
+    marked = {tile[name] for name in tile if name in masked}
+    number = deal(set(tile.values()) - marked, folds) | deal(marked, folds)
+    return {**split_of, **{name: "val" if number[tile[name]] == fold else split for name in tile}}
+
+
+def fold_overlaps(folders: Sequence[Path]) -> dict[int, Overlap]:
+    """The last counts of the segmentation unit's run of every fold, by fold.
+
+    Args:
+        folders: Run folders of segmentation units, one for each fold.
+
+    Raises:
+        AirlocError: When one is no such run, has no figures yet, or they are not the folds of one cross-validation.
+    """
+    found: dict[int, Overlap] = {}
+    first: dict[str, Any] = {}
+    for folder in folders:
+        settings = _settings(folder)
+        fold = settings["data"].pop("fold")
+        first = first or settings
+        if settings != first or fold in found:
+            problem = f"{str(folder)!r} is not another fold of the run in {str(folders[0])!r}"
+            raise AirlocError(problem, "Give one run for each fold, trained with the same settings")
+        found[fold] = _last_counts(folder / METRICS)
+    if missing := sorted(set(range(first["data"]["folds"])) - set(found)):
+        raise AirlocError(f"The fold {missing[0]} is missing", f"Train it with --fold {missing[0]}, and name it too")
+    return dict(sorted(found.items()))
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """The settings of a segmentation unit's run that has left a fold out."""
+    try:
+        content = json.loads((folder / CONFIG).read_bytes())
+        settings: dict[str, Any] = content["settings"]
+        right = content["kind"] == "SegmenterConfig" and settings["data"]["fold"] is not None
+    except (OSError, ValueError, LookupError, TypeError):
+        right = False
+    if not right:
+        problem = f"{str(folder)!r} is no run of a segmentation unit that left a fold out"
+        raise AirlocError(problem, "Make one with 'airloc train segmenter --fold 0' and give its folder")
+    return settings
+
+
+def _last_counts(path: Path) -> Overlap:
+    try:
+        last = json.loads(path.read_bytes().splitlines()[-1])
+        return Overlap(last["tp"], last["fp"], last["fn"])
+    except (OSError, ValueError, LookupError, TypeError):
+        problem = f"{str(path)!r} has no counts of a validation on masks"
+        raise AirlocError(problem, "Train the run to its end, on data whose masks are left out in turn") from None
+
+
+# ---------- Training pictures on the device, at several scales, and patches cut from them at any offset.
+# ~
+# ~ Every picture is resampled beforehand, antialiased and exactly as evaluation does it, to a ladder of scales; patches are
+# ~ then cut at whole pixels, so that a training patch is what an agent would see. All pixels lie in one long row, and a cut
+# ~ is one gather.
+# ~
+# ~ Legend: N pictures (a picture at each of its scales counts), B cuts, S side of a patch.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Atlas:
+    """Pictures of any size in one row of pixels."""
+
+    pixels: torch.Tensor
+    """RGB and, where marked, the building mask, or of pairs RGB twice: (pixels of all pictures, 3, 4 or 6) uint8."""
+    first: torch.Tensor
+    """Where each picture begins in the row, (N,)."""
+    height: torch.Tensor
+    width: torch.Tensor
+    share: torch.Tensor
+    """How often each picture or one before it is drawn, (N,), rising to one."""
+
+    @classmethod
+    def of(
+        cls,
+        pictures: Sequence[Pixels],
+        weights: Sequence[float],
+        device: torch.device | str,
+        masks: Sequence[Mask] = (),
+    ) -> "Atlas":
+        """Lay pictures (and their masks, if given for all) out in one row."""
+        if not pictures:
+            raise AirlocError("There are no pictures to train on", "Give a folder with pictures large enough")
+        rows = [picture.reshape(-1, picture.shape[2]) for picture in pictures]
+        if masks:
+            marks = (mask.reshape(-1, 1).astype(np.uint8) * 255 for mask in masks)
+            rows = [np.hstack([row, mark]) for row, mark in zip(rows, marks, strict=True)]
+        sizes = torch.tensor([picture.shape[:2] for picture in pictures])
+        lengths = sizes.prod(dim=1)
+        return cls(
+            torch.from_numpy(np.concatenate(rows)).to(device),
+            (lengths.cumsum(0) - lengths).to(device),
+            sizes[:, 0].to(device),
+            sizes[:, 1].to(device),
+            (torch.tensor(weights, dtype=torch.float64).cumsum(0) / sum(weights)).float().to(device),
+        )
+
+    def beside(self, pairs: "Atlas", share: float) -> "Atlas":
+        """These pictures, each a pair with itself, and pairs of pictures, which are drawn so often."""
+        return Atlas(
+            torch.cat([self.pixels.repeat(1, 2), pairs.pixels]),
+            torch.cat([self.first, pairs.first + len(self.pixels)]),
+            torch.cat([self.height, pairs.height]),
+            torch.cat([self.width, pairs.width]),
+            torch.cat([self.share * (1 - share), 1 - share + pairs.share * share]),
+        )
+
+    def draw(self, count: int, span: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Draw pictures (B,) by weight and in each the corner, top (B,) and left (B,), of a square that fits."""
+        level = torch.rand(3, count, device=self.first.device)
+        which = torch.searchsorted(self.share, level[0]).clamp(max=len(self.share) - 1)
+        top, left = (
+            (part * (side[which] - span + 1)).long().clamp(min=0)
+            for part, side in ((level[1], self.height), (level[2], self.width))
+        )
+        return which, top, left
+
+    def cut(self, which: torch.Tensor, top: torch.Tensor, left: torch.Tensor, side: int) -> torch.Tensor:
+        """Cut patches, (B, S, S, channels) uint8."""
+        step = torch.arange(side, device=which.device)
+        row = (top[:, None] + step)[:, :, None] * self.width[which][:, None, None]
+        index = self.first[which][:, None, None] + row + (left[:, None] + step)[:, None, :]
+        return self.pixels[index]
+
+
+def resample(pixels: Pixels, size: tuple[int, int]) -> Pixels:
+    """Resample an image to (height, width), antialiased as evaluation does."""
+    if pixels.shape[:2] == size:
+        return pixels
+    return np.asarray(Image.fromarray(pixels).resize(size[::-1], Image.Resampling.LANCZOS))
+
+
+# ---------- What is trained on: folders of pictures and procedural areas, laid out on the device.
+# ~
+# ~ A data folder holds either pictures, or one folder a set (`masa`, `naip`, `austin`, ...), each with pictures or with
+# ~ `images/` and an index. Pictures of known ground size (windows.csv) are resampled so that a cell is 70 to 130 m wide,
+# ~ around the 100 m of the paper; others are used at their own resolution and at coarser ones. For cross-validation a fold
+# ~ of the tiles is left out of training and checked on instead of the split `val`.
 
 CELL_METRES = 100.0
 SYNTHETIC_SIDE_M = 640.0
@@ -258,3 +422,86 @@ def rescaled(area: SearchArea, smallest: int, ladder: Scales) -> Iterator[tuple[
             mask = area.mask
             marked = None if mask is None else resample(mask.astype(np.uint8) * 255, size) >= 128
             yield resample(area.image, size), marked
+
+
+# ---------- Pairs of pictures to train on: the same ground before and after a disaster, on real and on procedural areas.
+# ~
+
+METRES_PER_PX = 2.0
+STRUCK_FIRST = SYNTHETIC_FIRST + 100_000_000
+"""First world number of the procedural pairs."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Where pairs come from."""
+
+    pairs: Path | None = None
+    """Folder of pictures named ..._pre_disaster and ..._post_disaster."""
+    pairs_only: str = "*"
+    """Pattern of the file names of pairs to use, such as 'hurricane-michael_*'."""
+    disaster_pairs: int = 0
+    """Number of procedural areas that are used as they were before and after a disaster."""
+    pairs_share: float = 0.15
+    """How often areas are drawn from pairs, where there are some."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.pairs_share < 1:
+            problem = f"A share of {self.pairs_share} areas from pairs leaves none of the other pictures"
+            raise AirlocError(problem, "Give --pairs-share 0 or more, and less than 1")
+
+    @property
+    def terms(self) -> str:
+        """The terms that weights trained on the pairs are under; empty where none are known."""
+        return "" if self.pairs is None else terms_of([self.pairs])
+
+
+def load_pairs(source: Pairs, smallest: int, device: torch.device, scales: Scales) -> Atlas | None:
+    """Lay all pairs of at least `smallest` px out on the device, at several scales; nothing where there are none."""
+    pictures = [picture for pair in _areas(source) for picture in _paired(*pair, smallest, scales)]
+    if not pictures:
+        return None
+    weights = [float((side[0] - smallest + 1) * (side[1] - smallest + 1)) for side in (p.shape for p in pictures)]
+    return Atlas.of(pictures, weights, device)
+
+
+def _areas(source: Pairs) -> list[tuple[SearchArea, SearchArea]]:
+    """Every pair that is asked for, before and after."""
+    found: list[tuple[SearchArea, SearchArea]] = []
+    if source.pairs is not None:
+        if not source.pairs.is_dir():
+            raise AirlocError(f"There is no folder of pairs {source.pairs}", "Check the path, or leave --pairs out")
+        named = [pair for pair in pair_up(source.pairs) if fnmatchcase(pair[0].name, source.pairs_only)]
+        if not named:
+            problem = f"The folder {source.pairs} holds no pair called like {source.pairs_only!r}"
+            raise AirlocError(problem, "Give pictures named ..._pre_disaster and ..._post_disaster, or --pairs-only")
+        with ThreadPoolExecutor() as pool:
+            found += pool.map(lambda pair: (read_area(pair[0]), read_area(pair[1])), named)
+    return found + _procedural_pairs(source.disaster_pairs)
+
+
+def _procedural_pairs(count: int) -> list[tuple[SearchArea, SearchArea]]:
+    seeds = range(STRUCK_FIRST, STRUCK_FIRST + count)
+    if count <= CHUNK:
+        return [_procedural_pair(seed) for seed in seeds]
+    with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
+        return list(pool.map(_procedural_pair, seeds, chunksize=CHUNK // 2))
+
+
+def _procedural_pair(seed: int) -> tuple[SearchArea, SearchArea]:
+    """One area before and after one of the disasters, like pictures whose ground size is not known."""
+    side = round(SYNTHETIC_SIDE_M / METRES_PER_PX)
+    disaster = DISASTERS[seed % len(DISASTERS)]
+    before, after = (generate(seed, (side, side), METRES_PER_PX, disaster=kind) for kind in (None, disaster))
+    return replace(before, ground_m=None), replace(after, ground_m=None)
+
+
+def _paired(before: SearchArea, after: SearchArea, smallest: int, scales: Scales) -> Iterator[Pixels]:
+    """A pair at every scale at which it is large enough, (H, W, 6)."""
+    if before.image.shape != after.image.shape:
+        problem = f"The pictures {before.name} and {after.name} of a pair differ in size"
+        raise AirlocError(problem, "Cut both to the same ground and size")
+    for (first, _), (second, _) in zip(
+        rescaled(before, smallest, scales), rescaled(after, smallest, scales), strict=True
+    ):
+        yield np.concatenate([first, second], axis=2)

@@ -30,14 +30,11 @@ from airloc.agents.freeze import freeze
 from airloc.areas.area import SearchArea
 from airloc.grid import MOVES, Grid
 from airloc.task.cells import cut_patches
-from airloc.training.atlas import Atlas
 from airloc.training.augment import SYMMETRIES, recolour, turn_patches
-from airloc.training.data import Data, load_atlas, validation_areas
+from airloc.training.data import Atlas, Data, load_atlas, validation_areas
 from airloc.training.learner import Learner
-from airloc.training.runs import Run, check_finite
-from airloc.training.settings import refuse_below_one
-from airloc.training.state import restore_rng, rng_state
-from airloc.vision.eyes import Eyes, standardise
+from airloc.training.runs import Run, check_finite, refuse_below_one, restore_rng, rng_state
+from airloc.vision.embedder import PatchEncoder, standardise
 
 GRID = Grid()
 SIDE = 3
@@ -63,7 +60,7 @@ class EmbedderConfig:
     """Updates."""
     blocks: int = 28
     """Blocks of 3 x 3 patches in an update."""
-    rate: float = 2e-3
+    learning_rate: float = 2e-3
     """Adam's learning rate at its highest."""
     recolour: float = 0.6
     """Strength of photometric change, 0 to 1."""
@@ -77,29 +74,29 @@ class EmbedderConfig:
 
 
 def train_embedder(
-    folder: Path, config: EmbedderConfig, eyes: Eyes, *, on_step: Callable[[int, dict[str, float]], None]
-) -> Eyes:
-    """Train the embedder of `eyes`, whose segmentation unit stays as it is, in a run folder."""
-    device = next(eyes.parameters()).device
-    eyes.eval()
+    folder: Path, config: EmbedderConfig, encoder: PatchEncoder, *, on_step: Callable[[int, dict[str, float]], None]
+) -> PatchEncoder:
+    """Train the embedder of `encoder`, whose segmentation unit stays as it is, in a run folder."""
+    device = next(encoder.parameters()).device
+    encoder.eval()
     # The layout that tensor cores like, and that takes three quarters of the time on a CPU.
-    eyes.embedder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    learner = Learner(eyes.embedder, config.rate)
+    encoder.embedder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    learner = Learner(encoder.embedder, config.learning_rate)
     with Run.open(folder, config) as run:
         if run.state:
             learner.put(run.state["learner"])
         if not (run.state and run.state.get("done")):
             atlas = load_atlas(config.data, SPAN, device)
-            _learn(run, config, eyes, atlas, learner, on_step)
-            even_out(eyes, atlas)
+            _learn(run, config, encoder, atlas, learner, on_step)
+            even_out(encoder, atlas)
             run.save_state(config.steps - 1, {"learner": learner.take(), "rng": rng_state(device), "done": True})
-    return eyes.eval()
+    return encoder.eval()
 
 
 def _learn(
     run: Run,
     config: EmbedderConfig,
-    eyes: Eyes,
+    encoder: PatchEncoder,
     atlas: Atlas,
     learner: Learner,
     on_step: Callable[[int, dict[str, float]], None],
@@ -108,8 +105,8 @@ def _learn(
     device = atlas.first.device
     torch.manual_seed(config.seed)
     pairs = adjacent_pairs(validation_areas(config.data, GRID), device)
-    marker = freeze(eyes, device)  # its segmentation unit does not learn here, and is faster frozen
-    eyes.embedder.train()
+    marker = freeze(encoder, device)  # its segmentation unit does not learn here, and is faster frozen
+    encoder.embedder.train()
 
     direction = directions(config.blocks, device)
 
@@ -118,8 +115,8 @@ def _learn(
         patches = marker.mark(draw_blocks(atlas, config.blocks, config.recolour))
         # Name the directions of all pairs of neighbours.
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
-            current, goal = eyes.embedder.current_first(patches), eyes.embedder.goal_first(patches)
-            _, logits = eyes.embedder.relate(*neighbours(current, goal))
+            current, goal = encoder.embedder.current_first(patches), encoder.embedder.goal_first(patches)
+            _, logits = encoder.embedder.relate(*neighbours(current, goal))
         # Learn.
         loss = cross_entropy(logits.float(), direction)
         learner.descend(loss)
@@ -131,36 +128,36 @@ def _learn(
         restore_rng(run.state["rng"])
     seen = torch.zeros(2, device=device)
     for step in range(run.step + 1, config.steps):
-        learner.set_rate(config.rate * schedule(step, config.steps))
+        learner.set_learning_rate(config.learning_rate * schedule(step, config.steps))
         seen += fast_update()
         # Validate, log and save.
         if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
             loss, right = (seen / (step - run.step)).tolist()
             seen.zero_()
             check_finite(loss, step, run)
-            figures = {"loss": loss, "accuracy": right, "val_accuracy": accuracy(eyes, pairs)}
+            figures = {"loss": loss, "accuracy": right, "val_accuracy": accuracy(encoder, pairs)}
             run.log(step, **figures)
             run.save_state(step, {"learner": learner.take(), "rng": rng_state(device)})
             on_step(step + 1, figures)
 
 
 @torch.no_grad()
-def even_out(eyes: Eyes, atlas: Atlas, spread: float = SPREAD, blocks: int = 28) -> None:
+def even_out(encoder: PatchEncoder, atlas: Atlas, spread: float = SPREAD, blocks: int = 28) -> None:
     """Scale the numbers of c to one spread, without changing u.
 
     The temporal unit reads c + p: where c is much larger than the encoded position p, it hardly sees where it is. ReLU
     lets a scale pass, so what is taken from the layer that gives c is given to the layer that reads it.
     """
-    eyes.embedder.eval()
+    encoder.embedder.eval()
     torch.manual_seed(0)
-    current = eyes.embedder.current_first(eyes.mark(draw_blocks(atlas, blocks, strength=0.0)))
-    goal = eyes.embedder.goal_first(eyes.mark(draw_blocks(atlas, blocks, strength=0.0)))
+    current = encoder.embedder.current_first(encoder.mark(draw_blocks(atlas, blocks, strength=0.0)))
+    goal = encoder.embedder.goal_first(encoder.mark(draw_blocks(atlas, blocks, strength=0.0)))
     # Pairs of unrelated patches, each patch in eight of them.
-    seen = torch.cat([eyes.embedder.relate(current, goal.roll(shift, dims=0))[0] for shift in range(8)])
+    seen = torch.cat([encoder.embedder.relate(current, goal.roll(shift, dims=0))[0] for shift in range(8)])
     scale = spread / seen.std(dim=0).clamp(min=1e-6)
-    eyes.embedder.join.weight.mul_(scale[:, None])
-    eyes.embedder.join.bias.mul_(scale)
-    eyes.embedder.prior.weight.div_(scale)
+    encoder.embedder.join.weight.mul_(scale[:, None])
+    encoder.embedder.join.bias.mul_(scale)
+    encoder.embedder.prior.weight.div_(scale)
 
 
 def draw_blocks(atlas: Atlas, count: int, strength: float) -> torch.Tensor:
@@ -228,18 +225,18 @@ def adjacent_pairs(areas: Sequence[SearchArea], device: torch.device) -> Pairs:
 
 
 @torch.no_grad()
-def accuracy(eyes: Eyes, pairs: Pairs) -> float:
+def accuracy(encoder: PatchEncoder, pairs: Pairs) -> float:
     """How often the right one of the eight directions is named; what sees one patch alone is computed once."""
-    was_training = eyes.embedder.training
-    eyes.embedder.eval()
-    looked = [eyes.look(some) for some in torch.split(pairs.patches, 512)]
-    current = torch.cat([eyes.embedder.current_first(some) for some in looked])
-    goal = torch.cat([eyes.embedder.goal_first(some) for some in looked])
+    was_training = encoder.embedder.training
+    encoder.embedder.eval()
+    looked = [encoder.look(some) for some in torch.split(pairs.patches, 512)]
+    current = torch.cat([encoder.embedder.current_first(some) for some in looked])
+    goal = torch.cat([encoder.embedder.goal_first(some) for some in looked])
     right = 0
     for part in torch.split(torch.arange(len(pairs.direction), device=current.device), 1024):
-        _, logits = eyes.embedder.relate(current[pairs.current[part]], goal[pairs.goal[part]])
+        _, logits = encoder.embedder.relate(current[pairs.current[part]], goal[pairs.goal[part]])
         right += int((logits.argmax(dim=1) == pairs.direction[part]).sum())
-    eyes.embedder.train(was_training)
+    encoder.embedder.train(was_training)
     return right / len(pairs.direction)
 
 

@@ -1,11 +1,9 @@
-"""What the frozen units say of every (cell, goal) pair of every area, computed once.
+"""The frame around a grid in which flights stay, laid out so that a step takes few operations.
 
-Policy training then touches only the LSTM: a step is one gather from this table, and one of encoded positions. The
-patch that is black, seen outside the area, is one more cell. A table that would take too much of the device's memory is
-kept in a file and mapped, and what a step needs is read from there: slower, and on a GPU not captured, but the same
-numbers.
+A position is one number there, its place; what the rules say of positions is looked up by it. Tables are made from the
+rules, which stay the only ones.
 
-Legend: A areas, n cells, P places of the frame, E = 256, F = 264 numbers of a pair: the embedding c and the prior u.
+Legend: n cells, P places.
 """
 
 import os
@@ -23,10 +21,76 @@ from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
-from airloc.training.frame import Frame
-from airloc.vision.embedder import EMBEDDING
-from airloc.vision.eyes import Eyes
+from airloc.task.rules import inside, moves_on
+from airloc.vision.embedder import EMBEDDING, PatchEncoder
 from airloc.vision.position import as_trained, encode_position
+
+FRESH, VISITED, OUTSIDE = 0, 1, 2
+"""What speaks against flying to a place, for those who are told."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """Positions as places."""
+
+    width: int
+    """Places in a row."""
+    positions: torch.Tensor
+    """(P, 2): the position of every place."""
+    cells: torch.Tensor
+    """(P,): the number of the cell there, n outside."""
+    places: torch.Tensor
+    """(n,): the place of every cell."""
+    strides: torch.Tensor
+    """(8,): what each move adds to a place."""
+    standing: torch.Tensor
+    """(P,) uint8: `FRESH` in the grid, `OUTSIDE` around it."""
+
+    @classmethod
+    def around(cls, grid: Grid, shape: tuple[int, int], reach: int, device: torch.device) -> "Frame":
+        """A frame of (rows, cols) whose first place lies `reach` rows and columns before the grid."""
+        rows, cols = (torch.arange(-reach, side - reach, device=device) for side in shape)
+        positions = torch.cartesian_prod(rows, cols)
+        within = inside(positions, grid)
+        cells = torch.where(within, positions[:, 0] * grid.cols + positions[:, 1], grid.count)
+        places = within.nonzero()[:, 0]  # cells and places are both numbered row by row
+        strides = moves_on(device)[:, 0] * shape[1] + moves_on(device)[:, 1]
+        standing = torch.where(within, FRESH, OUTSIDE).to(torch.uint8)
+        return cls(shape[1], positions, cells, places, strides, standing)
+
+
+class Privileges:
+    """Who has been where, and which moves privileged agents may therefore make (see `constraints.privileged_moves`).
+
+    Args:
+        frame: Where they fly.
+        policies: K.
+        batch: B.
+    """
+
+    def __init__(self, frame: Frame, policies: int, batch: int) -> None:
+        self._strides = frame.strides
+        self._standing = frame.standing.repeat(policies, batch, 1)  # (K, B, P)
+        self._after_visit = frame.standing.clamp(min=VISITED)
+
+    def forbidden(self, place: torch.Tensor) -> torch.Tensor:
+        """Visit places (K, B) and give the moves that are forbidden from there, bool (K, B, 8).
+
+        Allowed are moves to the best there is: to fresh cells, else to visited ones, else anywhere.
+        """
+        self._standing.scatter_(2, place[..., None], self._after_visit[place][..., None])
+        ahead = self._standing.gather(2, place[..., None] + self._strides)
+        return ahead > ahead.amin(dim=2, keepdim=True)
+
+
+# ---------- What the frozen units say of every (cell, goal) pair of every area, computed once.
+# ~
+# ~ Policy training then touches only the LSTM: a step is one gather from this table, and one of encoded positions. The
+# ~ patch that is black, seen outside the area, is one more cell. A table that would take too much of the device's memory is
+# ~ kept in a file and mapped, and what a step needs is read from there: slower, and on a GPU not captured, but the same
+# ~ numbers.
+# ~
+# ~ Legend: A areas, n cells, P places of the frame, E = 256, F = 264 numbers of a pair: the embedding c and the prior u.
 
 PAIR = EMBEDDING + 8
 SHARE = 0.5
@@ -90,7 +154,7 @@ class Features:
 
 @torch.no_grad()
 def tabulate(
-    eyes: Eyes,
+    encoder: PatchEncoder,
     images: npt.NDArray[np.uint8],
     grid: Grid,
     budget: int,
@@ -114,14 +178,14 @@ def tabulate(
         limit: Bytes that the table may take on the device; by default a share of its memory.
         on_area: Called with the number of areas just computed.
     """
-    eyes = eyes.to(device).eval()
+    encoder = encoder.to(device).eval()
     dtype = torch.float16 if device.type == "cuda" else torch.float32
     rows = (grid.count + 1) * grid.count
 
     def parts() -> Iterable[torch.Tensor]:
         for image in images:
             with torch.autocast(device.type, torch.float16, enabled=device.type == "cuda"):
-                yield _pairs(eyes, image, grid, device).to(dtype)
+                yield _pairs(encoder, image, grid, device).to(dtype)
             on_area(1)
 
     size = len(images) * rows * PAIR * dtype.itemsize
@@ -159,10 +223,10 @@ def _mapped(parts: Iterable[torch.Tensor], folder: Path, size: int, dtype: torch
         ) from error
 
 
-def _pairs(eyes: Eyes, image: Pixels, grid: Grid, device: torch.device) -> torch.Tensor:
+def _pairs(encoder: PatchEncoder, image: Pixels, grid: Grid, device: torch.device) -> torch.Tensor:
     """All pairs of one area, ((n + 1) * n, F)."""
     patches = torch.from_numpy(cut_patches(image, grid)).to(device)
-    seen = eyes.look(torch.cat([patches, torch.zeros_like(patches[:1])]))
-    current, goal = eyes.embedder.current_first(seen), eyes.embedder.goal_first(seen[:-1])
+    seen = encoder.look(torch.cat([patches, torch.zeros_like(patches[:1])]))
+    current, goal = encoder.embedder.current_first(seen), encoder.embedder.goal_first(seen[:-1])
     both = current.repeat_interleave(len(goal), dim=0), goal.repeat(len(current), 1, 1, 1)
-    return torch.cat(eyes.embedder.relate(*both), dim=1)
+    return torch.cat(encoder.embedder.relate(*both), dim=1)

@@ -28,17 +28,17 @@ class Learner:
 
     Args:
         network: What is trained.
-        rate: The learning rate; may be changed between updates with `set_rate`.
+        rate: The learning rate; may be changed between updates with `set_learning_rate`.
         decay: Decoupled weight decay.
     """
 
-    def __init__(self, network: nn.Module, rate: float, decay: float = 0.0) -> None:
+    def __init__(self, network: nn.Module, learning_rate: float, decay: float = 0.0) -> None:
         self.network = network
         device = next(network.parameters()).device
         self._cuda = device.type == "cuda"
         parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
         # A rate in a tensor can be changed after the update has been captured.
-        self._rate = torch.tensor(rate, device=device) if self._cuda else rate
+        self._rate = torch.tensor(learning_rate, device=device) if self._cuda else learning_rate
         self.optimizer = torch.optim.AdamW(
             parameters, lr=self._rate, weight_decay=decay, capturable=self._cuda, fused=True
         )
@@ -46,13 +46,13 @@ class Learner:
         self._captured: list[Update] = []
         """Updates that were captured: graphs read tensors where they lie, so those must stay."""
 
-    def set_rate(self, rate: float) -> None:
+    def set_learning_rate(self, learning_rate: float) -> None:
         """Change the learning rate."""
         if isinstance(self._rate, torch.Tensor):
-            self._rate.fill_(rate)
+            self._rate.fill_(learning_rate)
         else:
             for group in self.optimizer.param_groups:
-                group["lr"] = rate
+                group["lr"] = learning_rate
 
     def descend(self, loss: torch.Tensor) -> None:
         """Make one step down the loss."""

@@ -16,9 +16,8 @@ from typing import Literal, NamedTuple
 
 import torch
 
-from airloc.agents.learned import SHIPPED, load_units, save_agent
 from airloc.agents.policy import Policy, Variant
-from airloc.agents.shipped import folder_of
+from airloc.agents.pretrained import SHIPPED, folder_of, load_units, save_agent
 from airloc.errors import AirlocError
 from airloc.training.data import Data, terms
 from airloc.training.embedder import EmbedderConfig, train_embedder
@@ -32,8 +31,7 @@ from airloc.training.reinforce import (
     validation_features,
 )
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
-from airloc.vision.eyes import Eyes
-from airloc.vision.segmenter import Segmenter
+from airloc.vision.embedder import PatchEncoder, Segmenter
 
 Stage = Literal["segmenter", "embedder", "policy", "airloc"]
 OnStep = Callable[[str, int, dict[str, float]], None]
@@ -62,9 +60,9 @@ class AirlocConfig:
     """Episodes a policy is trained on, at most."""
     batch: int = 64
     """Episodes in an update."""
-    rate: float = 1e-4
+    learning_rate: float = 1e-4
     """Adam's learning rate for the policies."""
-    fall: bool = False
+    anneal: bool = False
     """Let that rate fall along a line to a fiftieth."""
     validate_every: int = 1000
     """Updates of the policies between validations."""
@@ -84,8 +82,8 @@ PRESETS: dict[str, AirlocConfig] = {
     "large": AirlocConfig(
         episodes=10_240_000,
         batch=256,
-        rate=3e-4,
-        fall=True,
+        learning_rate=3e-4,
+        anneal=True,
         seeds=3,
         data=Data(weights=(6.0, 2.0, 1.0)),
     ),
@@ -96,7 +94,7 @@ PRESETS: dict[str, AirlocConfig] = {
         areas=80,
         episodes=320_000,
         batch=256,
-        rate=5e-4,
+        learning_rate=5e-4,
         validate_every=100,
         seeds=1,
         data=Data(synthetic=300),
@@ -114,29 +112,29 @@ def train_stages(
     segmenter, embedder, policy = _segmenter(config), _embedder(config), _policy(config)
     given = _given(config, until)
     torch.manual_seed(config.seed)
-    eyes = Eyes(config.variant.sem_seg).to(device)
+    encoder = PatchEncoder(config.variant.sem_seg).to(device)
     if given is not None:
-        eyes.segmenter = given.segmenter.to(device)
-    elif eyes.segmenter is not None:
-        train_segmenter(folder / "segmenter", segmenter, eyes.segmenter, on_step=_named("segmenter", on_step))
+        encoder.segmenter = given.segmenter.to(device)
+    elif encoder.segmenter is not None:
+        train_segmenter(folder / "segmenter", segmenter, encoder.segmenter, on_step=_named("segmenter", on_step))
     if until == "segmenter":
         return
-    train_embedder(folder / "embedder", embedder, eyes, on_step=_named("embedder", on_step))
+    train_embedder(folder / "embedder", embedder, encoder, on_step=_named("embedder", on_step))
     if until == "embedder":
         return
     trained = ended(folder / "policy", policy)
     if trained is None:
         place = folder / "policy"
-        features = training_features(eyes, policy, device, place)
-        checked = validation_features(eyes, policy, device, place)
-        larger = larger_features(eyes, policy, device, place)
+        features = training_features(encoder, policy, device, place)
+        checked = validation_features(encoder, policy, device, place)
+        larger = larger_features(encoder, policy, device, place)
         trained = train_policy(place, policy, features, checked, larger, on_step=_named("policy", on_step))
     if until == "airloc":
         chosen = Policy(config.variant)
         chosen.load_state_dict({name: tensor[[trained.median]].cpu() for name, tensor in trained.policies.items()})
         under = _terms(config, given)
         about = {"grid": policy.grid, **({"terms": under} if under else {})}
-        save_agent(folder / "agent", eyes.cpu(), chosen, about, card(config, trained, command, under))
+        save_agent(folder / "agent", encoder.cpu(), chosen, about, card(config, trained, command, under))
 
 
 class Given(NamedTuple):
@@ -156,10 +154,10 @@ def _given(config: AirlocConfig, until: Stage) -> Given | None:
     name = config.segmenter
     shipped = SHIPPED.get(name)
     units = load_units(folder_of(shipped.checkpoint, name, "airloc train airloc") if shipped else Path(name))
-    if units.eyes.segmenter is None:
+    if units.encoder.segmenter is None:
         problem = f"The agent {config.segmenter!r} has no segmentation unit"
         raise AirlocError(problem, "Give --segmenter an agent that has one, such as airloc")
-    return Given(units.eyes.segmenter, units.config.get("terms", ""))
+    return Given(units.encoder.segmenter, units.config.get("terms", ""))
 
 
 def _terms(config: AirlocConfig, given: Given | None) -> str:
@@ -191,8 +189,8 @@ def _policy(config: AirlocConfig) -> PolicyConfig:
         areas=config.areas,
         episodes=config.episodes,
         batch=config.batch,
-        rate=config.rate,
-        fall=config.fall,
+        learning_rate=config.learning_rate,
+        anneal=config.anneal,
         validate_every=config.validate_every,
         select=config.select,
         table_bytes=config.table_bytes,

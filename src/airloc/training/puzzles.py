@@ -1,7 +1,7 @@
 """Puzzles to train the relation network on: areas cut into cells, goals seen as on another day, walks over them.
 
 An area is drawn from the atlas and cut into cells. Its goals are either the cells themselves, or what they look like
-on another day: as an atlas of pairs shows them, or changed by chance (`another_day`); then two pictures do not lie on
+on another day: as an atlas of pairs shows them, or changed by chance (`temporal_change`); then two pictures do not lie on
 each other to the pixel either. In some areas goals are cut off the grid and turned a little.
 
 Legend: A areas, C cells of the grid, G goals of an area, S side of a cell, W walks, T length of a walk.
@@ -16,25 +16,24 @@ from torch.nn.functional import affine_grid, grid_sample
 
 from airloc.grid import Grid
 from airloc.task.rules import inside, moves_on
-from airloc.training.another_day import another_day
-from airloc.training.atlas import Atlas
-from airloc.training.augment import recolour
-from airloc.vision.eyes import standardise
+from airloc.training.augment import recolour, temporal_change
+from airloc.training.data import Atlas
+from airloc.vision.embedder import standardise
 
 
 @dataclass(frozen=True)
 class Change:
     """How the goal's picture may differ from what the flight sees."""
 
-    together: float = 0.6
+    shared_jitter: float = 0.6
     """Strength of photometric change that glimpses and goal share, 0 to 1."""
-    apart: float = 0.8
+    goal_jitter: float = 0.8
     """Strength of photometric change between glimpses and goal, where they differ."""
-    often: float = 0.5
+    goal_jitter_probability: float = 0.5
     """Share of areas where glimpses and goal differ in looks."""
-    slip: float = 3.0
+    misregistration: float = 3.0
     """How far pictures of different days may lie beside each other, in pixels."""
-    askew: float = 0.1
+    off_grid_probability: float = 0.1
     """Share of areas where goals are cut off the grid and turned."""
     shift: float = 0.5
     """Farthest cut off the grid, in cells."""
@@ -58,12 +57,12 @@ def draw_puzzles(atlas: Atlas, grid: Grid, areas: int, goals: int, change: Chang
     device, side = atlas.first.device, grid.size[0]
     images = atlas.cut(*atlas.draw(areas, side), side).permute(0, 3, 1, 2).float() / 255
     flipped, swapped, changed = torch.rand(3, areas, 1, 1, 1, device=device)
-    differs = changed < change.often
+    differs = changed < change.goal_jitter_probability
     images = torch.where(flipped < 0.5, images.flip(3), images)
     twice = torch.stack([images[:, :3], images[:, -3:]], dim=1)  # of an atlas without pairs, one day twice
-    one, other = recolour(twice, change.together).unbind(dim=1)
+    one, other = recolour(twice, change.shared_jitter).unbind(dim=1)
     days = torch.where(swapped < 0.5, one, other), torch.where(swapped < 0.5, other, one)
-    seen, asked = (torch.where(differs, another_day(day, change.apart), day) for day in days)
+    seen, asked = (torch.where(differs, temporal_change(day, change.goal_jitter), day) for day in days)
     cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]
     pictures = _cut_goals(asked, grid, cell, change, differs.view(areas, 1))
     return Puzzle(standardise(_cut_cells(seen, grid)), standardise(pictures), cell)
@@ -85,15 +84,17 @@ def _cut_goals(
     areas, goals = cell.shape
     device, height = images.device, images.shape[2]
     level = torch.rand(4, areas, goals, device=device)
-    askew = (torch.rand(areas, 1, device=device) < change.askew).float()
-    slip = (2 * torch.rand(2, areas, 1, device=device) - 1) * change.slip * differs
+    off_grid_probability = (torch.rand(areas, 1, device=device) < change.off_grid_probability).float()
+    misregistration = (2 * torch.rand(2, areas, 1, device=device) - 1) * change.misregistration * differs
     row, col = (
-        (place * grid.pitch + slip[n] + askew * (2 * level[n] - 1) * change.shift * grid.pitch).clamp(
-            0, height - grid.cell
-        )
+        (
+            place * grid.pitch
+            + misregistration[n]
+            + off_grid_probability * (2 * level[n] - 1) * change.shift * grid.pitch
+        ).clamp(0, height - grid.cell)
         for n, place in enumerate((cell // grid.cols, cell % grid.cols))
     )
-    angle = askew * (2 * level[2] - 1) * math.radians(change.turn)
+    angle = off_grid_probability * (2 * level[2] - 1) * math.radians(change.turn)
     share = grid.cell / height
     centre = [(place + grid.cell / 2) * 2 / height - 1 for place in (col, row)]
     rows = [

@@ -22,19 +22,17 @@ from typing import NamedTuple
 import torch
 from torch.nn.functional import cross_entropy
 
+from airloc.agents.checkpoint import load_checkpoint
+from airloc.agents.pretrained import SEARCHERS, folder_of, load_relation, save_searcher
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
-from airloc.training.atlas import Atlas
-from airloc.training.data import Data, Scales, load_atlas, validation_areas
+from airloc.training.data import Atlas, Data, Pairs, Scales, load_atlas, load_pairs, terms, validation_areas
 from airloc.training.embedder import schedule
 from airloc.training.learner import Learner
-from airloc.training.pairs import Pairs, load_pairs
 from airloc.training.puzzles import Change, Puzzle, draw_puzzles, random_walks
-from airloc.training.runs import Run, check_finite
-from airloc.training.settings import refuse_below_one
-from airloc.training.state import restore_rng, rng_state
+from airloc.training.runs import Run, check_finite, refuse_below_one, restore_rng, rng_state
 from airloc.vision.offsets import adjacent, between
 from airloc.vision.relation import Encoding, RelationNetwork
 
@@ -70,7 +68,7 @@ class RelationConfig:
     """Share of the areas that are small."""
     direction: float = 1.0
     """Weight of the loss by direction, of glimpses beside the goal."""
-    rate: float = 3e-3
+    learning_rate: float = 3e-3
     """The optimizer's learning rate at its highest."""
     decay: float = 0.02
     """Weight decay."""
@@ -91,7 +89,7 @@ def train_relation(
 ) -> RelationNetwork:
     """Train a relation network in a run folder."""
     device = next(network.parameters()).device
-    learner = Learner(network, config.rate, config.decay)
+    learner = Learner(network, config.learning_rate, config.decay)
     with Run.open(folder, config) as run:
         if run.state:
             learner.put(run.state["learner"])
@@ -117,7 +115,7 @@ def _learn(
     seen = torch.zeros(3, device=device)
     network.train()
     for step in range(run.step + 1, config.steps):
-        learner.set_rate(config.rate * schedule(step, config.steps))
+        learner.set_learning_rate(config.learning_rate * schedule(step, config.steps))
         seen += update()
         # Validate, log and save.
         if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
@@ -266,3 +264,63 @@ def validate(network: RelationNetwork, areas: Sequence[SearchArea], grid: Grid =
         "val_accuracy": float((named == offset[beside]).float().mean()),
         "val_pair_loss": float(pair_loss(by_cell, goal)),
     }
+
+
+# ---------- The belief searcher from pictures: its relation network, in one folder.
+# ~
+# ~ FOLDER/relation    the run of the relation network
+# ~ FOLDER/agent       the checkpoint of the searcher
+
+
+def train_searcher(
+    folder: Path,
+    config: RelationConfig,
+    *,
+    device: torch.device,
+    command: str,
+    on_step: Callable[[str, int, dict[str, float]], None],
+) -> None:
+    """Train a relation network and write the searcher's checkpoint; run again, it goes on where it stopped."""
+    torch.manual_seed(config.seed)
+    network, known = _begin(config)
+    network.to(device)
+    train_relation(
+        folder / "relation", config, network, on_step=lambda step, figures: on_step("relation", step, figures)
+    )
+    figures = validate(network, validation_areas(config.data, GRID))
+    parts = (terms(config.data), config.pairs.terms, known)
+    under = " and ".join(dict.fromkeys(filter(None, parts)))
+    save_searcher(
+        folder / "agent", network.cpu(), {"terms": under} if under else {}, card(config, figures, command, under)
+    )
+
+
+def _begin(config: RelationConfig) -> tuple[RelationNetwork, str]:
+    """The network that training begins with, and the terms it is under."""
+    if not config.start:
+        return RelationNetwork(config.width), ""
+    shipped = SEARCHERS.get(config.start)
+    place = folder_of(shipped.checkpoint, config.start, "airloc train belief") if shipped else Path(config.start)
+    checkpoint = load_checkpoint(place)
+    network = load_relation(checkpoint)
+    if network.width != config.width:
+        problem = f"{config.start!r} has the width {network.width}, and {config.width} is asked for"
+        raise AirlocError(problem, f"Give --width {network.width}, or other weights to --start with")
+    return network, checkpoint.config.get("terms", "")
+
+
+def card(config: RelationConfig, figures: dict[str, float], command: str, under: str = "") -> str:
+    """What the weights are, in Markdown; `under` names terms other than the project's licence."""
+    sets = ", ".join(config.data.sets) if config.data.root else "none"
+    paired = f"; pairs of {config.pairs.pairs.name}" if config.pairs.pairs else ""
+    paired += f"; {config.pairs.disaster_pairs} procedural pairs" if config.pairs.disaster_pairs else ""
+    begun = f"- Begun with the weights of `{config.start}`.\n" if config.start else ""
+    return (
+        "# belief\n\n"
+        "- What: the relation network of a belief searcher.\n"
+        f"- Data: sets {sets}; {config.data.synthetic} procedural areas{paired}.\n{begun}"
+        f"- Terms: {under + ', not the licence of airloc' if under else 'those of the data it was trained on'}.\n"
+        f"- Made by: `{command}`\n"
+        f"- On the validation areas: 8-way accuracy of adjacent pairs {100 * figures['val_accuracy']:.1f} %, "
+        f"loss of single glimpses {figures['val_pair_loss']:.3f}.\n"
+    )

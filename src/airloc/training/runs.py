@@ -1,46 +1,217 @@
-"""Run folders: what a training writes, so that it can be killed at any point and ends with the same weights.
+"""The settings of a run: what they must be, and their file, written when it begins and compared when it is resumed."""
 
-    config.json      the settings, checked when the run is resumed
-    metrics.jsonl    one line a logged step, in order, each step once
-    events.out...    the same for TensorBoard, where it is installed
-    state.pt         the exact state of the last save
-    checkpoints/     what the loop saves with `save_checkpoint`
-    lock             held while a process trains here
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from enum import Enum
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
-A loop logs a step before it saves its state; on resuming, what was logged after the last save is dropped and comes
-again:
+from airloc import __version__
+from airloc.errors import AirlocError
+from airloc.files import write_atomically
 
-    with Run.open(folder, config) as run:
-        if run.state:
-            model.load_state_dict(run.state["model"])
-            optimizer.load_state_dict(run.state["optimizer"])
-            restore_rng(run.state["rng"])
-        for step in range(run.step + 1, config.steps):
-            loss = ...
-            check_finite(loss, step, run)
-            run.log(step, loss=loss)
-            if step % config.save_every == 0:
-                run.save_state(step, {"model": model.state_dict(), ..., "rng": rng_state(device)})
-"""
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 import contextlib
 import fcntl
-import json
+import io
 import math
 import os
+import zipfile
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from airloc.drawing.files import check_writable
-from airloc.errors import AirlocError
-from airloc.training.settings import settle_config
-from airloc.training.state import read_state, write_state
+import numpy as np
+import torch
+
+from airloc.files import check_writable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from torch.utils.tensorboard import SummaryWriter
+
+
+def settle_config(path: Path, config: "DataclassInstance", belongings: Iterable[str]) -> None:
+    """Write the settings of a new run, or find those of the old one to be the same.
+
+    Args:
+        path: The run's config file.
+        config: The settings asked for.
+        belongings: Names of files that a folder without a config must not hold.
+
+    Raises:
+        AirlocError: When the settings differ, the file is damaged, or the folder is not free.
+    """
+    folder, kind = path.parent, type(config).__name__
+    asked = json.loads(json.dumps(asdict(config), default=_setting))
+    if not path.exists():
+        if taken := [name for name in belongings if (folder / name).exists()]:
+            raise AirlocError(f"{str(folder)!r} holds {taken[0]!r} but no {path.name!r}", "Choose another folder")
+        write_atomically(path, json.dumps({"airloc": __version__, "kind": kind, "settings": asked}, indent=2) + "\n")
+        return
+    try:
+        content = json.loads(path.read_bytes())
+        saved = {"kind": content["kind"], **content["settings"]}
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        cure = "Restore it from a copy, or choose another folder"
+        raise AirlocError(f"{str(path)!r} is damaged or not the config of a run", cure) from error
+    if different := _first_difference(saved, {"kind": kind, **asked}):
+        problem = f"The run in {str(folder)!r} was begun with {different}"
+        raise AirlocError(problem, "Give the same settings to resume it, or another folder for a new run")
+
+
+def refuse_below_one(what: str, config: object, names: Iterable[str]) -> None:
+    """Refuse settings that count something and say less than one."""
+    for name in names:
+        if (value := getattr(config, name)) < 1:
+            raise AirlocError(f"{what} cannot be trained with {name} = {value}", "Give 1 or more")
+
+
+def _setting(value: object) -> str:
+    """A setting that JSON does not know."""
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, PurePath):
+        return str(value)
+    raise TypeError(f"A setting of type {type(value).__name__} cannot be saved")
+
+
+def _first_difference(saved: Any, asked: Any, name: str = "") -> str | None:
+    """Say in what two settings differ first: `optimizer.rate = 0.1, and not with 0.2`."""
+    if isinstance(saved, dict) and isinstance(asked, dict):
+        for key in {**asked, **saved}:
+            place = f"{name}.{key}" if name else key
+            if found := _first_difference(saved.get(key, "nothing"), asked.get(key, "nothing"), place):
+                return found
+        return None
+    before, now = json.dumps(saved), json.dumps(asked)
+    return None if before == now else f"{name} = {before}, and not with {now}"
+
+
+# ---------- The state of a run as a file: plain values and tensors, from which training goes on exactly.
+# ~
+# ~ Loading runs no code from the file, so that only what can come back that way may go in: tensors, numbers, text, `None`,
+# ~ and lists, tuples and dicts of them. Optimizers' state dicts are such values; random generators become such values here.
+
+FORMAT = 1
+CURE = "Restore it from a copy, or delete it to start the run over"
+
+
+def write_state(path: Path, step: int, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a state whole or not at all, and give it as it will be read.
+
+    Raises:
+        AirlocError: When the file cannot be written; the previous one is kept.
+        TypeError: When a value could not be read back.
+    """
+    plain = {key: _plain(value, str(key)) for key, value in state.items()}
+    buffer = io.BytesIO()
+    torch.save({"format": FORMAT, "step": step, "state": plain}, buffer)
+    write_atomically(path, buffer.getvalue())
+    return plain
+
+
+def read_state(path: Path) -> tuple[int, dict[str, Any]] | None:
+    """Give the step and the state of a file, on the CPU; nothing where there is no file.
+
+    Raises:
+        AirlocError: When the file is damaged or of a format that this version does not know.
+    """
+    try:
+        data = path.read_bytes()
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            damaged = archive.testzip()  # torch itself does not look at the checksums
+        content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise AirlocError(f"Cannot read {str(path)!r}: {error.strerror}", "Make it readable") from error
+    except Exception as error:  # what a damaged archive makes zipfile, pickle and torch raise is not documented
+        raise AirlocError(f"The state {str(path)!r} is truncated or damaged", CURE) from error
+    if damaged is not None:
+        raise AirlocError(f"The state {str(path)!r} is damaged: a checksum differs", CURE)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise AirlocError(f"{str(path)!r} is no state of a run that this version of airloc can read", CURE)
+    return content["step"], content["state"]
+
+
+def rng_state(device: torch.device | str, **streams: np.random.Generator) -> dict[str, Any]:
+    """Where chance stands: torch's generator, the device's own, and NumPy's by name, as values for a state.
+
+    Args:
+        device: Where training runs.
+        streams: NumPy generators.
+    """
+    state: dict[str, Any] = {"torch": torch.get_rng_state(), "streams": {}}
+    if torch.device(device).type == "cuda":
+        state |= {"device": str(device), "cuda": torch.cuda.get_rng_state(device)}
+    for name, generator in streams.items():
+        state["streams"][name] = json.dumps(generator.bit_generator.state, default=np.ndarray.tolist)
+    return state
+
+
+def restore_rng(state: Mapping[str, Any], **streams: np.random.Generator) -> None:
+    """Put chance back to where `rng_state` found it; NumPy's generators by the same names.
+
+    Raises:
+        AirlocError: When the state is of a CUDA device and there is none.
+    """
+    if streams.keys() != state["streams"].keys():
+        raise ValueError(f"The state has the streams {sorted(state['streams'])}, not {sorted(streams)}")
+    if "cuda" in state:
+        if not torch.cuda.is_available():
+            problem = f"The run was saved on the device {state['device']!r}, which is not there"
+            raise AirlocError(problem, "Resume it on a machine with a GPU, or begin a new run")
+        torch.cuda.set_rng_state(state["cuda"], state["device"])
+    torch.set_rng_state(state["torch"])
+    for name, generator in streams.items():
+        generator.bit_generator.state = json.loads(state["streams"][name])
+
+
+def _plain(value: Any, where: str) -> Any:
+    """A copy that shares nothing with the original, on the CPU, of types that can be read back without running code."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().clone()
+    if isinstance(value, Mapping):
+        return {
+            _plain(key, f"the key {key!r} of {where}"): _plain(item, f"{where}.{key}") for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return type(value)(_plain(item, f"{where}[{n}]") for n, item in enumerate(value))
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)  # NumPy's float64 is a float too, and would not be read back
+    if value is None:
+        return None
+    raise TypeError(f"A state cannot hold {where}, which is of type {type(value).__name__}: make it a plain value")
+
+
+# ---------- Run folders: what a training writes, so that it can be killed at any point and ends with the same weights.
+# ~
+# ~     config.json      the settings, checked when the run is resumed
+# ~     metrics.jsonl    one line a logged step, in order, each step once
+# ~     events.out...    the same for TensorBoard, where it is installed
+# ~     state.pt         the exact state of the last save
+# ~     checkpoints/     what the loop saves with `save_checkpoint`
+# ~     lock             held while a process trains here
+# ~
+# ~ A loop logs a step before it saves its state; on resuming, what was logged after the last save is dropped and comes
+# ~ again:
+# ~
+# ~     with Run.open(folder, config) as run:
+# ~         if run.state:
+# ~             model.load_state_dict(run.state["model"])
+# ~             optimizer.load_state_dict(run.state["optimizer"])
+# ~             restore_rng(run.state["rng"])
+# ~         for step in range(run.step + 1, config.steps):
+# ~             loss = ...
+# ~             check_finite(loss, step, run)
+# ~             run.log(step, loss=loss)
+# ~             if step % config.save_every == 0:
+# ~                 run.save_state(step, {"model": model.state_dict(), ..., "rng": rng_state(device)})
 
 CONFIG, METRICS, STATE, CHECKPOINTS, LOCK = "config.json", "metrics.jsonl", "state.pt", "checkpoints", "lock"
 

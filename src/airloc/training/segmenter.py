@@ -16,18 +16,15 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from airloc.areas.area import SearchArea
-from airloc.evaluation.overlap import Overlap, pooled
+from airloc.evaluation.metrics import Overlap, pooled
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from airloc.training.augment import SYMMETRIES, recolour, turn_patches
 from airloc.training.data import Data, load_atlas, validation_areas
 from airloc.training.embedder import schedule
 from airloc.training.learner import Learner
-from airloc.training.runs import Run, check_finite
-from airloc.training.settings import refuse_below_one
-from airloc.training.state import restore_rng, rng_state
-from airloc.vision.eyes import standardise
-from airloc.vision.segmenter import Segmenter
+from airloc.training.runs import Run, check_finite, refuse_below_one, restore_rng, rng_state
+from airloc.vision.embedder import Segmenter, standardise
 
 GRID = Grid()
 
@@ -42,7 +39,7 @@ class SegmenterConfig:
     """Updates."""
     batch: int = 128
     """Patches in an update."""
-    rate: float = 1e-4
+    learning_rate: float = 1e-4
     """Adam's learning rate at its highest."""
     building_weight: float = 3.0
     """How much more a building's pixel counts than another."""
@@ -63,7 +60,7 @@ def train_segmenter(
     """Train the segmentation unit in a run folder."""
     if next(segmenter.parameters()).device.type == "cpu":  # three quarters of the time there
         segmenter.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    learner = Learner(segmenter, config.rate)
+    learner = Learner(segmenter, config.learning_rate)
     with Run.open(folder, config) as run:
         if run.state:
             learner.put(run.state["learner"])
@@ -102,7 +99,7 @@ def _learn(
         restore_rng(run.state["rng"])
     seen = torch.zeros(1, device=device)
     for step in range(run.step + 1, config.steps):
-        learner.set_rate(config.rate * schedule(step, config.steps))
+        learner.set_learning_rate(config.learning_rate * schedule(step, config.steps))
         seen += fast_update()
         # Validate, log and save.
         if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from airloc.vision.eyes import standardise
+from airloc.vision.embedder import standardise
 from airloc.vision.offsets import SAME, SECTOR, TURNS, sectors
 
 SIDE = 48

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from airloc.reports.suites import GROUPS, About, Skipped, Trial, find, make_page, pack_episodes
-from airloc.reports.suites.chart import chart
-from airloc.reports.suites.tables import group_table, sizes, summary
+from airloc.evaluation.benchmarks.suites import GROUPS, find
+from airloc.reports.suites import About, Skipped, Trial, chart, group_table, make_page, pack_episodes, sizes, summary
 
 FOUND = {"belief": "1111", "airloc": "1010", "random": "0000"}
 

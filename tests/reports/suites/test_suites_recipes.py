@@ -9,13 +9,12 @@ import pytest
 from airloc.areas.changes import CHANGES
 from airloc.areas.registry import SOURCES
 from airloc.errors import AirlocError
+from airloc.evaluation.benchmarks.suites import GROUPS, PLACED, RECIPES, Recipe, find
 from airloc.evaluation.controls import CONTROLS
+from airloc.experiments.runner import run_here
+from airloc.experiments.store import Store
+from airloc.experiments.suites import plan_trials
 from airloc.grid import Grid
-from airloc.reports.suites import GROUPS, RECIPES, Recipe, find
-from airloc.reports.suites.recipes import PLACED
-from airloc.reproduce.runner import run_here
-from airloc.reproduce.store import Store
-from airloc.reproduce.suites import plan_trials
 from airloc.task.suites import GENERATED
 from small_reproduction import Silent
 from small_suites import smaller, write_data

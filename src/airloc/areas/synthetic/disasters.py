@@ -48,12 +48,12 @@ def strike_boxes(plan: Plan, disaster: str | None, boxes: Boxes) -> Boxes:
     # Towers of concrete lose windows and roofs, not their walls.
     lost = boxes.buildings & hit & (boxes.height < 14)
     kind, factor = (Kind.ASH, 0.1) if disaster == "burnt" else (Kind.WRECK, 0.6)
-    struck = replace(
+    disaster_pairs = replace(
         boxes,
         kind=np.where(lost, kind, boxes.kind),
         height=np.where(lost, boxes.height * np.float32(factor), boxes.height),
     )
-    return join([struck, _scatter(rng, boxes[lost], 9 if disaster == "debris" else 2)])
+    return join([disaster_pairs, _scatter(rng, boxes[lost], 9 if disaster == "debris" else 2)])
 
 
 def _scatter(rng: np.random.Generator, wrecks: Boxes, pieces: int) -> Boxes:

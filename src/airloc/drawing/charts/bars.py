@@ -29,7 +29,7 @@ from airloc.drawing.charts.plot import (
 )
 from airloc.drawing.charts.series import Bars, Reference, require_some
 from airloc.drawing.charts.style import FONT, SMALL, hatching, styled
-from airloc.drawing.markup import element, words
+from airloc.drawing.page import element, words
 from airloc.errors import AirlocError
 
 _LEGEND_ROW = 22.0

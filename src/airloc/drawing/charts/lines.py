@@ -28,7 +28,7 @@ from airloc.drawing.charts.plot import (
 )
 from airloc.drawing.charts.series import Reference, Series, require_some
 from airloc.drawing.charts.style import SMALL, dash, marker, styled
-from airloc.drawing.markup import element, number, words
+from airloc.drawing.page import element, number, words
 
 Intervals: TypeAlias = Literal["bars", "band"]
 Row: TypeAlias = tuple[float, float, float | None, float | None]

@@ -12,7 +12,7 @@ from airloc.drawing import canvas
 from airloc.drawing.charts.axes import Axis, spread
 from airloc.drawing.charts.series import Reference
 from airloc.drawing.charts.style import CSS, FONT, HEADLINE, SMALL
-from airloc.drawing.markup import element, words
+from airloc.drawing.page import element, words
 from airloc.drawing.palette import LIGHT_PAPER
 
 _WIDEST_LABEL = 270.0

@@ -2,7 +2,7 @@
 
 import math
 
-from airloc.drawing.markup import element, number
+from airloc.drawing.page import element, number
 from airloc.drawing.palette import DARK_PAPER, INKS, LIGHT_PAPER
 
 FONT = 13

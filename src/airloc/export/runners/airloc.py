@@ -3,7 +3,7 @@
     from runner import Agent
     agent = Agent("folder")                         # int8=True for the smaller graphs
     state = agent.reset(goal, rows=5, cols=5)       # goal: the picture to be found, uint8 (48, 48, 3)
-    probability = agent.here(patch, state)          # that this glimpse, uint8 (48, 48, 3), is the goal
+    probability = agent.match(patch, state)          # that this glimpse, uint8 (48, 48, 3), is the goal
     move, state = agent.act(patch, (2, 2), state)   # 0 to 7: N, NE, E, SE, S, SW, W, NW
 
 `python runner.py` checks the graphs beside it against what they gave when they were written, and times a move.
@@ -54,7 +54,7 @@ class Agent(Graphs):
             logits = np.where(_privileged(position, visited, state), logits, -np.inf)
         return int(logits.argmax()), state._replace(memory=memory, visited=visited)
 
-    def here(self, patch: Any, state: State) -> float:
+    def match(self, patch: Any, state: State) -> float:
         """The probability that a glimpse is the goal's, by likeness."""
         curve = self.config["likeness"]
         best = correlation(patch, state.centre, curve)

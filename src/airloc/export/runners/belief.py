@@ -79,16 +79,18 @@ class Agent(Graphs):
         cell = row * state.cols + col
         before = _prior(state.prior, row, col, state) if state.before is None else state.before
         said: Any = np.zeros(len(before), dtype=np.float32)
-        witness = self.config["witness"]
+        calibration = self.config["witness"]
         if not (state.visited[cell] or state.flat or self._is_flat(patch)):
             (logits,) = self.run("relate", self._encode(patch, "glimpse_") | state.goal)
             said = logits[0][_offsets(row, col, state, self.config["radius"])]
             # Whether this is the goal itself is judged by the likeness of the two too.
-            said[cell] += witness["weight"] * (correlation(patch, state.centre, witness) - witness["neutral"])
+            said[cell] += calibration["weight"] * (
+                correlation(patch, state.centre, calibration) - calibration["neutral"]
+            )
         evidence = (before if state.evidence is None else state.evidence) + said
         visited = state.visited.copy()
         # Where nobody tells of an arrival, a cell seen before may have been the goal: it counts as it looked.
-        here = 0.0 if visited[cell] else float(_softmax(witness["temper"] * evidence)[cell])
+        here = 0.0 if visited[cell] else float(_softmax(calibration["temper"] * evidence)[cell])
         visited[cell] = True
         trusted = before + self.config["trust"] * (evidence - before) if self.config["memory"] else said
         belief = _normalised(trusted, visited)

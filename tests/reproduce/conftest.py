@@ -1,9 +1,0 @@
-import pytest
-
-from airloc.reproduce.tasks import Task
-from small_reproduction import few_tasks, planner
-
-
-@pytest.fixture
-def tasks() -> list[Task]:
-    return few_tasks(planner())
