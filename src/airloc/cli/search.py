@@ -122,16 +122,19 @@ def run(options: SearchOptions, made_by: str) -> None:
 
 
 def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, Cell | None]":
-    """Build the search, and find the cell of the goal if it is known."""
+    """Build the search, and find the cell of the goal if it is known; print warnings if the input is valid."""
     from airloc.areas.outline import read_outline
     from airloc.missions.plan import lay_out_search, start_search
 
-    _check_georeference(options, raster)
+    warnings = [] if raster.georeferenced else [_without_georeference(options)]
     plan = _plan(options, georeferenced=raster.georeferenced)
     outline = None if options.within is None else read_outline(options.within)
     layout = lay_out_search(plan, outline, raster)
-    goal, truth = _goal(options, raster, layout)
-    return start_search(plan, layout, goal, make_agent(options.agent, AgentOptions(seed=options.seed))), truth
+    goal, truth = _goal(options, raster, layout, warnings)
+    search = start_search(plan, layout, goal, make_agent(options.agent, AgentOptions(seed=options.seed)))
+    for warning in warnings:
+        _warn(warning)
+    return search, truth
 
 
 def _plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":
@@ -157,8 +160,10 @@ def _plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":
     )
 
 
-def _goal(options: SearchOptions, raster: "Raster", layout: "Layout") -> tuple[Pixels, Cell | None]:
-    """Return the goal patch, and the cell of the goal if it is known."""
+def _goal(
+    options: SearchOptions, raster: "Raster", layout: "Layout", warnings: list[str]
+) -> tuple[Pixels, Cell | None]:
+    """Return the goal patch, and the cell of the goal if it is known; append to the warnings."""
     from airloc.areas.layout import look
     from airloc.missions.plan import prepare_goal, searchable_cell
 
@@ -171,8 +176,7 @@ def _goal(options: SearchOptions, raster: "Raster", layout: "Layout") -> tuple[P
         return look(raster, layout, cell).pixels, cell
     width = None if options.goal_width is None else parse_length(options.goal_width, georeferenced=known)
     goal = prepare_goal(read_picture(Path(options.goal)), layout.cell_m, width, layout.unit)
-    for warning in goal.warnings:
-        _warn(warning)
+    warnings.extend(goal.warnings)
     return goal.pixels, truth
 
 
@@ -180,17 +184,19 @@ def _position(text: str, georeferenced: bool) -> tuple[float, float]:
     return parse_position(text) if georeferenced else parse_pixel(text)
 
 
-def _check_georeference(options: SearchOptions, raster: "Raster") -> None:
-    """Warn that an image without georeference is searched in pixels, unless an option needs a georeference."""
-    if raster.georeferenced:
-        return
+def _without_georeference(options: SearchOptions) -> str:
+    """Return the warning about an image without georeference.
+
+    Raises:
+        AirlocError: If an option needs a georeference.
+    """
     needing = [*options.formats, *(["sweep"] if options.sweep else []), *(["endurance"] if options.endurance else [])]
     if needing:
         raise AirlocError(
             f"The image {options.area} has no georeference, which {', '.join(needing)} needs",
             "Georeference it, for example with gdal_translate -a_srs EPSG:... -a_ullr west north east south",
         )
-    _warn(f"{options.area} has no georeference: lengths are in pixels, and no flight files are written")
+    return f"{options.area} has no georeference: lengths are in pixels, and no flight files are written"
 
 
 def _warn(message: str) -> None:
