@@ -1,7 +1,5 @@
 """Fixtures of the missions tests."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 

@@ -1,4 +1,4 @@
-"""The output folder of a search: flight files that other libraries read, the belief on the map, the record, the page."""
+"""The output folder: flight files that other libraries read, the belief as GeoTIFF, the record and the page."""
 
 import json
 import re
