@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from game_studies import lobby_of, small_study
 
 from airloc.game.app import make_app
 from airloc.game.routes import study_routes
 from airloc.grid import MOVES
-from game_hall import GENEROUS, move_towards, running
-from game_studies import desk_of, small_study
+from game_server import NO_LIMITS, move_towards, running
 
 
 def win(page, store) -> None:
@@ -31,9 +31,9 @@ def win(page, store) -> None:
 @pytest.mark.parametrize("age", ["31", ""])
 def test_practice_then_the_games_then_the_results(open_page, airloc, tmp_path: Path, age: str):
     study = small_study(tmp_path / "s.db", people=1)
-    lobby = desk_of(study, ("lawnmower",))
-    with running(make_app(lobby, limits=GENEROUS, more=[study_routes(lobby)])) as url:
-        page = open_page(f"{url}join/{study.people()[0].token}")
+    lobby = lobby_of(study, ("lawnmower",))
+    with running(make_app(lobby, limits=NO_LIMITS, routers=[study_routes(lobby)])) as url:
+        page = open_page(f"{url}join/{study.participants()[0].token}")
         assert "/join/" not in page.url, "the secret does not stay in the address bar"
         page.wait_for_selector("#consent:not([hidden])")
         assert "Nothing else about you is recorded" in page.inner_text("#consent-text")
@@ -77,8 +77,8 @@ def test_practice_then_the_games_then_the_results(open_page, airloc, tmp_path: P
 
 def test_without_a_link_the_page_says_what_is_missing(chromium, tmp_path: Path):
     study = small_study(tmp_path / "s.db", people=1)
-    lobby = desk_of(study)
-    with running(make_app(lobby, limits=GENEROUS, more=[study_routes(lobby)])) as url:
+    lobby = lobby_of(study)
+    with running(make_app(lobby, limits=NO_LIMITS, routers=[study_routes(lobby)])) as url:
         page = chromium.new_page()
         page.goto(url)
         page.wait_for_selector("#note:not([hidden])")
@@ -88,13 +88,13 @@ def test_without_a_link_the_page_says_what_is_missing(chromium, tmp_path: Path):
 
 def test_those_who_run_it_see_how_far_people_are(open_page, tmp_path: Path):
     study = small_study(tmp_path / "s.db", people=2)
-    lobby = desk_of(study)
-    with running(make_app(lobby, limits=GENEROUS, more=[study_routes(lobby)])) as url:
+    lobby = lobby_of(study)
+    with running(make_app(lobby, limits=NO_LIMITS, routers=[study_routes(lobby)])) as url:
         page = open_page(f"{url}admin", ready="#enter")
-        page.fill("#token", study.admin)
+        page.fill("#token", study.admin_token)
         page.click("#enter button")
         page.wait_for_selector("#people:not([hidden])")
         rows = page.locator("#rows tr").all_inner_texts()
         assert len(rows) == 2
         assert "not begun" in rows[0]
-        assert study.people()[0].token in rows[0]
+        assert study.participants()[0].token in rows[0]

@@ -274,35 +274,6 @@ def test_a_request_that_never_ends_does_not_hold_the_others_up(tmp_path: Path, l
         server.kill()
 
 
-def test_bodies_beyond_bounds_are_refused_in_time():
-    import asyncio
-
-    from airloc.missions.server import Bounded
-
-    async def app(scope, receive, send):
-        raise AssertionError("never asked")
-
-    async def ask(messages, **bounds) -> int:
-        sent = []
-
-        async def receive():
-            if messages:
-                return messages.pop(0)
-            await asyncio.sleep(60)
-            raise AssertionError("nobody waits so long")
-
-        async def send(message):
-            sent.append(message)
-
-        await Bounded(app, **bounds)({"type": "http"}, receive, send)
-        return sent[0]["status"] if sent else 0
-
-    part = {"type": "http.request", "body": b"x" * 10, "more_body": True}
-    assert asyncio.run(ask([part] * 5, max_bytes=25)) == 413
-    assert asyncio.run(ask([part], seconds=0.05)) == 408
-    assert asyncio.run(ask([part, {"type": "http.disconnect"}])) == 0, "half a request is none"
-
-
 def test_one_server_at_a_time_uses_a_store_and_no_other_file_is_taken_for_one(tmp_path: Path):
     first = Store(tmp_path / "a.sqlite")
     with pytest.raises(AirlocError, match="another server"):

@@ -4,14 +4,13 @@ import hmac
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import uvicorn
 from fastapi import Depends, FastAPI, Query, Request, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from airloc import __version__
 from airloc.errors import AirlocError
@@ -27,64 +26,24 @@ from airloc.missions.messages import (
     SearchState,
 )
 from airloc.missions.service import PhotoPlace, RefusedError, Searches
-from airloc.web import BODY_SECONDS, TimeoutProtocol, TooLargeError, answer, read_body, replayed, take_address, url_of
+from airloc.web import BodyLimitMiddleware, bind, make_server, serve, url_of
 
 MAX_BYTES = 40_000_000
 
 
-class Bounded:
-    """Refuses requests that are too large or never end; gives the others to an application whole.
-
-    Args:
-        app: The application.
-        max_bytes: Largest body.
-        seconds: Longest time for a body to come in.
-    """
-
-    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BYTES, seconds: float = BODY_SECONDS) -> None:
-        self._app, self._max_bytes, self._seconds = app, max_bytes, seconds
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        try:
-            body = await read_body(receive, self._max_bytes, self._seconds)
-        except ConnectionResetError:
-            return  # half a photo is none, and nobody waits for an answer
-        except TimeoutError:
-            await _refuse(send, 408, "The request did not come in whole in time", "Send it again over a better link")
-        except TooLargeError:
-            problem = f"The request is larger than {self._max_bytes / 1e6:.0f} MB"
-            await _refuse(send, 413, problem, "Send a smaller picture")
-        else:
-            await self._app(scope, replayed(body, receive), send)
-
-
-async def _refuse(send: Send, status: int, problem: str, cure: str) -> None:
-    await answer(send, status, {"problem": problem, "cure": cure})
-
-
-# ---------- Listening for clients with uvicorn, within bounds.
-# ~
+_BODY_ERRORS = {
+    408: {"problem": "The request did not arrive in time", "cure": "Send it again over a better link"},
+    413: {"problem": f"The request is larger than {MAX_BYTES / 1e6:.0f} MB", "cure": "Send a smaller image"},
+}
 
 CONNECTIONS = 128
 
 
 def listen(app: ASGIApp, host: str, port: int, on_ready: Callable[[str], None]) -> None:
     """Serve an application until interrupted; `on_ready` is called with the address."""
-    with take_address(host, port) as taken:
-        config = uvicorn.Config(
-            app,
-            http=TimeoutProtocol,
-            log_level="warning",
-            limit_concurrency=CONNECTIONS,
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=5,
-        )
-        on_ready(url_of(taken).rstrip("/"))
-        uvicorn.Server(config).run(sockets=[taken])
+    with bind(host, port) as bound:
+        on_ready(url_of(bound).rstrip("/"))
+        serve(make_server(app, max_connections=CONNECTIONS, keep_alive=15), bound)
 
 
 # ---------- The live searcher over HTTP: begin a search, post photos, be told where to go next, cancel.
@@ -110,7 +69,7 @@ def make_app(searches: Searches, token: str) -> FastAPI:
     app = FastAPI(
         title="airloc searcher", version=__version__, description=__doc__ or "", docs_url=None, redoc_url=None
     )
-    app.add_middleware(Bounded)
+    app.add_middleware(BodyLimitMiddleware, max_bytes=MAX_BYTES, errors=_BODY_ERRORS)
     _explain_errors(app)
     guard = [Depends(_guard(token))]
 
