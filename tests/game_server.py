@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from fastapi import APIRouter, FastAPI
 
 from airloc import web
+from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.game import (
     Baselines,
@@ -62,6 +64,31 @@ def play_room(
     world = world or noise_world()
     baselines = Baselines(agents, ThreadWorkerPool({"play": world}), "play")
     return PlayRoom(world, store or Store(), seconds, baselines, **options)
+
+
+class State(NamedTuple):
+    """A state with a belief."""
+
+    inner: object
+    belief: torch.Tensor
+
+
+class Believer:
+    """Moves as the lawnmower and puts more belief on cell 8 with every move."""
+
+    name = "lawnmower"
+
+    def __init__(self, grid: Grid) -> None:
+        self._agent, self._count = make_agent("lawnmower"), grid.count
+
+    def reset(self, episodes):
+        return State(self._agent.reset(episodes), torch.full((len(episodes.goal), self._count), 1 / self._count))
+
+    def act(self, observation, state):
+        action, inner = self._agent.act(observation, state.inner)
+        belief = state.belief * 0.7
+        belief[:, 8] += 0.3
+        return action, State(inner, belief)
 
 
 @contextmanager

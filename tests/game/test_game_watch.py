@@ -2,11 +2,9 @@
 
 import io
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from airloc.agents.registry import make_agent
@@ -14,38 +12,13 @@ from airloc.game import Episode, ThreadWorkerPool, WatchService, watch_routes
 from airloc.game.baselines import path_of, play_episode
 from airloc.game.watch import record_search
 from airloc.game.worker_pool import AgentCache
-from airloc.grid import MOVES, Grid
-from game_server import Client, noise_world, play_room, playing
+from airloc.grid import MOVES
+from game_server import Believer, Client, noise_world, play_room, playing
 from untrained import made_airloc
 
 WORLD = noise_world(3)
 EPISODE = Episode(1, (4, 0), (1, 3))
 SEARCH = "area=noise_1&start=4,0&goal=1,3"
-
-
-class State(NamedTuple):
-    """A state with a belief."""
-
-    inner: object
-    belief: torch.Tensor
-
-
-class Believer:
-    """Moves as the lawnmower and puts more belief on cell 8 with every move."""
-
-    name = "lawnmower"
-
-    def __init__(self, grid: Grid) -> None:
-        self._agent, self._count = make_agent("lawnmower"), grid.count
-
-    def reset(self, episodes):
-        return State(self._agent.reset(episodes), torch.full((len(episodes.goal), self._count), 1 / self._count))
-
-    def act(self, observation, state):
-        action, inner = self._agent.act(observation, state.inner)
-        belief = state.belief * 0.7
-        belief[:, 8] += 0.3
-        return action, State(inner, belief)
 
 
 @pytest.mark.parametrize("name", ["random", "blind", "priv-local", "airloc"])
