@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from airloc.areas.area import SearchArea
-from airloc.areas.dataset import Dataset, ImageRecord
+from airloc.areas.dataset import Dataset
+from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid
 
@@ -147,6 +148,8 @@ def _corners(layout: "Layout", first: Cell, grid: Grid) -> "Points":
 
 
 def __getattr__(name: str) -> Any:
+    if name not in ("Raster", "Plane", "Points", "View"):
+        raise AttributeError(name)
     from airloc.areas import raster
 
     return getattr(raster, name)

@@ -23,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from airloc.areas.area import Mask, Pixels, SearchArea
-from airloc.areas.dataset import Dataset, ImageRecord, count_splits
+from airloc.areas.dataset import Dataset
 from airloc.areas.folder import check_partners, match_goals, place_and_day
+from airloc.areas.records import ImageRecord, count_splits
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 

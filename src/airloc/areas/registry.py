@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from airloc.areas.austin import Austin
-from airloc.areas.dataset import Dataset, Status
+from airloc.areas.dataset import Dataset
 from airloc.areas.deepglobe import DeepGlobe
 from airloc.areas.dubai import Dubai
 from airloc.areas.folder import INDEX, Folder, has_images, images_folder
@@ -18,6 +18,7 @@ from airloc.areas.geotiff import GeoTiff
 from airloc.areas.masa import Masa
 from airloc.areas.naip import Naip
 from airloc.areas.prepared import Prepared
+from airloc.areas.records import Status
 from airloc.areas.synthetic import Synthetic
 from airloc.areas.xbd import Xbd
 from airloc.errors import AirlocError

@@ -16,7 +16,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from airloc.agents.belief import FLAT
 from airloc.areas.area import Pixels
-from airloc.areas.images import DAMAGE
+from airloc.areas.images import READ_ERRORS
 from airloc.areas.images import MAX_PIXELS as LARGEST
 from airloc.errors import AirlocError
 
@@ -55,7 +55,7 @@ def read_photo(data: bytes, what: str = "photo") -> Pixels:
             return np.asarray(ImageOps.exif_transpose(picture).convert("RGB"))
     except Image.DecompressionBombError:
         raise _too_large(what, LARGEST) from None
-    except DAMAGE as error:
+    except READ_ERRORS as error:
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         if isinstance(error, UnidentifiedImageError):
             reason = "it is no picture in a known format"

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from airloc.areas.area import SearchArea
-from airloc.areas.dataset import Dataset, ImageRecord, Status
+from airloc.areas.dataset import Dataset
+from airloc.areas.records import ImageRecord, Status
 from airloc.areas.synthetic.canvas import Canvas
 from airloc.areas.synthetic.disasters import DISASTERS
 from airloc.areas.synthetic.plan import draw_plan
