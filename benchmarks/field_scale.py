@@ -71,8 +71,8 @@ def measure(file: Path, side: int, agent: str) -> dict[str, float]:
     import torch
 
     from airloc.agents.registry import make_agent
-    from airloc.areas.geotiff import Raster
     from airloc.areas.layout import lay_out, look
+    from airloc.areas.raster import Raster
     from airloc.missions.searcher import Glimpse, Searcher
 
     torch.set_num_threads(1)

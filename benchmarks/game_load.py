@@ -21,7 +21,7 @@ import numpy as np
 
 from airloc.areas.area import SearchArea
 from airloc.game.app import bind
-from airloc.game.study import Person, StudyConfig, Study, create_study, draw_games
+from airloc.game.study import Person, Study, StudyConfig, create_study, draw_games
 from airloc.grid import Grid
 
 PLAYERS, SECONDS, AREAS = 200, 25.0, 60

@@ -27,7 +27,7 @@ try:
     from pymavlink import mavutil
     from pymavlink.dialects.v20 import common as mav
 
-    from airloc.areas.geotiff import Plane, Raster
+    from airloc.areas.raster import Plane, Raster
     from airloc.missions.flight import (
         FRAME_MISSION,
         FRAME_RELATIVE,

@@ -15,9 +15,9 @@ import httpx
 import numpy as np
 from PIL import Image
 
-from airloc.areas.geotiff import Raster
 from airloc.areas.layout import Layout, lay_out_outline
 from airloc.areas.outline import read_outline
+from airloc.areas.raster import Raster
 
 TOKEN = "a-token-for-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}

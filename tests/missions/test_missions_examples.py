@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from airloc.areas.geotiff import Raster
 from airloc.areas.layout import lay_out
+from airloc.areas.raster import Raster
 from field_files import ground, write_projected
 from field_server import TOKEN, server_thread
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from airloc.areas.geotiff import Plane
 from airloc.areas.layout import Layout
+from airloc.areas.raster import Plane
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.missions.flight import (

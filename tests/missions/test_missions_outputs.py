@@ -17,8 +17,8 @@ from pymavlink import mavwp
 from pyproj import Geod, Transformer
 
 from airloc.agents.registry import make_agent
-from airloc.areas.geotiff import Raster
 from airloc.areas.layout import Layout
+from airloc.areas.raster import Raster
 from airloc.missions.flight_files import FORMATS
 from airloc.missions.outputs import write_search
 from airloc.missions.plan import SearchPlan, lay_out_search, prepare_goal, start_search

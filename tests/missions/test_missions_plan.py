@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from airloc.agents.registry import make_agent
-from airloc.areas.geotiff import Raster
+from airloc.areas.raster import Raster
 from airloc.cli.search import SearchOptions, _plan
 from airloc.errors import AirlocError
 from airloc.missions.messages import NewSearch

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from airloc.agents.registry import make_agent
-from airloc.areas.geotiff import Raster
 from airloc.areas.layout import look
+from airloc.areas.raster import Raster
 from airloc.missions.plan import SearchPlan, lay_out_search, start_search
 from airloc.missions.simulation import SearchRecord, simulate
 from field_files import ground, write_projected

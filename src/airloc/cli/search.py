@@ -14,7 +14,7 @@ from tyro.conf import arg
 
 from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
 from airloc.areas.area import Pixels
-from airloc.areas.images import read_picture
+from airloc.areas.images import read_image
 from airloc.cli.console import bar, need, promised
 from airloc.errors import AirlocError
 from airloc.grid import Cell
@@ -23,8 +23,8 @@ from airloc.missions.units import parse_duration, parse_length, parse_pixel, par
 from airloc.task.rules import FALSE_ALARM_COST
 
 if TYPE_CHECKING:
-    from airloc.areas.geotiff import Raster
     from airloc.areas.layout import Layout
+    from airloc.areas.raster import Raster
     from airloc.missions.plan import FieldSearch, SearchPlan
 
 Format = Literal["geojson", "kml", "gpx", "plan", "waypoints"]
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def run(options: SearchOptions, made_by: str) -> None:
     """Check the input, simulate the search, write the output folder and print the outcome."""
-    from airloc.areas.geotiff import Raster
+    from airloc.areas.raster import Raster
     from airloc.missions.outputs import PAGE, write_search
     from airloc.missions.report import summary
     from airloc.missions.simulation import simulate
@@ -175,7 +175,7 @@ def _goal(
         cell = searchable_cell(layout, _position(options.goal, known), "goal")
         return look(raster, layout, cell).pixels, cell
     width = None if options.goal_width is None else parse_length(options.goal_width, georeferenced=known)
-    goal = prepare_goal(read_picture(Path(options.goal)), layout.cell_m, width, layout.unit)
+    goal = prepare_goal(read_image(Path(options.goal)), layout.cell_m, width, layout.unit)
     warnings.extend(goal.warnings)
     return goal.pixels, truth
 

@@ -23,8 +23,8 @@ from pyproj import CRS
 from rasterio.io import MemoryFile
 from rasterio.transform import Affine
 
-from airloc.areas.geotiff import Raster
 from airloc.areas.layout import Layout, overview
+from airloc.areas.raster import Raster
 from airloc.drawing.sheet import save_gif
 from airloc.files import save_picture, write_atomically
 from airloc.grid import Cell

@@ -16,8 +16,8 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from airloc.agents.belief import FLAT
 from airloc.areas.area import Pixels
-from airloc.areas.images import DAMAGE
 from airloc.areas.images import MAX_PIXELS as DECOMPRESSION_LIMIT
+from airloc.areas.images import READ_ERRORS
 from airloc.errors import AirlocError
 
 __all__ = ["PhotoPose", "centre_crop", "crop_to_cell", "goal_patch", "is_uniform", "read_photo"]
@@ -63,7 +63,7 @@ def read_photo(data: bytes, name: str = "photo") -> Pixels:
             return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
     except Image.DecompressionBombError:
         raise _too_large(name, DECOMPRESSION_LIMIT) from None
-    except DAMAGE as error:
+    except READ_ERRORS as error:
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         if isinstance(error, UnidentifiedImageError):
             reason = "unknown image format"

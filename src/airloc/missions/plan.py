@@ -18,8 +18,8 @@ from airloc.agents.agent import Agent
 from airloc.agents.declaring import threshold_for
 from airloc.agents.registry import DEFAULT_AGENT
 from airloc.areas.area import Pixels
-from airloc.areas.geotiff import Raster
 from airloc.areas.layout import Layout, lay_out, lay_out_outline
+from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.flight import Camera, budget_from_endurance

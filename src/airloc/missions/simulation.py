@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from airloc.areas.area import Pixels
-from airloc.areas.geotiff import Raster
 from airloc.areas.layout import Layout, look
+from airloc.areas.raster import Raster
 from airloc.grid import Cell
 from airloc.missions.plan import FieldSearch
 from airloc.missions.searcher import Glimpse, Searcher
