@@ -16,7 +16,7 @@ from airloc.cli.console import need, promised
 from airloc.errors import AirlocError
 
 if TYPE_CHECKING:
-    from airloc.export.export import Report
+    from airloc.export.export import ExportReport
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def run(options: Export) -> None:
     _show(report)
 
 
-def _show(report: "Report") -> None:
+def _show(report: "ExportReport") -> None:
     table = Table("Version", "MB", "ms a move", "Success %", "Paths as in torch %", box=SIMPLE_HEAD)
     for version in report.versions:
         size = f"{version.bytes / 1e6:.2f}" if version.bytes else ""
