@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from airloc.agents.belief import FLAT
+from airloc.agents.belief import FLAT_STD
 from airloc.areas.area import Pixels
 from airloc.areas.images import MAX_PIXELS as DECOMPRESSION_LIMIT
 from airloc.areas.images import READ_ERRORS
@@ -133,4 +133,4 @@ def goal_patch(image: Pixels, cell_m: float | None = None, width_m: float | None
 
 def is_uniform(patch: Pixels) -> bool:
     """Return True if a patch has one colour, so that agents cannot recognise it."""
-    return bool(patch.reshape(-1, 3).std(axis=0).max() < FLAT)
+    return bool(patch.reshape(-1, 3).std(axis=0).max() < FLAT_STD)

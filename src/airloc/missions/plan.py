@@ -15,7 +15,7 @@ import numpy.typing as npt
 from shapely.geometry import MultiPolygon
 
 from airloc.agents.agent import Agent
-from airloc.agents.declaring import threshold_for
+from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import DEFAULT_AGENT
 from airloc.areas.area import Pixels
 from airloc.areas.layout import Layout, lay_out, lay_out_outline
@@ -81,7 +81,7 @@ class SearchPlan:
     """Random seed for agents that sample."""
 
     def __post_init__(self) -> None:
-        threshold_for(self.false_alarm_cost)
+        declaration_threshold(self.false_alarm_cost)
         if self.budget is not None:
             check_budget(self.budget)
             if self.endurance is not None:
@@ -172,7 +172,7 @@ def start_search(plan: SearchPlan, layout: Layout, goal: Pixels, agent: Agent) -
         start=start,
         budget=_budget(plan, layout, start),
         searchable=layout.searchable,
-        threshold=threshold_for(plan.false_alarm_cost),
+        threshold=declaration_threshold(plan.false_alarm_cost),
         detection=plan.detection,
         seed=plan.seed,
     )

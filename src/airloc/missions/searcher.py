@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from airloc.agents.agent import Agent, EpisodeBatch
+from airloc.agents.agent import Agent, EpisodeBatch, belief_of
 from airloc.agents.belief import BeliefAgent
-from airloc.agents.declaring import declaring
+from airloc.agents.matching import with_match
 from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
 from airloc.grid import MOVES, Cell, Grid, distance
@@ -242,7 +242,7 @@ class AgentSession:
         self.moves = 0
         self.observed: set[Cell] = set()
         """Cells that the agent has acted on."""
-        self._agent, self._grid, self._budget = declaring(_with_uniform_prior(agent)), grid, budget
+        self._agent, self._grid, self._budget = with_match(_with_uniform_prior(agent)), grid, budget
         noise = torch.from_numpy(stream(seed, "searcher").random((1, budget, len(MOVES)), dtype=np.float32))
         with torch.inference_mode():
             self._state = self._agent.reset(EpisodeBatch(torch.from_numpy(goal.copy())[None], grid, budget, noise))
@@ -270,7 +270,7 @@ class AgentSession:
 
     def belief(self) -> Belief | None:
         """Return the belief of the agent, (rows, cols), or None if it has none."""
-        own: torch.Tensor | None = getattr(self._state, "belief", None)
+        own = belief_of(self._state)
         return None if own is None else own[0].double().cpu().numpy().reshape(self._grid.shape)
 
     def _observation(self, cell: Cell, glimpse: Pixels) -> Observation:
