@@ -79,7 +79,7 @@ def test_a_file_that_is_no_store_or_is_damaged_is_refused_and_unchanged(airloc, 
     data = bytearray(damaged.read_bytes())
     data[4096:] = b"\xa5" * (len(data) - 4096)
     damaged.write_bytes(data)
-    assert airloc("serve", "--port", 0, "--store", damaged).refused("damaged.sqlite", "recovered.sqlite")
+    assert airloc("serve", "--port", 0, "--store", damaged).refused("damaged.sqlite", "--recover")
     assert damaged.read_bytes() == bytes(data)
 
 

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from airloc.errors import AirlocError
 from airloc.missions.server import make_app
 from airloc.missions.service import SearchService
-from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoreError
+from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoreError, recover_store
 from field_server import HEADERS, TOKEN, SearchGround, create, post
 
 SEARCH = StoredSearch("a", "2024-01-01T00:00:00+00:00", {"cell_m": 96.0}, bytes(PATCH_BYTES), False)
@@ -69,13 +69,13 @@ def test_a_store_with_a_damaged_page_is_refused_with_a_cure_and_stays_as_it_is(
         with pytest.raises(StoreError) as error:
             SearchStore(path)
         assert str(path) in error.value.problem
-        assert "recovered.sqlite" in error.value.cure
+        assert "--recover" in error.value.cure
         assert path.read_bytes() == bytes(damaged)
 
 
 def test_no_store_that_opens_makes_the_server_fail(tmp_path: Path, stored: bytes):
     size, path = page_size(stored), tmp_path / "damaged.sqlite"
-    for page in range(pages(stored)):
+    for page in range(0, pages(stored), 3):
         damaged = bytearray(stored)
         damaged[page * size + 8 : page * size + 200] = bytes(range(192))
         path.write_bytes(damaged)
@@ -98,10 +98,16 @@ def test_a_truncated_store_is_refused(tmp_path: Path, stored: bytes):
 
 
 @pytest.mark.parametrize(
-    "change",
-    ["UPDATE searches SET config = '{'", "UPDATE searches SET goal = x'00'", "UPDATE glimpses SET pixels = x'00'"],
+    ("change", "left"),
+    [
+        ("UPDATE searches SET config = '{' WHERE rowid = 1", (2, 6)),
+        ("UPDATE searches SET goal = x'00' WHERE rowid = 1", (2, 6)),
+        ("UPDATE glimpses SET pixels = x'00' WHERE rowid = 1", (3, 8)),
+    ],
 )
-def test_a_store_with_invalid_rows_is_refused(tmp_path: Path, stored: bytes, change: str):
+def test_a_store_with_an_invalid_row_is_refused_and_the_others_are_recovered(
+    tmp_path: Path, stored: bytes, change: str, left: tuple[int, int]
+):
     path = tmp_path / "changed.sqlite"
     path.write_bytes(stored)
     with sqlite3.connect(path) as file:
@@ -109,6 +115,42 @@ def test_a_store_with_invalid_rows_is_refused(tmp_path: Path, stored: bytes, cha
     file.close()
     with pytest.raises(StoreError, match=r"changed\.sqlite"):
         SearchStore(path)
+    assert recover_store(path, tmp_path / "recovered.sqlite") == left
+
+
+def test_the_readable_searches_of_a_damaged_store_are_recovered_and_continue(
+    tmp_path: Path, stored: bytes, search_ground: SearchGround
+):
+    size, path = page_size(stored), tmp_path / "damaged.sqlite"
+    recovered = {}
+    for page in range(1, pages(stored), 4):
+        damaged = bytearray(stored)
+        damaged[page * size : (page + 1) * size] = b"\xa5" * size
+        path.write_bytes(damaged)
+        target = tmp_path / f"recovered-{page}.sqlite"
+        try:
+            recovered[page] = recover_store(path, target)
+        except StoreError:
+            assert not target.exists()
+            continue
+        assert path.read_bytes() == bytes(damaged)
+        store = SearchStore(target)
+        client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+        state = client.get(f"/searches/{store.list_ids()[0]}").json()
+        assert post(client, search_ground, state).json()["outcome"] == "used"
+        store.close()
+    assert sum(searches >= 2 and photos >= 8 for searches, photos in recovered.values()) >= 5
+
+
+def test_recovery_does_not_overwrite_a_file_and_names_a_missing_one(tmp_path: Path):
+    SearchStore(tmp_path / "a.sqlite").close()
+    with pytest.raises(StoreError, match=r"a\.sqlite"):
+        recover_store(tmp_path / "b.sqlite", tmp_path / "a.sqlite")
+    with pytest.raises(StoreError, match=r"b\.sqlite"):
+        recover_store(tmp_path / "b.sqlite", tmp_path / "c.sqlite")
+    with pytest.raises(StoreError, match=r"a\.sqlite"):
+        recover_store(tmp_path / "a.sqlite", tmp_path / "c.sqlite")
+    assert not (tmp_path / "c.sqlite").exists()
 
 
 def test_damage_while_the_server_runs_is_a_response_with_a_cure(tmp_path: Path, stored: bytes):

@@ -23,6 +23,8 @@ class ServeOptions:
 
     store: Path = Path("searches.sqlite")
     """File that stores all searches; a restarted server continues them."""
+    recover: Path | None = None
+    """New file to which the readable searches of a damaged store are copied; the server then uses that file."""
     host: str = "127.0.0.1"
     """Address to listen on; the default accepts connections from this machine only."""
     port: int = 8470
@@ -47,7 +49,7 @@ def run(options: ServeOptions) -> None:
 
     from airloc.missions.server import make_app, run_server
     from airloc.missions.service import SearchService
-    from airloc.missions.store import SearchStore
+    from airloc.missions.store import SearchStore, recover_store
     from airloc.web import bind, url_of
 
     token, is_new = _token(options)
@@ -56,13 +58,17 @@ def run(options: ServeOptions) -> None:
         with progress.status(f"loading the agent {options.agent}"):
             make_agent(options.agent)  # raises an error for an unknown agent
             torch.set_num_threads(1)
-        with progress.status(f"checking the store {options.store}"):
-            store = SearchStore(options.store)
-        console = Console()
+        console, path = Console(), options.recover or options.store
+        if options.recover is not None:
+            with progress.status(f"reading the store {options.store}"):
+                searches, photos = recover_store(options.store, options.recover)
+            console.print(f"Recovered {searches} searches with {photos} photos from {options.store}", soft_wrap=True)
+        with progress.status(f"checking the store {path}"):
+            store = SearchStore(path)
 
         def announce() -> None:
             url = url_of(bound).rstrip("/")
-            console.print(f"Listening on {url}, searches in {options.store}", soft_wrap=True, highlight=False)
+            console.print(f"Listening on {url}, searches in {path}", soft_wrap=True, highlight=False)
             if is_new:
                 console.print(f"Token: {token}", soft_wrap=True, highlight=False)
 

@@ -1,7 +1,8 @@
 """The store of searches: one SQLite file with the settings and glimpses of every search.
 
 A write is on the disk before the server responds. Searchers are not stored: they are rebuilt from their glimpses. Only
-one server at a time can open a store. Opening a store checks the whole file, and leaves a damaged file as it is.
+one server at a time can open a store. Opening a store checks the whole file and never changes a damaged one;
+`recover_store` copies the searches that are still readable to a new store.
 """
 
 import json
@@ -9,14 +10,14 @@ import shlex
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from airloc.errors import AirlocError
 from airloc.missions.photos import SIDE
 
-__all__ = ["SearchStore", "StoreError", "StoredGlimpse", "StoredSearch"]
+__all__ = ["SearchStore", "StoreError", "StoredGlimpse", "StoredSearch", "recover_store"]
 
 VERSION = 1
 PATCH_BYTES = SIDE * SIDE * 3
@@ -26,10 +27,11 @@ CREATE TABLE searches (id TEXT PRIMARY KEY, begun TEXT NOT NULL, config TEXT NOT
 CREATE TABLE glimpses (search TEXT NOT NULL REFERENCES searches (id), number INTEGER NOT NULL, row INTEGER NOT NULL,
                        col INTEGER NOT NULL, seen REAL NOT NULL, pixels BLOB NOT NULL, PRIMARY KEY (search, number));
 """
-INVALID_ROWS = f"""
-SELECT (SELECT count(*) FROM searches WHERE NOT json_valid(config) OR length(goal) IS NOT {PATCH_BYTES})
-     + (SELECT count(*) FROM glimpses WHERE length(pixels) IS NOT {PATCH_BYTES});
-"""
+VALID_ROWS = {
+    "searches": f"json_valid(config) AND length(goal) = {PATCH_BYTES}",
+    "glimpses": f"length(pixels) = {PATCH_BYTES}",
+}
+"""Condition of valid rows by table."""
 
 
 class StoreError(AirlocError):
@@ -144,9 +146,10 @@ class SearchStore:
         (result,) = self._file.execute("PRAGMA quick_check(1)").fetchone()
         if result != "ok":
             raise self._damaged(result.splitlines()[-1])
-        (invalid,) = self._file.execute(INVALID_ROWS).fetchone()
-        if invalid:
-            raise self._damaged(f"{invalid} rows have invalid values")
+        for table, valid in VALID_ROWS.items():
+            (count,) = self._file.execute(f"SELECT count(*) FROM {table} WHERE NOT ({valid})").fetchone()
+            if count:
+                raise self._damaged(f"{count} rows of the table {table} have invalid values")
 
     def _read(self, query: str, *values: str) -> list[tuple[Any, ...]]:
         with self._lock:
@@ -184,8 +187,8 @@ class SearchStore:
         return StoreError(f"Cannot open the store {str(self.path)!r}: {error}", "Give another --store")
 
     def _damaged(self, reason: str) -> StoreError:
-        recover = f"sqlite3 {shlex.quote(str(self.path))} .recover | sqlite3 recovered.sqlite"
-        cure = f"Restore a backup, or recover the readable rows with: {recover}"
+        command = f"airloc serve --store {shlex.quote(str(self.path))} --recover recovered.sqlite"
+        cure = f"Restore a backup, or continue with the readable searches: {command}"
         return StoreError(f"The store {str(self.path)!r} is damaged: {reason}; the file is unchanged", cure)
 
     def _failed(self, action: str, error: sqlite3.Error) -> StoreError:
@@ -193,3 +196,51 @@ class SearchStore:
             return self._damaged(str(error))
         problem = f"The server cannot {action} its store {str(self.path)!r}: {error}"
         return StoreError(problem, "Check the disk of the server and its free space, and send the request again")
+
+
+def recover_store(damaged: Path, target: Path) -> tuple[int, int]:
+    """Copy the readable searches of a damaged store to a new store.
+
+    A search keeps its readable photos in order. The searcher asks again for the cells of lost photos.
+
+    Args:
+        damaged: The damaged store; it stays as it is.
+        target: The new store; it must not exist.
+
+    Returns:
+        The numbers of recovered searches and photos.
+
+    Raises:
+        StoreError: If the target exists, or no search is readable.
+    """
+    if target.exists():
+        raise StoreError(f"The file {str(target)!r} exists", "Give another --recover")
+    if not damaged.is_file():
+        raise StoreError(f"There is no store {str(damaged)!r}", "Give the damaged file as --store")
+    most = damaged.stat().st_size // PATCH_BYTES + 1  # every row holds a patch
+    with closing(sqlite3.connect(f"{damaged.absolute().as_uri()}?immutable=1", uri=True)) as file:
+        searches = list(_readable_rows(file, "searches", most))
+        glimpses = list(_readable_rows(file, "glimpses", most))
+    if not searches:
+        raise StoreError(f"The store {str(damaged)!r} has no readable search", "Restore a backup")
+    photos = 0
+    with closing(SearchStore(target)) as store:
+        for name, created, settings, goal, cancelled in searches:
+            store.add(StoredSearch(name, created, json.loads(settings), goal, False))
+            if cancelled:
+                store.cancel(name)
+            own = sorted(row[1:] for row in glimpses if row[0] == name)
+            for number, (_, *glimpse) in enumerate(own):
+                store.append(name, number, StoredGlimpse(*glimpse))
+            photos += len(own)
+    return len(searches), photos
+
+
+def _readable_rows(file: sqlite3.Connection, table: str, most: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the valid rows of a table one by one, without those on damaged pages."""
+    query = f"SELECT * FROM {table} WHERE rowid = ? AND {VALID_ROWS[table]}"
+    for number in range(1, most + 1):
+        with suppress(sqlite3.Error):
+            row = file.execute(query, (number,)).fetchone()
+            if row is not None:
+                yield row
