@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyproj import Geod
 from shapely.geometry import MultiPolygon
 
-from airloc.areas.geotiff import Plane, Raster
+from airloc.areas.raster import Plane, Raster
 from airloc.areas.layout import Layout, lay_out, look
 from airloc.errors import AirlocError
 from airloc.grid import Grid
