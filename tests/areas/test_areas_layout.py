@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pyproj import Geod
 from shapely.geometry import MultiPolygon
 
-from airloc.areas.raster import Plane, Raster
 from airloc.areas.layout import Layout, lay_out, look
+from airloc.areas.raster import Plane, Raster
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from field_files import ground, write_geographic, write_projected

@@ -8,8 +8,8 @@ import rasterio
 from rasterio.enums import ColorInterp
 from rasterio.transform import from_origin
 
-from airloc.areas.raster import Plane, Raster
 from airloc.areas.layout import lay_out, look
+from airloc.areas.raster import Plane, Raster
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from field_files import LEFT, METRE, TOP, ground, write_geographic, write_projected, write_tiff

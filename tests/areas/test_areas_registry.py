@@ -1,4 +1,4 @@
-"""Every dataset is a frozen dataclass of documented options; load_dataset finds it by name or by the layout of a path."""
+"""Datasets are frozen dataclasses of documented options; load_dataset finds them by name or by the layout of a path."""
 
 import dataclasses
 import inspect
@@ -51,7 +51,7 @@ def test_published_datasets_name_their_citation_and_homepage(name: str) -> None:
 @pytest.mark.parametrize("name", DATASETS)
 def test_every_option_is_documented_below_its_line(name: str) -> None:
     for field in dataclasses.fields(DATASETS[name]):
-        owner = next(kind for kind in DATASETS[name].__mro__ if field.name in kind.__dict__.get("__annotations__", {}))
+        owner = next(kind for kind in DATASETS[name].__mro__ if field.name in inspect.get_annotations(kind))
         following = inspect.getsource(owner).split(f"    {field.name}:", 1)[1].split("\n", 2)[1]
         assert following.strip().startswith('"""'), field.name
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 CHECKSUMS = "checksums.json"
-_CHUNK = 1 << 16
+_CHUNK = 1 << 13
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP status codes after which another attempt may succeed."""
 _MAX_SECONDS = 86_400.0

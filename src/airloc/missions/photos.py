@@ -16,8 +16,8 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from airloc.agents.belief import FLAT
 from airloc.areas.area import Pixels
-from airloc.areas.images import READ_ERRORS
 from airloc.areas.images import MAX_PIXELS as LARGEST
+from airloc.areas.images import READ_ERRORS
 from airloc.errors import AirlocError
 
 SIDE = 48
