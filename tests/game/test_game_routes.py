@@ -1,4 +1,4 @@
-"""Whatever clients send, the server's games are the rules replayed over the moves that it has acknowledged."""
+"""Whatever clients send, a game on the server equals the rules replayed over the acknowledged moves."""
 
 import threading
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from airloc.grid import MOVES
 from airloc.task import rules
-from game_hall import Client, free_table, noise_world, playing
+from game_server import Client, noise_world, play_room, playing
 
-TABLE = free_table(noise_world(3, "3x4", budget=5))
+ROOM = play_room(noise_world(3, "3x4", budget=5))
 
 ACTIONS = st.one_of(
     st.tuples(st.just("move"), st.integers(0, 7)),
@@ -70,22 +70,22 @@ class Model:
 
 @pytest.fixture(scope="module")
 def url():
-    with playing(TABLE) as url:
+    with playing(ROOM) as url:
         yield url
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(actions=st.lists(ACTIONS, min_size=1, max_size=25))
 def test_hostile_clients_cannot_make_the_game_differ_from_the_rules(url: str, actions: list[tuple]):
     client, stranger = Client(url), Client(url)
     game = client.begin()["game"]
     stranger.begin()
-    held = TABLE.referee.store.game(game)
+    held = ROOM.store.game(game)
     model = Model(np.array(held.episode.start), np.array(held.episode.goal), held.budget)
     for kind, *details in actions:
         answer = send(kind, details, client, stranger, game, model)
         assert answer.status < 500
-        now = TABLE.referee.store.game(game)
+        now = ROOM.store.game(game)
         assert list(now.moves) == model.moves
         assert now.position == tuple(model.position.tolist())
         assert (now.ending is not None) == model.over
@@ -94,7 +94,7 @@ def test_hostile_clients_cannot_make_the_game_differ_from_the_rules(url: str, ac
 
 
 def send(kind: str, details: list, client: Client, stranger: Client, game: str, model: Model):
-    """Send one request, tell the model what the rules make of it, and check the status."""
+    """Send one request, apply it to the model, and check the status."""
     where, turn = f"/api/games/{game}", len(model.moves)
     if kind in ("move", "turn"):
         claimed, action = (turn, *details) if kind == "move" else details
@@ -149,7 +149,7 @@ def test_of_moves_sent_at_the_same_time_one_is_made(url: str):
         for thread in threads:
             thread.join()
         assert sorted(answer.status for answer in answers) == [200, 409, 409, 409, 409, 409]
-        assert TABLE.referee.store.game(game).moves == (0,)
+        assert ROOM.store.game(game).moves == (0,)
         for client in clients:
             client.close()
 
@@ -161,7 +161,7 @@ def test_any_number_of_players_play_at_once(url: str):
         for client, game in zip(clients, games, strict=True):
             client.move(game, turn, 2 * turn)
     for client, game in zip(clients, games, strict=True):
-        held = TABLE.referee.store.game(game)
+        held = ROOM.store.game(game)
         assert list(held.moves) == [0, 2, 4][: held.turn]
         assert held.turn == 3 or held.ending == "found"
         client.close()
