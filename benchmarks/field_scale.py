@@ -71,7 +71,7 @@ def measure(file: Path, side: int, agent: str) -> dict[str, float]:
     import torch
 
     from airloc.agents.registry import make_agent
-    from airloc.areas.layout import lay_out, look
+    from airloc.areas.layout import lay_out, read_cell
     from airloc.areas.raster import Raster
     from airloc.missions.searcher import Glimpse, Searcher
 
@@ -86,9 +86,9 @@ def measure(file: Path, side: int, agent: str) -> dict[str, float]:
         advice = searcher.advice()
         while advice.next_cell is not None and len(moves) < MOVES:
             started = time.perf_counter()
-            view = look(raster, layout, advice.next_cell)
+            view = read_cell(raster, layout, advice.next_cell)
             photographed = time.perf_counter()
-            advice = searcher.observe(advice.next_cell, Glimpse(view.pixels, view.seen))
+            advice = searcher.observe(advice.next_cell, Glimpse(view.pixels, view.coverage))
             moves.append(time.perf_counter() - started)
             if view.pixels.any():  # agents recognise repeated black glimpses at no cost
                 photos.append(photographed - started)

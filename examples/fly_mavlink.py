@@ -148,7 +148,7 @@ def take_photo(raster: Raster, plane: Plane, camera: Camera, lat: float, lon: fl
     width, depth = camera.footprint(height)
     x, y = plane.from_degrees((lat, lon))
     corners = np.array([(-1, 1), (1, 1), (1, -1), (-1, -1)]) * (width / 2, depth / 2) + (x, y)
-    view = raster.view(plane, corners, (480, 640))
+    view = raster.read_quad(plane, corners, (480, 640))
     buffer = io.BytesIO()
     Image.fromarray(view.pixels).save(buffer, "JPEG", quality=92)
     return buffer.getvalue()
@@ -185,7 +185,7 @@ def request_for(raster: Raster, goal: tuple[float, float], cell: float, agent: s
     x, y = plane.from_degrees(goal)
     square = np.array([(-1, 1), (1, 1), (1, -1), (-1, -1)]) * cell / 2 + (x, y)
     buffer = io.BytesIO()
-    Image.fromarray(raster.view(plane, square, (192, 192)).pixels).save(buffer, "PNG")
+    Image.fromarray(raster.read_quad(plane, square, (192, 192)).pixels).save(buffer, "PNG")
     image = base64.b64encode(buffer.getvalue()).decode()
     return {"goal": image, "outline": corners, "cell_m": cell, "agent": agent, "budget": budget}
 

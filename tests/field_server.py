@@ -47,10 +47,12 @@ class SearchGround:
         corners = self.layout.corners(cell)
         centre = corners.mean(axis=0)
         footprint = centre + (corners - centre) * scale
-        return encode_png(self.raster.view(self.layout.plane, footprint, (round(96 * scale), round(96 * scale))).pixels)
+        return encode_png(
+            self.raster.read_quad(self.layout.plane, footprint, (round(96 * scale), round(96 * scale))).pixels
+        )
 
     def position(self, cell) -> dict[str, float]:
-        lat, lon = self.layout.degrees(cell).tolist()
+        lat, lon = self.layout.lat_lon(cell).tolist()
         return {"lat": lat, "lon": lon}
 
     def request(self, goal, **options) -> dict[str, object]:

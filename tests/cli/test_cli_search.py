@@ -35,7 +35,7 @@ def area(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def position_of(area: Path, cell=(0, 0)) -> str:
     with Raster(area) as raster:
-        return "{:.7f},{:.7f}".format(*lay_out(raster, None, 96.0).degrees(cell))
+        return "{:.7f},{:.7f}".format(*lay_out(raster, None, 96.0).lat_lon(cell))
 
 
 def record_of(out: Path) -> dict:
@@ -63,7 +63,7 @@ def test_the_outcome_is_printed_and_all_files_are_written(airloc, tmp_path: Path
 
 def test_only_the_outline_is_flown_over(airloc, tmp_path: Path, area: Path):
     with Raster(area) as raster:
-        corners = lay_out(raster, None, 96.0).degrees([(0, 0), (3, 0), (3, 3)])
+        corners = lay_out(raster, None, 96.0).lat_lon([(0, 0), (3, 0), (3, 3)])
     within = " ".join(f"{lat},{lon}" for lat, lon in corners)
     goal = "{},{}".format(*corners.mean(axis=0))
     outcome = airloc(

@@ -35,7 +35,7 @@ def test_the_vehicle_flies_to_the_find(tmp_path: Path, example, monkeypatch):
     fly_mavlink, simulated_vehicle = example
     raster = Raster(write_projected(tmp_path / "ortho.tif", ground(6)))
     plane = raster.plane()
-    goal = tuple(lay_out(raster, None, 96.0).degrees((1, 4)).tolist())
+    goal = tuple(lay_out(raster, None, 96.0).lat_lon((1, 4)).tolist())
     port = free_port()
     monkeypatch.setattr(simulated_vehicle, "TICK", 0.002)
     vehicle = simulated_vehicle.SimulatedVehicle(port, (plane.lat, plane.lon), speedup=5000)

@@ -151,7 +151,7 @@ def test_the_belief_is_georeferenced_and_sums_to_one(written: Written):
         to_degrees = Transformer.from_crs(file.crs, "EPSG:4326", always_xy=True)
         for cell in written.layout.grid.cells():
             lon, lat = to_degrees.transform(*file.xy(*cell))
-            assert metres((lat, lon), written.layout.degrees(cell)) < 0.5
+            assert metres((lat, lon), written.layout.lat_lon(cell)) < 0.5
     assert poa.sum() == pytest.approx(1, abs=1e-5)
     assert np.unravel_index(poa.argmax(), poa.shape) == GOAL
     assert pos.sum() == pytest.approx(record["probability_of_success"], abs=1e-5)
@@ -160,7 +160,7 @@ def test_the_belief_is_georeferenced_and_sums_to_one(written: Written):
 
 def test_the_page_shows_the_find_and_loads_nothing_from_elsewhere(written: Written):
     text = (written.out / "index.html").read_text()
-    position = "{:.6f},{:.6f}".format(*written.layout.degrees(GOAL))
+    position = "{:.6f},{:.6f}".format(*written.layout.lat_lon(GOAL))
     assert all(word in text for word in (position, "POA", "POD", "POS", "flight.plan", "sweep.waypoints"))
     assert not re.search(r'(src|href)="(?!data:|[a-z.]+")', text)
 
@@ -178,5 +178,5 @@ def test_the_summary_of_a_search_without_a_find_names_the_best_cell(written: Wri
         goal = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
         record = simulate(start_search(plan, layout, goal, make_agent("spiral")), raster)
     best = record.searcher.advice().best
-    assert "{:.6f},{:.6f}".format(*layout.degrees(best)) in summary(record)
+    assert "{:.6f},{:.6f}".format(*layout.lat_lon(best)) in summary(record)
     assert "2 photos" in summary(record)

@@ -90,10 +90,10 @@ def test_a_search_without_image_and_outline_is_an_error():
 
 def test_a_position_outside_is_an_error_that_names_the_distance_and_the_nearest_cell(search_ground: SearchGround):
     layout = search_ground.layout
-    lat, lon = layout.degrees((0, 0)).tolist()
+    lat, lon = layout.lat_lon((0, 0)).tolist()
     with pytest.raises(AirlocError) as error:
         searchable_cell(layout, (lat + 0.01, lon), "start")
-    assert "{:.6f},{:.6f}".format(*layout.degrees((0, 0))) in error.value.cure
+    assert "{:.6f},{:.6f}".format(*layout.lat_lon((0, 0))) in error.value.cure
     assert any(1000 < int(word) < 1130 for word in error.value.problem.split() if word.isdigit())
     assert searchable_cell(layout, (lat, lon), "start") == (0, 0)
 
@@ -115,7 +115,7 @@ def test_an_image_and_an_outline_give_the_grid_of_their_overlap(tmp_path):
     path = write_projected(tmp_path / "ortho.tif", ground(4))
     with Raster(path) as raster:
         whole = lay_out_search(SearchPlan(cell_m=96.0), None, raster)
-        (top, left), (bottom, right) = whole.degrees([(0, 0), (3, 1)]).tolist()
+        (top, left), (bottom, right) = whole.lat_lon([(0, 0), (3, 1)]).tolist()
         part = lay_out_search(SearchPlan(cell_m=96.0), read_outline(f"{top},{left} {bottom},{right}"), raster)
     assert whole.grid.shape == (4, 4)
     assert part.grid.cols < 4

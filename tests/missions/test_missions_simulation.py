@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from airloc.agents.registry import make_agent
-from airloc.areas.layout import look
+from airloc.areas.layout import read_cell
 from airloc.areas.raster import Raster
 from airloc.missions.plan import SearchPlan, lay_out_search, start_search
 from airloc.missions.simulation import SearchRecord, simulate
@@ -24,7 +24,7 @@ def raster(tmp_path_factory: pytest.TempPathFactory) -> Raster:
 def run(raster: Raster, *, truth=GOAL, goal=GOAL, **settings) -> SearchRecord:
     plan = SearchPlan(cell_m=96.0, **{"agent": "spiral", "budget": 40} | settings)
     layout = lay_out_search(plan, None, raster)
-    search = start_search(plan, layout, look(raster, layout, goal).pixels, make_agent(plan.agent))
+    search = start_search(plan, layout, read_cell(raster, layout, goal).pixels, make_agent(plan.agent))
     return simulate(search, raster, truth)
 
 
@@ -53,7 +53,7 @@ def test_a_search_that_the_budget_ends_declares_nothing(raster: Raster):
 def test_progress_counts_every_photo(raster: Raster):
     plan = SearchPlan(cell_m=96.0, agent="spiral", budget=5)
     layout = lay_out_search(plan, None, raster)
-    search = start_search(plan, layout, look(raster, layout, (0, 0)).pixels, make_agent("spiral"))
+    search = start_search(plan, layout, read_cell(raster, layout, (0, 0)).pixels, make_agent("spiral"))
     calls: list[int] = []
     record = simulate(search, raster, None, calls.append)
     assert sum(calls) == len(record.photos)

@@ -71,7 +71,7 @@ class Dataset(ABC):
     expected: ClassVar[Mapping[str, int]] = {}
     """Number of 5 x 5 areas in the paper, by split or subset."""
     location_option: ClassVar[str] = "root"
-    """The field that holds the location: `root` (optional) or `path` (required)."""
+    """The field that holds the location: `root` (optional), `path` (required), or empty for generated areas."""
 
     split: str = field(default="", kw_only=True)
     """Only the areas of this split: train, val or test."""
@@ -268,9 +268,10 @@ class Dataset(ABC):
             AirlocError: If the data has to be asked for; the message says where, and how to unpack it.
         """
         del mirror, timeouts, progress
+        root = getattr(self, "root", None) or f"${VARIABLE}/{self.name}"
         raise AirlocError(
             f"{self.title} cannot be downloaded by airloc: {self.obtain or 'it has no public address'}",
-            self.unpack.format(root=self.location) or f"Put its images into {self.location}",
+            self.unpack.format(root=root) or f"Put its images into {root}",
         )
 
     def _read_all(self, records: Sequence[ImageRecord]) -> Iterator[SearchArea]:

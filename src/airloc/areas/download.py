@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 CHECKSUMS = "checksums.json"
-_CHUNK = 1 << 16
+_CHUNK = 1 << 13
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP status codes after which another attempt may succeed."""
 _MAX_SECONDS = 86_400.0
@@ -259,13 +259,20 @@ def _request(url: str, headers: dict[str, str], timeouts: Timeouts, *, stream: b
     try:
         response = requests.get(url, headers=headers, timeout=timeouts.timeout, stream=stream)
     except (requests.RequestException, OSError) as error:
-        raise _InterruptedError(str(error) or type(error).__name__) from error
+        raise _InterruptedError(_reason(error)) from error
     reason = f"{response.status_code} {response.reason}"
     if response.status_code in _TRANSIENT:
         raise _InterruptedError(reason)
     if not response.ok and response.status_code != 416:
         raise AirlocError(f"The server refused {url} ({reason})", "Check the address, or use another --mirror")
     return response
+
+
+def _reason(error: BaseException) -> str:
+    """Return the message of the error that is at the root of a chain of errors."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return str(error) or type(error).__name__
 
 
 def _chunks(response: "Response") -> Iterator[bytes]:
@@ -277,7 +284,7 @@ def _chunks(response: "Response") -> Iterator[bytes]:
         try:
             chunk = next(content, b"")
         except (requests.RequestException, OSError) as error:
-            raise _InterruptedError(str(error) or type(error).__name__) from error
+            raise _InterruptedError(_reason(error)) from error
         if not chunk:
             return
         yield chunk

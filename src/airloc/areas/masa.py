@@ -125,14 +125,13 @@ class Masa(Dataset):
             timeouts: How long to wait and how often to retry.
             progress: Functions to call as the download proceeds.
         """
-        site = (mirror or MIRROR).rstrip("/")
-        timeouts = timeouts or Timeouts()
+        root, site, timeouts = self.location, (mirror or MIRROR).rstrip("/"), timeouts or Timeouts()
         urls = {
             f"{folder}/{name}": f"{site}/{page}/{quote(name)}"
             for page, folder in PAGES.items()
             for name in list_links(f"{site}/{page}/index.html", timeouts)
         }
-        return fetch_files(self.location, urls, timeouts=timeouts, progress=progress)
+        return fetch_files(root, urls, timeouts=timeouts, progress=progress)
 
     def _has_windows(self) -> bool:
         return (self.location / INDEX).is_file()

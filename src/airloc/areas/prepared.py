@@ -294,7 +294,7 @@ def _write(
             on_area(area)
         sha256 = {IMAGES: images.finish(), MASKS: masks.finish()}
     if not entries:
-        raise AirlocError("The source gave no areas", "Ask for another split or subset")
+        raise AirlocError("The dataset gives no areas", "Give another --split or --only")
     if masks.rows == 0:
         (folder / MASKS).unlink()
         del sha256[MASKS]

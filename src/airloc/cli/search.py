@@ -164,7 +164,7 @@ def _goal(
     options: SearchOptions, raster: "Raster", layout: "Layout", warnings: list[str]
 ) -> tuple[Pixels, Cell | None]:
     """Return the goal patch, and the cell of the goal if it is known; append to the warnings."""
-    from airloc.areas.layout import look
+    from airloc.areas.layout import read_cell
     from airloc.missions.plan import prepare_goal, searchable_cell
 
     known = raster.georeferenced
@@ -173,7 +173,7 @@ def _goal(
         truth = searchable_cell(layout, _position(options.truth, known), "true position")
     if not Path(options.goal).exists() and not any(letter.isalpha() for letter in options.goal):
         cell = searchable_cell(layout, _position(options.goal, known), "goal")
-        return look(raster, layout, cell).pixels, cell
+        return read_cell(raster, layout, cell).pixels, cell
     width = None if options.goal_width is None else parse_length(options.goal_width, georeferenced=known)
     goal = prepare_goal(read_image(Path(options.goal)), layout.cell_m, width, layout.unit)
     warnings.extend(goal.warnings)

@@ -143,9 +143,9 @@ def budget_from_endurance(layout: "Layout", start: Cell, endurance: float, speed
     Raises:
         AirlocError: If the endurance is too short for one move, or the layout has no georeference.
     """
-    layout.flat_map()  # raises an error if lengths are in pixels
+    layout.require_plane()  # raises an error if lengths are in pixels
     leg = math.sqrt(2) * layout.pitch_m
-    farthest = max(math.dist(layout.place(start), corner) for corner in layout.frame())
+    farthest = max(math.dist(layout.centres(start), corner) for corner in layout.frame())
 
     def needed(moves: int) -> float:
         return (moves * leg + min(moves * leg, farthest)) / speed + hover * (moves + 1)

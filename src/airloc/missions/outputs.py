@@ -23,7 +23,7 @@ from pyproj import CRS
 from rasterio.io import MemoryFile
 from rasterio.transform import Affine
 
-from airloc.areas.layout import Layout, overview
+from airloc.areas.layout import Layout, read_overview
 from airloc.areas.raster import Raster
 from airloc.drawing.sheet import save_gif
 from airloc.files import save_picture, write_atomically
@@ -70,7 +70,7 @@ def write_search(
             planned = make_flight(search, cells, "airloc sweep")
             written |= _write_flight(folder, "sweep", planned, record.layout, formats)
         written[BELIEF] = write_belief(folder / BELIEF, record.layout, searcher)
-    ground = overview(raster, record.layout, SIDE)  # read once: without overviews this reads the whole file
+    ground = read_overview(raster, record.layout, SIDE)  # read once: without overviews this reads the whole file
     painter = SearchPainter(record, ground, SIDE)
     belief, path = painter.draw_final_belief(), painter.draw_path()
     written[PATH] = write_atomically(folder / PATH, json.dumps(to_json(record, flight), indent=1) + "\n")
@@ -84,7 +84,7 @@ def write_search(
 
 def make_flight(search: FieldSearch, cells: Sequence[Cell], name: str) -> Flight:
     """Return the flight over cells in their order; home is the first cell."""
-    degrees = search.layout.degrees(list(cells)).tolist()
+    degrees = search.layout.lat_lon(list(cells)).tolist()
     prior = search.searcher.prior
     points = [Waypoint(lat, lon, cell, float(prior[cell])) for (lat, lon), cell in zip(degrees, cells, strict=True)]
     home = points[0].lat, points[0].lon
@@ -93,7 +93,7 @@ def make_flight(search: FieldSearch, cells: Sequence[Cell], name: str) -> Flight
 
 def write_belief(path: Path, layout: Layout, searcher: Searcher) -> Path:
     """Write POA, POD and POS as a GeoTIFF in the projection of the grid's plane."""
-    plane = layout.flat_map()
+    plane = layout.require_plane()
     values = np.stack([searcher.belief(), searcher.pod, searcher.prior * searcher.pod]).astype(np.float32)
     values[:, ~layout.searchable] = np.nan
     crs = CRS.from_proj4(f"+proj=aeqd +lat_0={plane.lat!r} +lon_0={plane.lon!r} +datum=WGS84 +units=m")
@@ -118,7 +118,7 @@ def write_belief(path: Path, layout: Layout, searcher: Searcher) -> Path:
 
 def _geotransform(layout: Layout) -> Affine:
     """Return the transform from (col, row) of the file to the plane."""
-    origin, right, down = (layout.place(cell) for cell in ((-0.5, -0.5), (-0.5, 0.5), (0.5, -0.5)))
+    origin, right, down = (layout.centres(cell) for cell in ((-0.5, -0.5), (-0.5, 0.5), (0.5, -0.5)))
     across, along = right - origin, down - origin
     return Affine(across[0], along[0], origin[0], across[1], along[1], origin[1])
 
@@ -164,14 +164,14 @@ def _location(layout: Layout, cell: Cell | None) -> dict[str, Any] | None:
         return None
     row, col = cell
     if layout.plane is None:
-        x, y = (layout.place(cell) * (1, -1)).tolist()
+        x, y = (layout.centres(cell) * (1, -1)).tolist()
         return {"row": row, "col": col, "x": x, "y": y}
-    lat, lon = layout.degrees(cell).tolist()
+    lat, lon = layout.lat_lon(cell).tolist()
     return {"row": row, "col": col, "lat": lat, "lon": lon}
 
 
 def _write_flight(folder: Path, name: str, flight: Flight, layout: Layout, formats: Sequence[str]) -> dict[str, Path]:
-    corners = [(lat, lon) for lat, lon in layout.flat_map().to_degrees(layout.frame()).tolist()]
+    corners = [(lat, lon) for lat, lon in layout.require_plane().to_degrees(layout.frame()).tolist()]
     files = {}
     for key in formats:
         suffix, write = FORMATS[key]

@@ -181,7 +181,7 @@ def start_search(plan: SearchPlan, layout: Layout, goal: Pixels, agent: Agent) -
 
 def _start_cell(plan: SearchPlan, layout: Layout) -> Cell:
     if plan.start is None:
-        return nearest_searchable(layout, layout.place([(side - 1) / 2 for side in layout.grid.shape]))
+        return nearest_searchable(layout, layout.centres([(side - 1) / 2 for side in layout.grid.shape]))
     return searchable_cell(layout, plan.start, "start")
 
 
@@ -202,7 +202,7 @@ def point_of(layout: Layout, position: tuple[float, float]) -> Point:
 def nearest_searchable(layout: Layout, point: Point) -> Cell:
     """Return the searchable cell whose centre is nearest to a point."""
     cells = np.argwhere(layout.searchable)
-    row, col = cells[int(np.linalg.norm(layout.place(cells) - point, axis=-1).argmin())].tolist()
+    row, col = cells[int(np.linalg.norm(layout.centres(cells) - point, axis=-1).argmin())].tolist()
     return row, col
 
 
@@ -217,7 +217,7 @@ def searchable_cell(layout: Layout, position: tuple[float, float], name: str) ->
     if cell is not None and layout.searchable[cell]:
         return cell
     nearest = nearest_searchable(layout, point)
-    away = float(np.linalg.norm(layout.place(nearest) - point))
+    away = float(np.linalg.norm(layout.centres(nearest) - point))
     raise AirlocError(
         f"The {name} is outside the search area, {away:.0f} {layout.unit} from the nearest cell",
         f"Give a position inside; the nearest is {format_position(layout, nearest)}",
@@ -227,5 +227,5 @@ def searchable_cell(layout: Layout, position: tuple[float, float], name: str) ->
 def format_position(layout: Layout, cell: Cell) -> str:
     """Return the position of a cell as text: 59.352710,15.002684, or x,y in pixels."""
     if layout.plane is None:
-        return "{:.0f},{:.0f}".format(*(layout.place(cell) * (1, -1)))
-    return "{:.6f},{:.6f}".format(*layout.degrees(cell))
+        return "{:.0f},{:.0f}".format(*(layout.centres(cell) * (1, -1)))
+    return "{:.6f},{:.6f}".format(*layout.lat_lon(cell))

@@ -206,7 +206,7 @@ def _cell_below(layout: Layout, position: PhotoPosition) -> Cell:
     cell = layout.cell_at(point) if np.isfinite(point).all() else None
     if cell is None:
         nearest = nearest_searchable(layout, np.nan_to_num(point))
-        away = float(np.linalg.norm(layout.place(nearest) - point))
+        away = float(np.linalg.norm(layout.centres(nearest) - point))
         problem = f"The photo was taken {away:.0f} m from the nearest cell"
         cure = f"Photograph the search area; the nearest cell is at {format_position(layout, nearest)}"
         raise RequestError(422, problem, cure)
@@ -220,7 +220,7 @@ def _crop(search: FieldSearch, cell: Cell, photo: Pixels, position: PhotoPositio
     layout = search.layout
     longer, _ = search.plan.camera.footprint(position.height_m)
     height, width = photo.shape[:2]
-    row, col = layout.within(point_of(layout, (position.lat, position.lon)))
+    row, col = layout.grid_position(point_of(layout, (position.lat, position.lon)))
     pose = PhotoPose(
         width_m=longer * width / max(height, width),
         right_m=(col - cell[1]) * layout.pitch_m,
@@ -239,7 +239,7 @@ def _patch(data: bytes) -> Pixels:
 
 
 def _location(layout: Layout, cell: Cell) -> CellLocation:
-    lat, lon = layout.degrees(cell).tolist()
+    lat, lon = layout.lat_lon(cell).tolist()
     return CellLocation(row=cell[0], col=cell[1], lat=lat, lon=lon)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from airloc.areas.area import Pixels
-from airloc.areas.layout import Layout, look
+from airloc.areas.layout import Layout, read_cell
 from airloc.areas.raster import Raster
 from airloc.grid import Cell
 from airloc.missions.plan import FieldSearch
@@ -88,11 +88,11 @@ def simulate(
     stride = max(1, searcher.budget // (MAX_FRAMES if layout.grid.count <= LARGE_GRID else MAX_FRAMES_LARGE))
     advice = searcher.advice()
     while (cell := advice.next_cell) is not None:
-        view = look(raster, layout, cell)
+        view = read_cell(raster, layout, cell)
         poa = float(searcher.belief()[cell])
-        advice = searcher.observe(cell, Glimpse(view.pixels, view.seen))
+        advice = searcher.observe(cell, Glimpse(view.pixels, view.coverage))
         keep = len(photos) % stride == 0 or advice.next_cell is None
         belief = searcher.belief().astype(np.float32) if keep else None
-        photos.append(PhotoRecord(cell, advice.match_probability or 0.0, poa, view.seen, searcher.pos, belief))
+        photos.append(PhotoRecord(cell, advice.match_probability or 0.0, poa, view.coverage, searcher.pos, belief))
         on_photo(1)
     return SearchRecord(search, photos, truth)

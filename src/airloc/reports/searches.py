@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from airloc.areas.area import Pixels
-from airloc.areas.changes import CHANGES, View, take
+from airloc.areas.changes import CHANGES, GoalTransform, cut_goal
 from airloc.areas.prepared import Prepared
 from airloc.areas.synthetic import generate
 from airloc.drawing.heatmap import belief_strip, draw_belief, percent, stacked
@@ -286,6 +286,6 @@ def changes_sheet(seed: int = 0, tile: int = 112) -> Pixels:
     for name, change in CHANGES.items():
         for regime, cell in CHANGE_PLACES:
             view = change(stream(seed, "sheet", name, regime), 1.0)
-            pictures += [take(images[regime], grid, cell, shown) for shown in (View(), view)]
+            pictures += [cut_goal(images[regime], grid, cell, shown) for shown in (GoalTransform(), view)]
             captions += ["the cell", name]
     return contact_sheet(pictures, captions, columns=2 * len(CHANGE_PLACES), tile=tile)

@@ -129,6 +129,7 @@ class Synthetic(Dataset):
     name = "synthetic"
     title = "Procedural areas"
     terms = "part of airloc"
+    location_option = ""
 
     count: int = 20
     """Number of worlds."""

@@ -75,51 +75,44 @@ def test_parts_on_both_sides_of_the_antimeridian_belong_together(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "fact"),
     [
-        ("{", "no GeoJSON"),
-        ("[1, 2]", "no GeoJSON"),
-        ({"type": "Point", "coordinates": [1, 2]}, "no polygon"),
-        ({"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [1, 0], [0, 1], [0, 0]]]}, "crosses itself"),
-        ({"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [2, 2], [0, 0]]]}, "no inside"),
+        ("{", "GeoJSON"),
+        ("[1, 2]", "GeoJSON"),
+        ({"type": "Point", "coordinates": [1, 2]}, "polygon"),
+        ({"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [1, 0], [0, 1], [0, 0]]]}, "0.5"),
+        ({"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [2, 2], [0, 0]]]}, "crosses itself"),
         ({"type": "Polygon", "coordinates": [[[0, 0], [1, 1]]]}, "three corners"),
-        ({"type": "Polygon", "coordinates": [[["a", 0]]]}, "proper coordinates"),
-        ({"type": "Polygon", "coordinates": []}, "without corners"),
+        ({"type": "Polygon", "coordinates": [[["a", 0]]]}, "coordinates"),
+        ({"type": "Polygon", "coordinates": []}, "corners"),
         ({"type": "Polygon", "coordinates": [[[500000, 6580000], [500100, 6580000], [500100, 6580100]]]}, "WGS 84"),
-        ({"type": "Polygon", "coordinates": [SQUARE], "crs": {"properties": {"name": "EPSG:3006"}}}, "WGS 84"),
+        ({"type": "Polygon", "coordinates": [SQUARE], "crs": {"properties": {"name": "EPSG:3006"}}}, "EPSG:3006"),
     ],
 )
-def test_broken_geojson_is_named(tmp_path: Path, value, said: str):
-    with pytest.raises(AirlocError, match=said):
-        read_outline(geojson(tmp_path, value))
+def test_broken_geojson_is_named_with_the_problem(tmp_path: Path, value, fact: str):
+    path = geojson(tmp_path, value)
+    with pytest.raises(AirlocError) as error:
+        read_outline(path)
+    assert str(path) in str(error.value)
+    assert fact in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("59,18", "three corners"),
-        ("59;18 60;19", "no list of corners"),
-        ("nowhere.shp", "no outline"),
-        ("missing.kml", "There is no outline"),
-        ("91,18 92,19", "no latitude"),
-        ("59,18 59,nan 60,18", "no outline"),
-        ("", "three corners"),
-    ],
+    "text", ["59,18", "59;18 60;19", "nowhere.shp", "missing.kml", "91,18 92,19", "59,18 59,nan 60,18", ""]
 )
-def test_broken_coordinates_are_named(text: str, said: str):
-    with pytest.raises(AirlocError, match=said):
+def test_broken_coordinates_are_named(text: str):
+    with pytest.raises(AirlocError) as error:
         read_outline(text)
+    assert text in str(error.value)
 
 
 def test_broken_kml_is_named(tmp_path: Path):
-    with pytest.raises(AirlocError, match="no KML"):
-        read_outline(kml(tmp_path, "<Polygon>"))
-    with pytest.raises(AirlocError, match="no polygon"):
-        read_outline(kml(tmp_path, "<Point/>"))
-    with pytest.raises(AirlocError, match="proper coordinates"):
-        read_outline(
-            kml(tmp_path, f"<Polygon><outerBoundaryIs>{RING.replace('18,', 'x,')}</outerBoundaryIs></Polygon>")
-        )
+    broken_ring = RING.replace("18,", "x,")
+    for content in ("<Polygon>", "<Point/>", f"<Polygon><outerBoundaryIs>{broken_ring}</outerBoundaryIs></Polygon>"):
+        path = kml(tmp_path, content)
+        with pytest.raises(AirlocError) as error:
+            read_outline(path)
+        assert str(path) in str(error.value)
 
 
 @given(

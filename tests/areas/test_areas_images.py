@@ -1,4 +1,4 @@
-"""Pictures of every kind become RGB bytes, and what is no picture becomes a sentence."""
+"""Images of every kind are read as RGB bytes; files that are not images raise errors that name them."""
 
 import contextlib
 import io
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from airloc.areas.images import list_images, image_size, read_mask, read_image
+from airloc.areas.images import image_size, list_images, read_image, read_mask
 from airloc.errors import AirlocError
 
 RED = np.full((60, 80, 3), (200, 40, 20), dtype=np.uint8)
@@ -54,12 +54,12 @@ def test_every_format_is_read_in_its_colours(tmp_path: Path, suffix: str) -> Non
 
 @pytest.mark.parametrize("mode", ["L", "LA", "RGBA", "P", "CMYK", "1", "I;16", "I", "F", "YCbCr"])
 def test_every_mode_becomes_rgb_bytes(tmp_path: Path, mode: str) -> None:
-    path = tmp_path / "picture.tiff"
+    path = tmp_path / "image.tiff"
     grey = Image.fromarray(np.full((60, 80), 255, dtype=np.uint8))
     if mode == "I;16":
         grey = Image.fromarray(np.full((60, 80), 65535, dtype=np.uint16))
     elif mode == "LA":
-        path = tmp_path / "picture.png"
+        path = tmp_path / "image.png"
     (grey if mode == "I;16" else grey.convert(mode)).save(path)
     image = read_image(path)
     assert image.dtype == np.uint8
@@ -67,7 +67,7 @@ def test_every_mode_becomes_rgb_bytes(tmp_path: Path, mode: str) -> None:
     assert image.min() == 255
 
 
-def test_sixteen_bits_a_channel_keep_their_high_byte(tmp_path: Path) -> None:
+def test_sixteen_bits_per_channel_keep_their_high_byte(tmp_path: Path) -> None:
     path = tmp_path / "deep.tif"
     path.write_bytes(rgb16_tiff(np.full((60, 80, 3), 40000, dtype=np.uint16)))
     assert read_image(path)[0, 0].tolist() == [156, 156, 156]
@@ -81,12 +81,12 @@ def test_deep_greys_are_scaled_by_the_bits_they_fill(tmp_path: Path) -> None:
     assert read_image(tmp_path / "shares.tif")[0, :, 0].tolist() == [0, 128, 255, 0]
 
 
-def test_transparent_parts_are_black_as_what_lies_outside(tmp_path: Path) -> None:
+def test_transparent_pixels_are_black(tmp_path: Path) -> None:
     Image.new("RGBA", (60, 60), (255, 255, 255, 0)).save(tmp_path / "clear.png")
     assert read_image(tmp_path / "clear.png").max() == 0
 
 
-def test_pictures_are_turned_as_their_exif_says(tmp_path: Path) -> None:
+def test_the_exif_orientation_is_applied(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.fromarray(RED).save(tmp_path / "turned.jpg", exif=exif)
@@ -102,7 +102,7 @@ def test_masks_of_ones_and_of_whites_read_alike(tmp_path: Path, white: int) -> N
     assert read_mask(tmp_path / "mask.png").sum() == 8
 
 
-def test_folders_list_pictures_only_and_by_name(tmp_path: Path) -> None:
+def test_folders_list_image_files_by_name(tmp_path: Path) -> None:
     for name in ("b.PNG", "a c.jpg", "notes.txt", ".hidden"):
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "folder.png").mkdir()
@@ -110,7 +110,7 @@ def test_folders_list_pictures_only_and_by_name(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AirlocError, match=r"There is no folder .*nowhere"):
+    with pytest.raises(AirlocError, match="nowhere"):
         list_images(tmp_path / "nowhere")
 
 
@@ -119,46 +119,46 @@ def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pyt
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "iterdir", refuse)
-    with pytest.raises(AirlocError, match=r"Cannot list the folder .*Permission denied"):
+    with pytest.raises(AirlocError, match=r"Permission denied"):
         list_images(tmp_path)
 
 
 def test_an_empty_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AirlocError, match="holds no pictures"):
+    with pytest.raises(AirlocError, match=tmp_path.name):
         list_images(tmp_path)
 
 
 @pytest.mark.parametrize("read", [read_image, image_size])
-def test_a_decompression_bomb_is_refused_unread(tmp_path: Path, read: object) -> None:
+def test_a_decompression_bomb_is_refused_before_decoding(tmp_path: Path, read: object) -> None:
     path = tmp_path / "bomb.png"
     path.write_bytes(claimed_png(60000, 60000))
-    with pytest.raises(AirlocError, match=r"bomb\.png claims more than \d+ million pixels"):
+    with pytest.raises(AirlocError, match=r"bomb\.png.* \d+ million pixels"):
         read(path)  # type: ignore[operator]
 
 
-def test_a_missing_picture_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AirlocError, match="There is no picture"):
+def test_a_missing_image_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AirlocError, match=r"none\.png"):
         read_image(tmp_path / "none.png")
 
 
-def test_text_called_a_picture_is_refused(tmp_path: Path) -> None:
+def test_text_with_the_suffix_of_an_image_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.jpg").write_text("<html>")
-    with pytest.raises(AirlocError, match="no picture in a known format"):
+    with pytest.raises(AirlocError, match=r"text\.jpg"):
         read_image(tmp_path / "text.jpg")
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF", "WEBP"])
-def test_a_truncated_picture_is_refused(tmp_path: Path, kind: str) -> None:
+def test_a_truncated_image_is_refused(tmp_path: Path, kind: str) -> None:
     buffer = io.BytesIO()
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (60, 60, 3), dtype=np.uint8)).save(buffer, kind)
     (tmp_path / "short.jpg").write_bytes(buffer.getvalue()[: len(buffer.getvalue()) // 2])
-    with pytest.raises(AirlocError, match=r"Cannot read the picture .*short\.jpg"):
+    with pytest.raises(AirlocError, match=r"short\.jpg"):
         read_image(tmp_path / "short.jpg")
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(["JPEG", "PNG", "TIFF", "WEBP", "BMP", "GIF"]), st.data())
-def test_damage_anywhere_gives_pixels_or_a_sentence(
+def test_damage_anywhere_gives_pixels_or_an_error(
     tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
 ) -> None:
     buffer = io.BytesIO()
