@@ -55,9 +55,9 @@ class Store:
             try:
                 found = hashlib.sha256((folder / name).read_bytes()).hexdigest()
             except OSError as error:
-                raise _damaged(folder / name, "the file is missing") from error
+                raise _damaged(folder, name, "the file is missing") from error
             if found != expected:
-                raise _damaged(folder / name, "its checksum differs")
+                raise _damaged(folder, name, "its checksum differs")
         return True
 
     def missing(self, tasks: list[Task]) -> list[Task]:
@@ -130,11 +130,11 @@ def _checksums(folder: Path) -> dict[str, str]:
         files = json.loads((folder / DONE).read_bytes())["files"]
         return {str(name): str(digest) for name, digest in files.items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise _damaged(folder / DONE, "it cannot be read") from error
+        raise _damaged(folder, DONE, "it cannot be read") from error
 
 
-def _damaged(path: Path, reason: str) -> AirlocError:
+def _damaged(folder: Path, name: str, reason: str) -> AirlocError:
     return AirlocError(
-        f"The result {str(path)!r} is damaged: {reason}",
-        f"Delete the folder {str(path.parent)!r} and run the same command again; all other results are kept",
+        f"The result {str(folder / name)!r} is damaged: {reason}",
+        f"Delete the folder {str(folder)!r} and run the same command again; all other results are kept",
     )
