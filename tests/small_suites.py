@@ -23,7 +23,7 @@ def write_data(root: Path) -> Path:
         csv.writer(file).writerows(windows)
     for number in range(2):
         _image(root / "dubai" / "Tile 1" / "images" / f"image_part_{number:03d}.png", 720, number)
-        _image(root / "austin" / f"austin_{number}.png", 2500, number)
+        _image(root / "austin" / f"austin_{number}.png", 250, number)
         for event in ("hurricane-michael", "socal-fire"):
             for when in ("pre", "post"):
                 name = f"{event}_{number:08d}_{when}_disaster.png"
@@ -33,8 +33,9 @@ def write_data(root: Path) -> Path:
 
 def smaller(suite: SuiteSpec) -> SuiteSpec:
     """Return the same suite with fewer cells and fewer procedural areas."""
-    if suite.prepare is not None and "count" in suite.prepare.options:
-        options = {**suite.prepare.options, "count": 2}
+    if suite.prepare is not None:
+        small = {"count": 2, "cut": 125}
+        options = {name: small.get(name, value) for name, value in suite.prepare.options.items()}
         suite = replace(suite, prepare=replace(suite.prepare, options=options))
     return replace(suite, grid=SMALL)
 
