@@ -18,9 +18,7 @@ TRAINING = {
 
 
 def tiny_preset(**training: float) -> Preset:
-    return Preset(
-        {**TRAINING, **training}, training_images=1, validation_images=1, areas=2, area_limit=2, threads=1
-    )
+    return Preset({**TRAINING, **training}, training_images=1, validation_images=1, areas=2, area_limit=2, threads=1)
 
 
 TINY = tiny_preset()

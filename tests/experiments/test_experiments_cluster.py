@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from airloc.errors import AirlocError
+from airloc.evaluation.benchmarks.suites import find_suites
 from airloc.experiments.graph import Task
 from airloc.experiments.runner import run_tasks
 from airloc.experiments.store import Store
 from airloc.experiments.suites import plan_suites
-from airloc.evaluation.benchmarks.suites import find_suites
 from airloc.reports.results import SCORE
 from small_reproduction import RecordedProgress, few_tasks, planner
 from small_suites import smaller
@@ -56,7 +56,9 @@ def content(tasks: list[Task], store: Store) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for task in tasks:
         files: dict[str, Any] = store.read(task)
-        found[task.label] = {name: data for name, data in files.items() if not name.endswith(("config.json", "card.md"))}
+        found[task.label] = {
+            name: data for name, data in files.items() if not name.endswith(("config.json", "card.md"))
+        }
         if SCORE in files:
             found[task.label][SCORE] = {**json.loads(files[SCORE]), "runtime": None}
             del found[task.label][SCORE]["record"]["runtime_ms"]

@@ -103,7 +103,9 @@ def test_of_xbd_michael_before_the_event_is_for_training_and_other_events_after_
     found = read_windows(result(data.images("xbd-pre"), tmp_path / "a") / IMAGES_SET / "images")
     assert [window.split for window in found.values()].count("val") == 1
     assert len(found) == 11
-    areas = list(Prepared(result(data.areas("xbd-disaster", "test", "7x7"), tmp_path / "b") / AREAS_FOLDER).areas(Grid(7, 7)))
+    areas = list(
+        Prepared(result(data.areas("xbd-disaster", "test", "7x7"), tmp_path / "b") / AREAS_FOLDER).areas(Grid(7, 7))
+    )
     assert [area.name.endswith("_post_disaster.png") for area in areas] == [True, True]
 
 

@@ -61,9 +61,7 @@ def test_a_second_run_does_nothing(complete: Store, tasks: list[Task]):
     assert run(tasks, complete) == []
 
 
-def test_killed_in_a_training_it_resumes_and_gives_the_same_results(
-    complete: Store, tasks: list[Task], tmp_path: Path
-):
+def test_killed_in_a_training_it_resumes_and_gives_the_same_results(complete: Store, tasks: list[Task], tmp_path: Path):
     store, killer = Store(tmp_path), Killer("policy")
     with pytest.raises(KilledError):
         run(tasks, store, killer)

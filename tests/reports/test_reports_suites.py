@@ -5,18 +5,41 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from airloc.evaluation.benchmarks.suites import GROUPS, find
-from airloc.reports.suites import About, Skipped, Trial, chart, group_table, make_page, pack_episodes, sizes, summary
+from airloc.evaluation.benchmarks.suites import GROUPS, find_suites
+from airloc.reports.results import EPISODES, Episodes, EvaluationResult
+from airloc.reports.suites import (
+    PageOptions,
+    SkippedSuite,
+    group_chart,
+    group_table,
+    make_page,
+    suite_size,
+    summary_table,
+)
 
 FOUND = {"belief": "1111", "airloc": "1010", "random": "0000"}
 
 
-def trial(folder: Path, agent: str, suite: str, found: str = "", **other: Any) -> Trial:
+def result(folder: Path, agent: str, suite: str, found: str = "", **other: Any) -> EvaluationResult:
     found = found or FOUND[agent]
-    path = folder / f"{agent}-{suite}.json"
-    path.write_text(pack_episodes([one == "1" for one in found], [0, 0, 1, 1], ["t", "u"], [1.0] * 4, 0))
+    place = folder / f"{agent}-{suite}"
+    place.mkdir(exist_ok=True)
+    cells, ones = np.zeros((4, 2), dtype=np.int64), np.ones(4, dtype=np.int64)
+    Episodes(
+        areas=np.array(["a", "b"]),
+        tiles=np.array(["t", "u"]),
+        area=np.array([0, 0, 1, 1]),
+        start=cells,
+        goal=cells + 1,
+        distance=ones,
+        weight=np.ones(4),
+        found=np.array([letter == "1" for letter in found]),
+        steps=ones,
+        path=np.stack([cells, cells + 1], axis=1),
+    ).save(place / EPISODES)
     success = found.count("1") / 4
     record = {
         "success": success,
@@ -30,7 +53,7 @@ def trial(folder: Path, agent: str, suite: str, found: str = "", **other: Any) -
         "episodes": 1200,
         **other,
     }
-    return Trial(agent, find([suite])[0], record, path, {"data": "d", "weights": "w", "code": "c", "result": "r"})
+    return EvaluationResult(agent, record, place, provenance={"data": "d", "weights": "w", "result": "r"})
 
 
 def plain(text: str) -> str:
@@ -38,13 +61,13 @@ def plain(text: str) -> str:
     return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def by_names(*trials: Trial) -> dict[tuple[str, str], Trial]:
-    return {(each.agent, each.recipe.name): each for each in trials}
+def results(folder: Path, *names: tuple[str, str], **other: Any) -> dict[tuple[str, str], EvaluationResult]:
+    return {(agent, suite): result(folder, agent, suite, **other) for agent, suite in names}
 
 
-def test_a_cell_is_the_success_with_its_interval_and_the_floor_stands_last(tmp_path: Path):
-    played = by_names(trial(tmp_path, "airloc", "masa-5x5"), trial(tmp_path, "random", "masa-5x5"))
-    lines = plain(group_table(GROUPS[0], ["belief", "airloc", "random"], played, [])).splitlines()
+def test_a_cell_has_success_and_interval_and_the_blind_optimum_comes_last(tmp_path: Path):
+    found = results(tmp_path, ("airloc", "masa-5x5"), ("random", "masa-5x5"))
+    lines = plain(group_table(GROUPS[0], ["belief", "airloc", "random"], found, [])).splitlines()
     assert lines == [
         "| agent | Massachusetts |",
         "| --- | --: |",
@@ -54,77 +77,74 @@ def test_a_cell_is_the_success_with_its_interval_and_the_floor_stands_last(tmp_p
     ]
 
 
-def test_who_was_trained_on_the_areas_is_marked_and_a_floor_that_is_not_proven_too(tmp_path: Path):
+def test_agents_trained_on_the_areas_and_an_unproven_optimum_are_marked(tmp_path: Path):
     open_floor = {"blind_optimum": 0.197, "blind_optimum_exact": False}
-    seen = trial(tmp_path, "belief", "austin-15x15", **open_floor)
-    not_seen = trial(tmp_path, "belief", "procedural-15x15", **open_floor)
-    text = plain(group_table(GROUPS[-1], ["belief"], by_names(seen, not_seen), []))
+    found = results(tmp_path, ("belief", "austin-15x15"), ("belief", "procedural-15x15"), **open_floor)
+    text = plain(group_table(GROUPS[-1], ["belief"], found, []))
     assert "| `belief` | 100.0 [95.0, 105.0] | 100.0† [95.0, 105.0] |" in text
     assert "| *blind optimum* | ≥ 19.7 | ≥ 19.7 |" in text
-    austin = find(["austin-10x10"])[0]
+    austin = find_suites(["austin-10x10"])[0]
     names = ["airloc-priv", "priv-local", "blind", "airloc-xbd-research", "belief-greedy"]
-    assert [austin.has_trained(name) for name in names] == [True, True, False, False, True]
+    assert [austin.trained_on_areas(name) for name in names] == [True, True, False, False, True]
 
 
-def test_a_suite_without_data_keeps_its_column_and_the_page_says_why(tmp_path: Path):
-    missing = Skipped(find(["dubai-5x5"])[0], "there is no folder 'dubai' in the data folder")
-    played = [trial(tmp_path, "belief", "masa-5x5")]
-    recipes = find(["masa-5x5", "dubai-5x5"])
-    page = plain(make_page(played, About("airloc suites", "airloc", recipes, ["belief"], [missing])).markdown)
+def test_a_suite_without_data_keeps_its_column_and_the_page_gives_the_reason(tmp_path: Path):
+    missing = SkippedSuite(find_suites(["dubai-5x5"])[0], "no folder 'dubai'")
+    found = results(tmp_path, ("belief", "masa-5x5"))
+    suites = find_suites(["masa-5x5", "dubai-5x5"])
+    page = plain(make_page(found, PageOptions("airloc suites", "airloc", suites, ["belief"], [missing])).markdown)
     assert "| agent | Massachusetts | Dubai (no data) |" in page
     assert "| `belief` | 100.0 [95.0, 105.0] | – |" in page  # noqa: RUF001
-    assert "dubai-5x5 was not played: there is no folder 'dubai'" in page
+    assert "no folder 'dubai'" in page
     assert "airloc data prepare --out dubai-5x5 dubai" in page
 
 
-def test_the_summary_tells_the_lead_over_the_floor_and_the_paired_one_over_the_papers_agent(tmp_path: Path):
-    played = by_names(trial(tmp_path, "belief", "masa-5x5"), trial(tmp_path, "airloc", "masa-5x5"))
-    row = plain(summary(find(["masa-5x5"]), played)).splitlines()[2]
+def test_the_summary_compares_with_the_blind_optimum_and_paired_with_airloc(tmp_path: Path):
+    found = results(tmp_path, ("belief", "masa-5x5"), ("airloc", "masa-5x5"))
+    row = plain(summary_table(find_suites(["masa-5x5"]), found)).splitlines()[2]
     assert row == "| masa-5x5 | 52.1 | 100.0 [95.0, 105.0] | +47.9 [+42.9, +52.9] | +50.0 [+50.0, +50.0] |"
-    alone = summary(find(["masa-5x5"]), by_names(trial(tmp_path, "airloc", "masa-5x5"))).splitlines()[2]
+    alone = summary_table(find_suites(["masa-5x5"]), results(tmp_path, ("airloc", "masa-5x5"))).splitlines()[2]
     assert alone == "| masa-5x5 | 52.1 | – | – | – |"  # noqa: RUF001
 
 
 def test_a_single_tile_has_no_interval(tmp_path: Path):
-    lonely = trial(tmp_path, "belief", "masa-5x5", ci95={"success": [None, None]})
-    text = summary(find(["masa-5x5"]), by_names(lonely))
+    found = results(tmp_path, ("belief", "masa-5x5"), ci95={"success": [None, None]})
+    text = summary_table(find_suites(["masa-5x5"]), found)
     assert "| 100.0 | +47.9 | – |" in text  # noqa: RUF001
 
 
-def test_sizes_are_told_with_the_tiles_where_areas_share_them(tmp_path: Path):
-    recipe = find(["masa-5x5"])[0]
-    assert sizes(recipe, {}) == ""
-    alone = by_names(trial(tmp_path, "airloc", "masa-5x5"))
-    assert sizes(recipe, alone) == "5 x 5 cells, 10 moves, 2 areas, 1,200 episodes."
-    shared = by_names(trial(tmp_path, "airloc", "masa-5x5", clusters=1))
-    assert sizes(recipe, shared) == "5 x 5 cells, 10 moves, 2 areas of 1 tiles, 1,200 episodes."
+def test_the_size_of_a_suite_names_tiles_if_areas_share_them(tmp_path: Path):
+    suite = find_suites(["masa-5x5"])[0]
+    assert suite_size(suite, {}) == ""
+    alone = results(tmp_path, ("airloc", "masa-5x5"))
+    assert suite_size(suite, alone) == "5 x 5 cells, 10 moves, 2 areas, 1,200 episodes."
+    shared = results(tmp_path, ("airloc", "masa-5x5"), clusters=1)
+    assert suite_size(suite, shared) == "5 x 5 cells, 10 moves, 2 areas of 1 tiles, 1,200 episodes."
 
 
-def test_charts_are_svg_with_the_floor_and_only_where_somebody_known_played(tmp_path: Path):
-    played = by_names(trial(tmp_path, "belief", "masa-5x5"), trial(tmp_path, "airloc", "dubai-5x5"))
-    drawn = chart("Same day", GROUPS[0].recipes, played)
+def test_charts_are_svg_with_the_blind_optimum(tmp_path: Path):
+    drawn = group_chart(GROUPS[0], results(tmp_path, ("belief", "masa-5x5"), ("airloc", "dubai-5x5")))
     assert drawn is not None
     assert ET.fromstring(drawn).tag.endswith("svg")
     assert all(name in drawn for name in ("belief", "airloc", "blind optimum", "Massachusetts", "Dubai"))
     assert "Procedural" not in drawn
-    assert chart("Same day", GROUPS[0].recipes, by_names(trial(tmp_path, "random", "masa-5x5"))) is None
+    assert group_chart(GROUPS[0], results(tmp_path, ("random", "masa-5x5"))) is None
 
 
-def test_the_page_names_its_pictures_and_its_data_every_command(tmp_path: Path):
-    recipes = find(["masa-5x5", "masa-blur"])
-    played = [trial(tmp_path, agent, recipe.name) for recipe in recipes for agent in ("belief", "airloc")]
-    page = make_page(played, About("airloc suites", "Made with airloc.", recipes, ["belief", "airloc"], most=2))
+def test_the_page_links_its_charts_and_the_data_has_every_command(tmp_path: Path):
+    suites = find_suites(["masa-5x5", "masa-blur"])
+    names = [(agent, suite.name) for suite in suites for agent in ("belief", "airloc")]
+    options = PageOptions("airloc suites", "Made with airloc.", suites, ["belief", "airloc"], limit=2)
+    page = make_page(results(tmp_path, *names), options)
     place = page.write(tmp_path / "out")
     text = place.read_text(encoding="utf-8")
-    for name in page.pictures:
+    for name in page.charts:
         assert f"(img/{name})" in text
         assert (tmp_path / "out" / "img" / name).is_file()
-    assert len(page.pictures) == 2
-    assert "At most 2 areas of each suite were played" in text
+    assert len(page.charts) == 2
+    assert "At most 2 areas" in text
     data = json.loads((tmp_path / "out" / "suites.json").read_text())
-    assert [(entry["suite"], entry["agent"]) for entry in data] == [
-        (recipe.name, agent) for recipe in recipes for agent in ("belief", "airloc")
-    ]
+    assert [(entry["agent"], entry["suite"]) for entry in data] == names
     assert data[2]["commands"][0].startswith("airloc evaluate belief --areas $AIRLOC_DATA/masa/images")
     assert data[0]["weights"] == "w"
     assert data[0]["record"]["success"] == 1.0
@@ -132,4 +152,4 @@ def test_the_page_names_its_pictures_and_its_data_every_command(tmp_path: Path):
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.title[:20])
 def test_no_group_is_too_wide_to_read(group: Any):
-    assert 2 <= len(group.recipes) <= 7
+    assert 2 <= len(group.suites) <= 7

@@ -78,6 +78,7 @@ class PaperPlanner:
     seed: int = 0
     """Random seed for initial weights, episodes and sampling."""
     weights: Weights = "trained"
+    _digests: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def plan(self, selection: Selection) -> "PaperPlan":
         """Return the tasks of a selection.
@@ -116,7 +117,7 @@ class PaperPlanner:
             grid=setup.grid,
             moves=setup.moves,
             episodes=setup.episodes,
-            weights="" if policy else weights_digest(agent),
+            weights="" if policy else self._weights_digest(agent),
             policy=policy,
             seed_rank=rank,
             seed=self.seed,
@@ -129,6 +130,12 @@ class PaperPlanner:
         inputs = {"images": self.data.images(trained_on), "embedder": self._embedder(variant, trained_on)}
         settings = {**self._training, "variant": variant, "seeds": self.seeds, "seed": self.seed}
         return Task(POLICY, f"{variant} on {trained_on}", settings, inputs)
+
+    def _weights_digest(self, agent: str) -> str:
+        """Return the digest of the weights of an agent, computed once."""
+        if agent not in self._digests:
+            self._digests[agent] = weights_digest(agent)
+        return self._digests[agent]
 
     @property
     def _training(self) -> dict[str, Any]:

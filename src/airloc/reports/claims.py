@@ -1,8 +1,8 @@
 """Check the claims of the paper on our results.
 
 That one agent is better than another is tested on the paired difference in success on the same episodes. The claim is
-confirmed if the 95 % interval is above zero and no single distance contradicts it. It is refuted if an interval is below
-zero, and open otherwise. Other claims are read off the values.
+confirmed if the 95 % interval is above zero and no single distance contradicts it. It is refuted if an interval is
+below zero, and open otherwise. Other claims are read off the values.
 """
 
 from collections.abc import Callable

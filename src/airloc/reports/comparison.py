@@ -141,8 +141,10 @@ def successor_rows(results: PaperResults) -> tuple[list[str], list[list[str]]]:
         by_distance = [percent(strata.get(distance)) for distance in distances]
         average = [percent(result.success), percent_interval(result.interval) or DASH]
         rows.append([result.agent, *by_distance, *average, percent(other.success) if other else DASH, "here"])
-    for entry in SUCCESSOR_RESULTS:
-        rows.append([entry.agent, *[DASH] * len(distances), percent(entry.success), DASH, DASH, entry.source])
+    rows += [
+        [entry.agent, *[DASH] * len(distances), percent(entry.success), DASH, DASH, entry.source]
+        for entry in SUCCESSOR_RESULTS
+    ]
     floor = successor_floor()
     by_distance = [percent(floor[int(distance)]) for distance in distances]
     average = percent(sum(floor.values()) / len(floor))

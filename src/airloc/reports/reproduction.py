@@ -94,8 +94,8 @@ def make_report(results: PaperResults, curves: Sequence[LearningCurve], options:
 def _introduction(options: ReportOptions) -> Html:
     text = (
         "Each table of the paper shows for every metric the printed value, then ours. Intervals are 95 %, by bootstrap "
-        f"over areas or the tiles they were cut from. {MARK} marks a value of the paper that our interval excludes. The "
-        "data of every table and figure is in a file beside this page."
+        f"over areas or the tiles they were cut from. {MARK} marks a value of the paper that our interval excludes. "
+        "The data of every table and figure is in a file beside this page."
     )
     remarks = [paragraph(remark) for remark in options.remarks]
     return Html("\n".join([paragraph(text), *remarks, paragraph(STEP_RATIO)]))

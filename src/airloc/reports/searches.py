@@ -1,7 +1,7 @@
 """Pictures of searches: step by step as a strip or an animation, and a sheet of failures.
 
-Frames show what the agent knows: visited cells as they are, and the others under its belief, or dark if it has none. The
-last frame shows the whole area with the path.
+Frames show what the agent knows: visited cells as they are, and the others under its belief, or dark if it has none.
+The last frame shows the whole area with the path.
 
 Legend: Pixels: uint8 RGB (H, W, 3).
 """

@@ -26,8 +26,8 @@ CHARTED_AGENTS = ("belief", "airloc", "priv-local")
 """The agents of the charts."""
 
 INTRODUCTION = (
-    "One command evaluates every available agent on every suite, and writes this page. A suite holds the arguments of an "
-    "`airloc evaluate` command; all suites are declared in `airloc/evaluation/benchmarks/suites.toml`. The key of a "
+    "One command evaluates every available agent on every suite, and writes this page. A suite holds the arguments of "
+    "an `airloc evaluate` command; all suites are declared in `airloc/evaluation/benchmarks/suites.toml`. The key of a "
     "result is made of the content of data and weights, the settings and the versions of the tasks, so the command "
     "computes only what has changed."
 )
