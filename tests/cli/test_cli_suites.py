@@ -1,6 +1,9 @@
 """`airloc suites`: one page of all agents, computed once, and errors."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -94,3 +97,18 @@ def test_a_damaged_result_is_an_error_with_its_folder(data: Path, airloc, tmp_pa
     assert outcome.code == 2
     assert str(score) in outcome.err
     assert f"Delete the folder {str(score.parent)!r}" in outcome.err
+
+
+def test_after_a_kill_the_same_command_continues(data: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "airloc.cli.main", "suites", "masa-blur", *AGENTS, "--data", data, "--out", out]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    assert process.stderr is not None
+    next(line for line in process.stderr if line.startswith(b"1/"))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = {path.parent: path.stat().st_mtime_ns for path in (out / "results").glob("*/done.json")}
+    assert done
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+    assert {folder: (folder / "done.json").stat().st_mtime_ns for folder in done} == done
+    assert (out / "suites.md").is_file()

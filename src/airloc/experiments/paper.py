@@ -10,6 +10,7 @@ from airloc.agents.pretrained import SHIPPED, is_there
 from airloc.agents.registry import available_agents
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.paper import PAPER_AGENTS, SUCCESSOR_PROTOCOL, TABLES, Setup, Table, table
+from airloc.experiments.datasets import AREAS_FOLDER
 from airloc.experiments.digests import weights_digest
 from airloc.experiments.evaluation import evaluation_task
 from airloc.experiments.graph import Task, topological_order
@@ -184,7 +185,7 @@ class PaperPlan:
         """Read the results of all evaluations, except those that the agent declined."""
         found = {}
         for setup, task in self.evaluations.items():
-            areas = store.result_folder(task.inputs["areas"])
+            areas = store.result_folder(task.inputs["areas"]) / AREAS_FOLDER
             result = load_result(store.result_folder(task), setup.agent, areas)
             if result is not None:
                 found[setup] = result

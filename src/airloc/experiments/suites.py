@@ -9,7 +9,7 @@ from airloc.agents.pretrained import SEARCHERS, SHIPPED
 from airloc.agents.registry import available_agents
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.suites import SuiteSpec
-from airloc.experiments.datasets import areas_task
+from airloc.experiments.datasets import AREAS_FOLDER, areas_task
 from airloc.experiments.digests import folder_digest, weights_digest
 from airloc.experiments.evaluation import evaluation_task
 from airloc.experiments.graph import Task, topological_order
@@ -42,7 +42,8 @@ class SuitePlan:
                 "version": f"{task.kind.name} {task.kind.version}, {areas.kind.name} {areas.kind.version}",
                 "result": task.label,
             }
-            result = load_result(store.result_folder(task), agent, store.result_folder(areas), provenance)
+            folder = store.result_folder(areas) / AREAS_FOLDER
+            result = load_result(store.result_folder(task), agent, folder, provenance)
             if result is not None:
                 found[agent, suite] = result
         return found
