@@ -1,9 +1,9 @@
 """Size, time, success and paths of exported agents: `python -m benchmarks.field_export [AGENT ...]`.
 
-Prints the table of `docs/field.md` for `belief` and `airloc` unless others are named. Success and paths are of 200
-episodes, as `airloc export` compares them. Times are processor time on one core, of the first episodes, the versions
-taking turns episode by episode, each episode at its best of several: other work on the machine then slows no version
-alone.
+Prints the table of `docs/field.md`, for `belief` and `airloc` by default. Success and paths are those of the 200
+episodes that `airloc export` compares. Times are processor times on one core. The versions are interleaved episode by
+episode, and each episode counts with its best of several rounds, so that other load on the machine affects all versions
+alike.
 """
 
 import sys
@@ -18,8 +18,8 @@ import torch
 
 from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.synthetic import Synthetic
-from airloc.export.compare import RunnerAgent, Stage
-from airloc.export.export import export_agent, load_runner
+from airloc.export.compare import Comparison, RunnerAgent, load_runner
+from airloc.export.export import export_agent
 
 EPISODES = 24
 ROUNDS = 7
@@ -27,11 +27,11 @@ ROUNDS = 7
 
 def main() -> None:
     torch.set_num_threads(1)
-    print("| agent | version | MB | ms a move, one core | of torch | success | paths as in torch |")
+    print("| agent | version | MB | ms per move, one core | relative to torch | success | paths as in torch |")
     print("|---|---|---|---|---|---|---|")
     for name in sys.argv[1:] or ["belief", "airloc"]:
         with tempfile.TemporaryDirectory() as folder:
-            exact = make_agent(name, AgentOptions(exact=True))  # what graphs compute
+            exact = make_agent(name, AgentOptions(full_precision=True))  # the precision of the graphs
             report = export_agent(exact, Path(folder))
             runner = load_runner(Path(folder))
             agents = [
@@ -50,8 +50,8 @@ def main() -> None:
 
 
 def timed(agents: list[Any]) -> list[float]:
-    """Milliseconds a move of every agent."""
-    stage = Stage.on(list(Synthetic(count=EPISODES // 4, seed=0).areas(Stage.GRID)), 0)
+    """Return the milliseconds per move of every agent."""
+    stage = Comparison.on(list(Synthetic(count=EPISODES // 4, seed=0).areas(Comparison.GRID)), 0)
     seconds, moves = np.full((len(agents), EPISODES), np.inf), np.zeros((len(agents), EPISODES))
     for episode in range(EPISODES):
         one = stage.some(slice(episode, episode + 1))
@@ -69,7 +69,7 @@ def begin(agent: Any) -> None:
 
 
 def best(work: Callable[[], None]) -> float:
-    """Seconds that work takes at best."""
+    """Return the shortest time of a function in seconds."""
     times = []
     for _ in range(ROUNDS):
         began = time.perf_counter()

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from airloc.areas.area import SearchArea
-from airloc.game.app import listen
-from airloc.game.study import Person, Rules, Study, create_study, draw_games
+from airloc.game.app import bind
+from airloc.game.study import Person, Study, StudyConfig, create_study, draw_games
 from airloc.grid import Grid
 
 PLAYERS, SECONDS, AREAS = 200, 25.0, 60
@@ -121,12 +121,12 @@ def measure(players: int = PLAYERS, seconds: float = SECONDS) -> Load:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "study.db"
         study = make_study(path, players)
-        with listen("127.0.0.1", 0, public=False) as taken:
+        with bind("127.0.0.1", 0, public=False) as taken:
             port = taken.getsockname()[1]
-        command = [sys.executable, "-m", "airloc.cli.main", "study", "serve", str(path), "--port", str(port)]
+        command = [sys.execuroom, "-m", "airloc.cli.main", "study", "serve", str(path), "--port", str(port)]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
-            asyncio.run(_crowd(port, study.people(), load, seconds))
+            asyncio.run(_crowd(port, study.participants(), load, seconds))
         finally:
             server.kill()
             server.wait()
@@ -153,7 +153,7 @@ def make_study(path: Path, players: int) -> Study:
     grid, rng = Grid(5, 5), np.random.default_rng(0)
     areas = [SearchArea(f"{n}", rng.integers(0, 256, (*grid.size, 3), dtype=np.uint8)) for n in range(AREAS + 2)]
     games = draw_games([area.name for area in areas[:AREAS]], grid, players, 2, seed=0)
-    return create_study(path, Rules(), areas[:AREAS], areas[AREAS:], games)
+    return create_study(path, StudyConfig(), areas[:AREAS], areas[AREAS:], games)
 
 
 def percentile(seconds: list[float], share: float) -> float:

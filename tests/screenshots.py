@@ -11,14 +11,14 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from airloc.areas.synthetic import Synthetic
-from airloc.game.lobby import FreeTable
+from airloc.game.lobby import PlayRoom
 from airloc.game.match import Episode
 from airloc.game.routes import watch_routes
-from airloc.game.watch import Watch
+from airloc.game.watch import WatchService
 from airloc.game.worker_pool import ThreadWorkerPool
 from airloc.grid import Grid
 from airloc.task.world import World
-from game_hall import free_table, playing
+from game_server import play_room, playing
 
 OUT = Path(__file__).parent.parent / "docs" / "img"
 GRID = Grid(5, 5)
@@ -34,12 +34,12 @@ def main() -> None:
     """Take all pictures."""
     areas = list(Synthetic(count=3, seed=3, regime="city").areas(GRID))
     world = World.build(areas, GRID, None, "per-distance", None)
-    table = free_table(world, agents=("airloc", "blind"))
-    watch = Watch(world, ThreadWorkerPool({"watch": world}))
-    with playing(table, more=[watch_routes(watch, ["airloc", "blind"])]) as url, sync_playwright() as playwright:
+    room = play_room(world, agents=("airloc", "blind"))
+    watch = WatchService(world, ThreadWorkerPool({"watch": world}))
+    with playing(room, routers=[watch_routes(watch, ["airloc", "blind"])]) as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for name, screen in (("play-desk", DESK), ("play-phone", PHONE), ("play-dark", DARK)):
-            page = begin(browser.new_page(**screen), url, table)
+            page = begin(browser.new_page(**screen), url, room)
             press(page, KEYS)
             page.screenshot(path=OUT / f"{name}.jpg", quality=85)
         press(page, LAST)
@@ -56,12 +56,12 @@ def main() -> None:
         browser.close()
 
 
-def begin(page: Any, url: str, table: FreeTable) -> Any:
+def begin(page: Any, url: str, room: PlayRoom) -> Any:
     """Open the page on a game that begins now."""
     page.goto(url)
     page.wait_for_selector("html[data-ready]", state="attached")
     player = next(cookie["value"] for cookie in page.context.cookies() if cookie["name"] == "airloc")
-    table.referee.begin(player, EPISODE)
+    room.begin(player, EPISODE)
     page.reload()
     page.wait_for_selector("#game:not([hidden])")
     return page

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from airloc.grid import Grid
-from game_hall import Client, move_away
+from game_server import Client, move_away
 
-AIRLOC = [sys.executable, "-m", "airloc.cli.main"]
+AIRLOC = [sys.execuroom, "-m", "airloc.cli.main"]
 
 
 def begin(*arguments: str, **env: str) -> subprocess.Popen[str]:

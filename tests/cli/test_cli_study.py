@@ -8,7 +8,7 @@ import pytest
 
 from airloc.agents.registry import available_agents
 from airloc.game.study import Study
-from game_studies import desk_of, small_study, take_part
+from game_studies import lobby_of, small_study, take_part
 
 
 def test_a_study_is_made_from_a_folder_with_a_link_for_everybody(airloc, areas_folder: Path, tmp_path: Path):
@@ -21,7 +21,7 @@ def test_a_study_is_made_from_a_folder_with_a_link_for_everybody(airloc, areas_f
     study = Study(out)
     assert (study.rules.seconds, study.rules.consent) == (30, "You agree to nothing at all.")
     links = airloc("study", "links", out, "--base", "https://example.org/").out.split()
-    assert links[1::2] == [f"https://example.org/join/{person.token}" for person in study.people()]
+    assert links[1::2] == [f"https://example.org/join/{person.token}" for person in study.participants()]
 
 
 def test_the_games_can_come_from_an_episode_file(airloc, areas_folder: Path, tmp_path: Path):
@@ -59,12 +59,12 @@ def test_a_study_that_cannot_be_is_refused_and_leaves_nothing(
 def simulated(path: Path) -> None:
     """The paper's study: 19 people, 12 games each."""
     study = small_study(path, people=19, each=3, areas=30, grid="5x5")
-    take_part(study, desk_of(study))
+    take_part(study, lobby_of(study))
     study.store.close()
 
 
 def check_results(airloc, tmp_path: Path, agents: list[str], *options: object) -> None:
-    """The row Human stands beside the agents on the same 228 episodes, in the table and in the files."""
+    """The row Human stands beside the agents on the same 228 episodes, in the room and in the files."""
     path, records = tmp_path / "study.db", tmp_path / "records"
     simulated(path)
     games, episodes = tmp_path / "games.csv", tmp_path / "episodes.csv"
@@ -111,7 +111,7 @@ def test_the_human_row_stands_beside_all_agents(airloc, tmp_path: Path):
     check_results(airloc, tmp_path, available_agents())
 
 
-def test_results_of_nothing_are_refused(airloc, tmp_path: Path):
+def test_Results_nothing_are_refused(airloc, tmp_path: Path):
     small_study(tmp_path / "s.db").store.close()
     assert airloc("study", "results", tmp_path / "s.db").refused("Nobody has ended a game")
     assert airloc("study", "results", tmp_path / "none.db").refused("There is no study")

@@ -22,7 +22,7 @@ from airloc.reports.searches import (
     search_animation,
     search_strip,
 )
-from untrained import GRID, Stage, made_relation
+from untrained import GRID, Stage, untrained_relation
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "img" / "changes.jpg"
 SIDE, GOAL, GAP, BORDER = 256, 100, 16, 16
@@ -36,7 +36,7 @@ def stage(toy_areas) -> Stage:
 
 @pytest.fixture(scope="module")
 def watched(stage: Stage) -> RolloutLog:
-    return watch(BeliefAgent("belief", made_relation()), stage.areas, stage.suite)
+    return watch(BeliefAgent("belief", untrained_relation()), stage.areas, stage.suite)
 
 
 @pytest.fixture(scope="module")
