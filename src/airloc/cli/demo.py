@@ -19,7 +19,7 @@ from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
 from airloc.evaluation.recording import watch
 from airloc.files import save_picture, write_atomically
 from airloc.grid import Grid
-from airloc.reports.demo import demo_page, searches, shown, telling_search
+from airloc.reports.demo import choose_search, demo_page, draw_searches
 from airloc.reports.searches import search_strip
 from airloc.reports.tables import score_table
 from airloc.task.priors import check_size
@@ -88,7 +88,7 @@ def _believed(scores: list[Score], areas: list[SearchArea]) -> Pixels | None:
     """One search of the best agent that keeps a belief, step by step; None where nobody does."""
     for score in reversed(scores):
         if score.agent in BELIEF_AGENTS:
-            number = telling_search(score)
+            number = choose_search(score)
             suite = score.suite.episodes([number])
             watched = watch(make_agent(score.agent), areas, suite)
             return search_strip([watched.search(0)], suite.grid, scale=1)
@@ -102,7 +102,7 @@ def _write(options: Demo, scores: list[Score], areas: list[SearchArea], floor: f
     made_by = shlex.join(["airloc", "demo", *who, *(str(word) for option in chosen.items() for word in option)])
     write_atomically(options.out, demo_page(scores, areas, floor, made_by, believed))
     if options.picture is not None:
-        pictures, captions = zip(*searches(shown(scores), areas), strict=True)
+        pictures, captions = zip(*draw_searches(scores[-1], areas), strict=True)
         save_picture(contact_sheet(pictures, captions, columns=4, tile=300), options.picture)
 
 

@@ -16,7 +16,7 @@ from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import to_json
 from airloc.evaluation.recording import RolloutLog, watch
 from airloc.files import save_picture, write_atomically
-from airloc.reports.searches import failure_sheet, spread_failures
+from airloc.reports.searches import failure_sheet, choose_failures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ def run(options: Failures) -> None:
         raise AirlocError(problem, "Give --count and --columns of 1 or more")
     with promised([path for path in (options.sheet, options.json) if path]):
         watched = _watch(options)
-        shown = spread_failures(watched, options.count, options.seed)
+        shown = choose_failures(watched, options.count, options.seed)
         if shown:
             save_picture(failure_sheet(watched, shown, columns=options.columns), options.sheet)
         if options.json is not None:

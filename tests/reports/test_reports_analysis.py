@@ -1,4 +1,4 @@
-"""The reliability diagram and its table."""
+"""The reliability diagram."""
 
 from xml.etree import ElementTree
 
@@ -13,13 +13,9 @@ FOUND = {
 }
 
 
-def test_the_diagram_has_both_lines_their_errors_and_the_diagonal():
+def test_the_diagram_has_all_forecasts_with_their_errors():
     text = "".join(ElementTree.fromstring(calibration_chart("a < b", FOUND)).itertext())
-    assert "Reliability of the belief: a < b" in text
-    assert "every open cell (ECE 0.10 %)" in text
-    assert "the most probable cell (ECE 20.0 %)" in text
-    assert "as it should be" in text
-    assert "35.0 %" in text
+    assert all(part in text for part in ("a < b", "0.10 %", "20.0 %"))
 
 
 @pytest.mark.parametrize(("error", "text"), [(0.0, "0.00 %"), (0.0094, "0.94 %"), (0.0961, "9.6 %"), (1.0, "100.0 %")])
