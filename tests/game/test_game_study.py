@@ -86,7 +86,7 @@ def test_an_area_of_the_study_cannot_be_an_area_of_practice(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("room_left", [0, 10_000, 100_000])
+@pytest.mark.parametrize("room_left", [0, 5_000, 10_000, 100_000])
 def test_a_full_disk_is_an_airloc_error_and_leaves_no_file(tmp_path: Path, room_left: int):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room_left, hard))

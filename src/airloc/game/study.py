@@ -191,7 +191,7 @@ def create_study(
         _write(path, config, areas, practice, games)
         return Study(path)
     except BaseException as error:
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in ("", "-journal", "-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         if isinstance(error, (sqlite3.Error, OSError)):
             cure = "Free some space, or choose another disk"
