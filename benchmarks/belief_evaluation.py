@@ -12,7 +12,7 @@ from airloc.agents.belief import BeliefAgent
 from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.synthetic import Synthetic
 from airloc.grid import Grid
-from airloc.rollout import play
+from airloc.rollout import rollout
 from airloc.task import suites
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
@@ -36,7 +36,7 @@ def run() -> list[tuple[str, str, str, str]]:
     floors = best_of_each([partial(_look, agent) for agent in agents], runs=40)
     rows = []
     for agent, what, batch, single, floor in zip(agents, PRECISIONS, batches, singles, floors, strict=True):
-        move = single / int(play(agent, few, env, batch=1).steps.sum())
+        move = single / int(rollout(agent, few, env, batch=1).steps.sum())
         rows += [
             (
                 f"belief in batches, one episode per distance{what}, episodes/s",
