@@ -160,9 +160,7 @@ def test_recording_logits_and_the_prior_does_not_change_the_play(stage: Stage):
     assert np.array_equal(whole.recorded[PRIOR_FOLLOWED], parts.recorded[PRIOR_FOLLOWED])
     step = np.diff(whole.path, axis=1)[whole.moved]
     chosen = whole.recorded[LOGITS][whole.moved].argmax(axis=1)
-    assert np.array_equal(
-        step, [[(-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1)][n] for n in chosen]
-    )
+    assert np.array_equal(step, MOVES[chosen])
 
 
 def test_match_probabilities_are_recorded_at_every_glimpse_and_beside_other_recorders(stage: Stage):
