@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from airloc.areas.area import tile_of
 from airloc.areas.folder import read_windows
-from airloc.areas.images import list_pictures
+from airloc.areas.images import list_images
 from airloc.errors import AirlocError
 from airloc.evaluation.metrics import Overlap, pooled
 from airloc.grid import Grid
@@ -137,7 +137,7 @@ def test_what_is_no_complete_cross_validation_is_refused(runs, airloc, tmp_path)
 def test_every_masked_window_of_massachusetts_is_left_out_once(data_root):
     folder = data_root / "masa" / "images"
     windows = read_windows(folder)
-    split_of = {path.name: windows[path.name].split for path in list_pictures(folder)}
+    split_of = {path.name: windows[path.name].split for path in list_images(folder)}
     masked = {name for name, window in windows.items() if window.mask}
     folds = [leave_out(split_of, masked, "train", fold, 4) for fold in range(4)]
     out = [{name for name, split in fold.items() if split == "val"} for fold in folds]
