@@ -66,7 +66,7 @@ def run(options: Play) -> None:
     if options.budget is not None:
         check_budget(options.budget)
     check_agents(options.agents)
-    with game.bind(options.host, options.port, public=options.public) as bound:
+    with web.bind(options.host, options.port, public=options.public) as bound:
         play_world, watch_world = (
             World.build(areas, grid, options.budget, "per-distance", None) for areas in _areas(options, grid)
         )

@@ -151,7 +151,7 @@ class Serve:
         from airloc import game, web
 
         study = game.Study(self.study)
-        with game.bind(self.host, self.port, public=self.public) as bound:
+        with web.bind(self.host, self.port, public=self.public) as bound:
             check_agents(self.agents)
             worlds = study.worlds()
             worker_pool = game.ProcessWorkerPool(worlds, self.agents)
