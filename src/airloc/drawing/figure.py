@@ -149,7 +149,8 @@ class Chart:
         A name is tied to its line if that ends near the edge; a longer tie would look like data.
         """
         place = {"xycoords": self.axes.get_yaxis_transform(), "va": "center_baseline", "fontsize": FONT}
-        notes = [self.note(label.name, (1, label.y), (54, 0), **place) for label in labels]
+        names = [label.name if shorten(label.name) else "\N{EN DASH}" for label in labels]
+        notes = [self.note(name, (1, label.y), (54, 0), **place) for name, label in zip(names, labels, strict=True)]
         self.figure.draw_without_rendering()  # the layout makes room for the names
         self.figure.set_layout_engine("none")
         ends = [self.axes.transData.transform((label.x or 0, label.y)) for label in labels]
