@@ -7,8 +7,7 @@ READY := $(VENV)/.ready
 # Real imagery beside the checkout. Tests that need it are skipped without it.
 export AIRLOC_DATA ?= $(wildcard $(abspath ../shared/data))
 # Two test processes with one thread each use two cores best.
-export OMP_NUM_THREADS ?= 1
-PYTEST := $(BIN)/python -m pytest --numprocesses 2
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
 FAST := not slow and not gpu and not browser and not ray and not export
 
 .PHONY: help setup browser demo check test test-slow lint ruff types layers bench docs clean
