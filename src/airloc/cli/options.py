@@ -60,6 +60,8 @@ class AreaOptions:
         """Check the options without reading any image."""
         if self.areas is not None and self.dataset is not None:
             raise AirlocError("--areas and --dataset both name the areas", "Use one of them")
+        if self.areas is not None and not self.areas.is_dir():
+            raise AirlocError(f"There is no folder {self.areas}", "Check the path")
         if self.dataset is not None and self.dataset not in DATASETS:
             raise AirlocError(
                 f"There is no dataset {self.dataset!r}", f"Use one of {', '.join(DATASETS)}, or --areas with a folder"
