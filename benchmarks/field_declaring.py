@@ -5,9 +5,12 @@ Michael, from $AIRLOC_DATA, one episode per distance. Every suite is flown once 
 ended by declaration, at any cost of a false alarm, follows from what was said on the way.
 """
 
+import math
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,8 +18,8 @@ import torch
 from airloc.agents.agent import Agent
 from airloc.agents.declaring import SimilarityDeclarer, threshold_for
 from airloc.agents.registry import make_agent
-from airloc.cli.evaluate import Evaluate, load
-from airloc.evaluation.calibration import MatchLog, judge
+from airloc.cli.options import PlayOptions, load_episodes
+from airloc.rollout import MATCH, RolloutLog, rollout
 
 COSTS = (1, 4)
 AGENTS = ("belief", "belief, judged by likeness", "airloc", "airloc-no-sem-seg-priv", "priv-local", "blind")
@@ -30,20 +33,22 @@ def main() -> None:
     michael = ("hurricane-michael_*",)
     sets = {
         "Massachusetts, the same day": (
-            Evaluate(areas=root / "masa" / "images", split="val", cell_metres=100.0),
+            PlayOptions(areas=root / "masa" / "images", split="val", cell_metres=100.0),
             AGENTS,
         ),
-        "xBD, the same day": (Evaluate(areas=xbd, only=("*_post_disaster*",), without=michael), FEWER),
-        "xBD, before the disaster": (Evaluate(areas=xbd, goals=xbd, without=michael), FEWER),
+        "xBD, the same day": (PlayOptions(areas=xbd, only=("*_post_disaster*",), without=michael), FEWER),
+        "xBD, before the disaster": (PlayOptions(areas=xbd, goals=xbd, without=michael), FEWER),
     }
     for title, (options, names) in sets.items():
-        suite, areas, goal_areas = load(options)
+        suite, areas, goal_areas = load_episodes(options)
         print(f"\n{title}, {len(suite)} episodes")
         print("| agent | found when told | " + " | ".join(f"cost {cost}" for cost in COSTS) + " |")
         print("|---|---|" + "---|" * len(COSTS))
         for name in names:
-            judged = judge(agent_of(name), areas, suite, goal_areas=goal_areas)
-            print(f"| {name} | " + " | ".join(columns(judged)) + " |", flush=True)
+            silent = replace(suite, by_declaration=True)
+            how: dict[str, Any] = {"goal_areas": goal_areas, "record": [MATCH], "threshold": math.inf}
+            log = rollout(agent_of(name), silent, areas, **how)
+            print(f"| {name} | " + " | ".join(columns(log)) + " |", flush=True)
 
 
 def agent_of(name: str) -> Agent:
@@ -51,12 +56,12 @@ def agent_of(name: str) -> Agent:
     return SimilarityDeclarer(agent) if "likeness" in name else agent
 
 
-def columns(judged: MatchLog) -> Iterator[str]:
+def columns(log: RolloutLog) -> Iterator[str]:
     """Found when told, and for each cost found, false alarms and missed, in percent."""
-    is_goal = (judged.path == judged.suite.goal[:, None]).all(axis=2)
+    is_goal = (log.path == log.suite.goal[:, None]).all(axis=2)
     yield f"{is_goal.any(axis=1).mean():.1%}"
     for cost in COSTS:
-        told = judged.here >= threshold_for(cost)
+        told = log.recorded[MATCH] >= threshold_for(cost)
         found = told.any(axis=1) & is_goal[np.arange(len(told)), told.argmax(axis=1)]
         wrong = told.any(axis=1) & ~found
         yield f"{100 * found.mean():.1f} / {100 * wrong.mean():.1f} / {100 * (~told.any(axis=1)).mean():.1f} %"

@@ -37,10 +37,10 @@ from airloc.agents.registry import make_agent
 from airloc.agents.similarity import SAME_PLACE, SamePlaceCalibration, correlation
 from airloc.areas.area import SearchArea
 from airloc.areas.synthetic import DISASTERS, Synthetic
-from airloc.cli.evaluate import Evaluate, load
-from airloc.evaluation.calibration import first_sights
+from airloc.cli.options import PlayOptions, load_episodes
+from airloc.evaluation.analysis import first_glimpses
 from airloc.grid import Grid
-from airloc.rollout import play
+from airloc.rollout import rollout
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
 from airloc.task.suites import Suite, declared, per_distance
@@ -135,8 +135,8 @@ def areas_of() -> dict[str, tuple[Suite, Sequence[SearchArea], Sequence[SearchAr
     if "AIRLOC_DATA" in os.environ:
         root = Path(os.environ["AIRLOC_DATA"])
         xbd, masa = root / "xbd" / "images", root / "masa" / "images"
-        sets["michael"] = load(Evaluate(areas=xbd, goals=xbd, only=("hurricane-michael_*",)))
-        sets["masa"] = load(Evaluate(areas=masa, split="val", cell_metres=100.0))
+        sets["michael"] = load_episodes(PlayOptions(areas=xbd, goals=xbd, only=("hurricane-michael_*",)))
+        sets["masa"] = load_episodes(PlayOptions(areas=masa, split="val", cell_metres=100.0))
     return sets
 
 
@@ -147,10 +147,10 @@ def glimpses(
     goals = None if goal_areas is None else CellTable.of(goal_areas, GRID)
     env = BatchEnv(CellTable.of(areas, GRID), suite.budget, goals, by_declaration=True)
     notes = Notes(agent)
-    path = play(notes, declared(suite), env, batch=len(suite), threshold=0.5).path
+    path = rollout(notes, declared(suite), env, batch=len(suite), threshold=0.5).path
     evidence, alike, shown = (torch.stack(part, dim=1).numpy() for part in zip(*notes.notes, strict=True))
     is_goal = (path == suite.goal[:, None]).all(axis=2)
-    return Glimpses(evidence, path @ np.array([GRID.cols, 1]), alike, shown, first_sights(path, GRID), is_goal)
+    return Glimpses(evidence, path @ np.array([GRID.cols, 1]), alike, shown, first_glimpses(path, GRID), is_goal)
 
 
 def fit(sets: Sequence[Glimpses]) -> SamePlaceCalibration:

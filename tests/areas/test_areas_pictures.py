@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from airloc.areas.images import list_pictures, picture_size, read_mask, read_picture
+from airloc.areas.images import list_images, image_size, read_mask, read_image
 from airloc.errors import AirlocError
 
 RED = np.full((60, 80, 3), (200, 40, 20), dtype=np.uint8)
@@ -46,10 +46,10 @@ def rgb16_tiff(values: np.ndarray) -> bytes:
 def test_every_format_is_read_in_its_colours(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a b.{suffix}"
     Image.fromarray(RED).save(path)
-    image = read_picture(path)
+    image = read_image(path)
     assert image.shape == (60, 80, 3)
     assert np.abs(image.astype(int) - RED).max() < 12
-    assert picture_size(path) == (60, 80)
+    assert image_size(path) == (60, 80)
 
 
 @pytest.mark.parametrize("mode", ["L", "LA", "RGBA", "P", "CMYK", "1", "I;16", "I", "F", "YCbCr"])
@@ -61,7 +61,7 @@ def test_every_mode_becomes_rgb_bytes(tmp_path: Path, mode: str) -> None:
     elif mode == "LA":
         path = tmp_path / "picture.png"
     (grey if mode == "I;16" else grey.convert(mode)).save(path)
-    image = read_picture(path)
+    image = read_image(path)
     assert image.dtype == np.uint8
     assert image.shape == (60, 80, 3)
     assert image.min() == 255
@@ -70,28 +70,28 @@ def test_every_mode_becomes_rgb_bytes(tmp_path: Path, mode: str) -> None:
 def test_sixteen_bits_a_channel_keep_their_high_byte(tmp_path: Path) -> None:
     path = tmp_path / "deep.tif"
     path.write_bytes(rgb16_tiff(np.full((60, 80, 3), 40000, dtype=np.uint16)))
-    assert read_picture(path)[0, 0].tolist() == [156, 156, 156]
+    assert read_image(path)[0, 0].tolist() == [156, 156, 156]
 
 
 def test_deep_greys_are_scaled_by_the_bits_they_fill(tmp_path: Path) -> None:
     twelve_bits = np.array([[0, 2048], [1024, 4000]], dtype=np.uint16)
     Image.fromarray(twelve_bits).save(tmp_path / "deep.png")
-    assert read_picture(tmp_path / "deep.png")[..., 0].tolist() == [[0, 128], [64, 249]]
+    assert read_image(tmp_path / "deep.png")[..., 0].tolist() == [[0, 128], [64, 249]]
     Image.fromarray(np.array([[0.0, 0.5, 1.0, np.nan]], dtype=np.float32)).save(tmp_path / "shares.tif")
-    assert read_picture(tmp_path / "shares.tif")[0, :, 0].tolist() == [0, 128, 255, 0]
+    assert read_image(tmp_path / "shares.tif")[0, :, 0].tolist() == [0, 128, 255, 0]
 
 
 def test_transparent_parts_are_black_as_what_lies_outside(tmp_path: Path) -> None:
     Image.new("RGBA", (60, 60), (255, 255, 255, 0)).save(tmp_path / "clear.png")
-    assert read_picture(tmp_path / "clear.png").max() == 0
+    assert read_image(tmp_path / "clear.png").max() == 0
 
 
 def test_pictures_are_turned_as_their_exif_says(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.fromarray(RED).save(tmp_path / "turned.jpg", exif=exif)
-    assert read_picture(tmp_path / "turned.jpg").shape == (80, 60, 3)
-    assert picture_size(tmp_path / "turned.jpg") == (80, 60)
+    assert read_image(tmp_path / "turned.jpg").shape == (80, 60, 3)
+    assert image_size(tmp_path / "turned.jpg") == (80, 60)
 
 
 @pytest.mark.parametrize("white", [1, 255])
@@ -106,12 +106,12 @@ def test_folders_list_pictures_only_and_by_name(tmp_path: Path) -> None:
     for name in ("b.PNG", "a c.jpg", "notes.txt", ".hidden"):
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "folder.png").mkdir()
-    assert [path.name for path in list_pictures(tmp_path)] == ["a c.jpg", "b.PNG"]
+    assert [path.name for path in list_images(tmp_path)] == ["a c.jpg", "b.PNG"]
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(AirlocError, match=r"There is no folder .*nowhere"):
-        list_pictures(tmp_path / "nowhere")
+        list_images(tmp_path / "nowhere")
 
 
 def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,15 +120,15 @@ def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(Path, "iterdir", refuse)
     with pytest.raises(AirlocError, match=r"Cannot list the folder .*Permission denied"):
-        list_pictures(tmp_path)
+        list_images(tmp_path)
 
 
 def test_an_empty_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(AirlocError, match="holds no pictures"):
-        list_pictures(tmp_path)
+        list_images(tmp_path)
 
 
-@pytest.mark.parametrize("read", [read_picture, picture_size])
+@pytest.mark.parametrize("read", [read_image, image_size])
 def test_a_decompression_bomb_is_refused_unread(tmp_path: Path, read: object) -> None:
     path = tmp_path / "bomb.png"
     path.write_bytes(claimed_png(60000, 60000))
@@ -138,13 +138,13 @@ def test_a_decompression_bomb_is_refused_unread(tmp_path: Path, read: object) ->
 
 def test_a_missing_picture_is_named(tmp_path: Path) -> None:
     with pytest.raises(AirlocError, match="There is no picture"):
-        read_picture(tmp_path / "none.png")
+        read_image(tmp_path / "none.png")
 
 
 def test_text_called_a_picture_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.jpg").write_text("<html>")
     with pytest.raises(AirlocError, match="no picture in a known format"):
-        read_picture(tmp_path / "text.jpg")
+        read_image(tmp_path / "text.jpg")
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF", "WEBP"])
@@ -153,7 +153,7 @@ def test_a_truncated_picture_is_refused(tmp_path: Path, kind: str) -> None:
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (60, 60, 3), dtype=np.uint8)).save(buffer, kind)
     (tmp_path / "short.jpg").write_bytes(buffer.getvalue()[: len(buffer.getvalue()) // 2])
     with pytest.raises(AirlocError, match=r"Cannot read the picture .*short\.jpg"):
-        read_picture(tmp_path / "short.jpg")
+        read_image(tmp_path / "short.jpg")
 
 
 @settings(max_examples=150, deadline=None)
@@ -169,4 +169,4 @@ def test_damage_anywhere_gives_pixels_or_a_sentence(
     path = tmp_path_factory.getbasetemp() / "damaged.png"
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     with contextlib.suppress(AirlocError):
-        assert read_picture(path).dtype == np.uint8
+        assert read_image(path).dtype == np.uint8

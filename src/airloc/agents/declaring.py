@@ -44,7 +44,7 @@ class DeclaringAgent(Protocol):
 
 def declaring(agent: Agent) -> DeclaringAgent:
     """Give an agent that can say "here": itself, or with the reference judgement where it has none."""
-    return cast("DeclaringAgent", agent) if hasattr(agent, "here") else SimilarityDeclarer(agent)
+    return cast("DeclaringAgent", agent) if hasattr(agent, "match") else SimilarityDeclarer(agent)
 
 
 def threshold_for(false_alarm_cost: float) -> float:

@@ -20,8 +20,9 @@ from typing import TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from airloc import __version__
-from airloc.areas import dubai, xbd
-from airloc.areas.images import read_picture
+from airloc.areas.dubai import Dubai
+from airloc.areas.images import read_image
+from airloc.areas.xbd import Xbd
 from airloc.errors import AirlocError
 from airloc.files import write_atomically
 
@@ -222,11 +223,11 @@ CHECKSUMS = "checksums.json"
 
 BY_HAND = {
     "dubai": (
-        f"the dataset is CC0, but its page asks for a form: {dubai.PAGE}",
+        f"the dataset is CC0, but its page asks for a form: {Dubai.homepage}",
         "Unpack it so that {root} holds `Tile 1/images`, `Tile 1/masks` and so on, and `classes.json`",
     ),
     "xbd": (
-        f"the dataset is CC BY-NC-SA 4.0 and given to registered users only: {xbd.PAGE}",
+        f"the dataset is CC BY-NC-SA 4.0 and given to registered users only: {Xbd.homepage}",
         "Unpack it so that {root} holds `images` and `labels`, or `train/images` and so on "
         "(files are called EVENT_00000000_pre_disaster.png)",
     ),
@@ -337,7 +338,7 @@ def _is_there(path: Path, sha256: str | None) -> bool:
 
 
 def _decodes(path: Path) -> None:
-    read_picture(path)
+    read_image(path)
 
 
 def _named(on_bytes: Callable[[str, int, int | None], None], name: str) -> Callable[[int, int | None], None]:

@@ -24,7 +24,7 @@ MAX_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 0)
 """Pictures above this are refused unread: a small file can unpack to more than the memory holds."""
 
 
-def list_pictures(folder: Path) -> list[Path]:
+def list_images(folder: Path) -> list[Path]:
     """Give the pictures of a folder, not searched recursively, in the order of their names."""
     try:
         if not folder.is_dir():
@@ -56,7 +56,7 @@ def pick(paths: Sequence[Path], only: Sequence[str] | None, folder: Path) -> lis
     return [path for path in paths if path.name in wanted]
 
 
-def read_picture(path: Path) -> Pixels:
+def read_image(path: Path) -> Pixels:
     """Read a picture as RGB bytes (H, W, 3); grey, RGBA, palette, CMYK and 16-bit ones are converted."""
     picture = _open(path)
     if picture.mode.startswith("I") or picture.mode == "F":
@@ -70,13 +70,13 @@ def read_picture(path: Path) -> Pixels:
 
 def read_mask(path: Path) -> Mask:
     """Read a building mask: True where the brightest channel is at least half, or 1 in a mask of zeros and ones."""
-    brightest: Pixels = read_picture(path).max(axis=2)
+    brightest: Pixels = read_image(path).max(axis=2)
     threshold = 1 if brightest.max() == 1 else 128
     mask: Mask = brightest >= threshold
     return mask
 
 
-def picture_size(path: Path) -> tuple[int, int]:
+def image_size(path: Path) -> tuple[int, int]:
     """(height, width) from the header alone, as the picture is meant to be seen."""
     with _header(path) as picture:
         try:

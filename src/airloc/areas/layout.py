@@ -18,7 +18,7 @@ import shapely
 from shapely.geometry import MultiPolygon, Polygon
 
 from airloc.areas.area import Mask, Pixels
-from airloc.areas.geotiff import Plane, Points, Raster, View
+from airloc.areas.raster import Plane, Points, Raster, View
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid
 

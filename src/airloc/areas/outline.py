@@ -28,7 +28,7 @@ import shapely
 from shapely.geometry import MultiPolygon, Polygon
 from shapely.validation import explain_validity
 
-from airloc.areas.geotiff import Points
+from airloc.areas.raster import Points
 from airloc.errors import AirlocError
 
 MAX_BYTES = 20_000_000

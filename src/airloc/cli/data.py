@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import tyro
 from rich.console import Console
@@ -14,19 +14,18 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
-from airloc.areas.dataset import data_root, dataset_root
-from airloc.areas.download import MASA_URL, Timeouts, fetch_by_hand, fetch_masa
+from airloc.areas import DATASETS, Dataset, Status, data_root, list_datasets, load_dataset
+from airloc.areas.download import MASA_URL, Timeouts
 from airloc.areas.prepared import check_free, write_prepared
-from airloc.areas.registry import PAPER, SOURCES, AreaSource, Found, take_stock
 from airloc.drawing.sheet import contact_sheet, draw_grid
 from airloc.errors import AirlocError
 from airloc.files import save_picture
 from airloc.grid import Grid
 
 if TYPE_CHECKING:
-    Source: TypeAlias = AreaSource
+    Source: TypeAlias = Dataset
 else:
-    Source = reduce(operator.or_, (Annotated[kind, tyro.conf.subcommand(name)] for name, kind in SOURCES.items()))
+    Source = reduce(operator.or_, (Annotated[kind, tyro.conf.subcommand(name)] for name, kind in DATASETS.items()))
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class List:
         table = Table("dataset", "found", "areas of 5x5", "paper", "difference", title=f"Data in {escape(str(root))}")
         notes = []
         with Console(stderr=True).status("counting areas"):
-            for found in take_stock(root):
+            for found in list_datasets(root):
                 table.add_row(*map(escape, _row(found)))
                 notes.append(_note(found))
         console = Console()
@@ -55,7 +54,7 @@ class List:
 class Fetch:
     """Download a dataset, or say where it is had; run again, it goes on where it broke off."""
 
-    dataset: tyro.conf.Positional[Literal["masa", "dubai", "xbd"]]
+    dataset: tyro.conf.Positional[str]
     """The dataset."""
     root: Path | None = None
     """The folder to write to; the dataset's name under $AIRLOC_DATA if not given."""
@@ -70,14 +69,12 @@ class Fetch:
 
     def run(self) -> None:
         """Download with a progress bar."""
-        if self.dataset != "masa":
-            raise fetch_by_hand(self.dataset, self.root or Path("$AIRLOC_DATA") / self.dataset)
-        root = dataset_root(self.root, self.dataset)
+        dataset = load_dataset(self.dataset, root=self.root or data_root() / self.dataset)
+        root = dataset.location
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[at]}"))
         with Progress(*columns, console=Console(stderr=True)) as bar:
             files = bar.add_task("files", total=None, at="")
-            fetched = fetch_masa(
-                root,
+            fetched = dataset.download(
                 mirror=self.mirror,
                 timeouts=Timeouts(self.timeout, self.attempts, self.pause),
                 on_listed=lambda count: bar.update(files, total=count),
@@ -173,23 +170,22 @@ def main(args: Sequence[str]) -> None:
     command.run()
 
 
-def _row(found: Found) -> tuple[str, ...]:
-    """One line of the table."""
-    paper = PAPER.get(found.name, {})
+def _row(found: Status) -> tuple[str, ...]:
+    """Return one row of the table."""
     return (
         found.name,
         found.state,
         _counts(found.areas),
-        _counts(paper),
+        _counts(found.expected),
         ", ".join(f"{gap:+d} {split}" for split, gap in found.differences.items())
-        or ("none" if found.state == "published layout" else ""),
+        or ("none" if found.state == "published layout" and found.expected else ""),
     )
 
 
-def _note(found: Found) -> str:
-    """Where a dataset was looked for, and what to do with it."""
-    does = f"`airloc data show {found.source}`" if found.source else found.remark
-    return f"{found.name} ({found.place}): {does}" + (f"; {found.remark}" if found.source and found.remark else "")
+def _note(found: Status) -> str:
+    """Return where a dataset was looked for, and the command that reads or gets it."""
+    parts = [f"`airloc data show {found.command}`" if found.command else "", found.remark]
+    return f"{found.name} ({found.location}): {'; '.join(part for part in parts if part)}"
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -200,7 +196,6 @@ def _bytes(name: str, done: int, total: int | None) -> str:
     return f"{escape(name)} {done / 1e6:.1f}" + (f"/{total / 1e6:.1f} MB" if total else " MB")
 
 
-def _describe(source: AreaSource) -> dict[str, Any]:
-    """The name and the options of a source, for the record."""
-    name = next(name for name, kind in SOURCES.items() if isinstance(source, kind))
-    return {"name": name, **asdict(source)}  # type: ignore[call-overload]
+def _describe(source: Dataset) -> dict[str, Any]:
+    """Return the name and the options of a dataset, for the index of prepared areas."""
+    return {"name": source.name, **asdict(source)}

@@ -16,7 +16,7 @@ from tyro.conf import arg
 from airloc.agents.declaring import threshold_for
 from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
 from airloc.areas.area import Pixels
-from airloc.areas.images import read_picture
+from airloc.areas.images import read_image
 from airloc.cli.console import bar, need, promised
 from airloc.errors import AirlocError
 from airloc.grid import Cell
@@ -188,7 +188,7 @@ def _goal(options: SearchOptions, raster: "Raster", layout: "Layout") -> tuple[P
         truth = cell_of(layout, _point(options.goal, layout), "goal")
         return look(raster, layout, truth).pixels, truth
     width = None if options.goal_width is None else read_length(options.goal_width, georeferenced=raster.georeferenced)
-    picture = read_picture(Path(options.goal))
+    picture = read_image(Path(options.goal))
     patch = goal_patch(picture, layout.cell_m, width)
     _say_goal(picture, patch, layout, width)
     return patch, truth

@@ -291,7 +291,7 @@ def _agents(names: Sequence[str], results: Results) -> list[Score]:
     """Let agents play the episodes that people played, best last."""
     agents = [make_agent(name) for name in names]
     with bar("playing", len(results.suite) * len(agents)) as advance:
-        scores = [evaluate(agent, results.areas, results.suite, on_batch=advance) for agent in agents]
+        scores = [evaluate(agent, results.suite, results.areas, on_batch=advance) for agent in agents]
     return sorted(scores, key=lambda score: score.value("success") or 0.0)
 
 

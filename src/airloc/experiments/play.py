@@ -9,24 +9,22 @@ moves has a score of null, and `declined` says why.
 from typing import Any
 
 from airloc.agents.agent import Agent, AgentOptions
-from airloc.agents.airloc import AirlocAgent, LocalAgent
+from airloc.agents.airloc import LocalAgent
 from airloc.agents.blind import blind
 from airloc.agents.freeze import freeze
 from airloc.agents.pretrained import load_agent, load_units
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.prepared import Prepared
-from airloc.evaluation.calibration import calibration
-from airloc.evaluation.controls import Change
+from airloc.evaluation.analysis import calibration, prior_agreement
+from airloc.evaluation.controls import GoalChange
 from airloc.evaluation.evaluate import evaluate, to_json, trajectory_lines
-from airloc.evaluation.exploitation import by_distance, followed_prior
-from airloc.evaluation.recording import Recorder, RolloutLog, belief_of
 from airloc.experiments.data import AREAS, GOALS
 from airloc.experiments.graph import Job
 from airloc.files import write_atomically
 from airloc.grid import Grid
 from airloc.reports.suites import pack_episodes
-from airloc.rollout import DiagonalError
+from airloc.rollout import BELIEF, PRIOR_FOLLOWED, DiagonalError
 from airloc.task import priors
 from airloc.task.suites import Suite, far_pairs, generate, per_distance, uniform
 
@@ -52,17 +50,15 @@ def play_suite(job: Job) -> None:
 
 def _played(agent: Agent, areas: list[SearchArea], suite: Suite, job: Job) -> tuple[dict[str, Any], str]:
     """Play with all notes taken; give the record and the episodes as lines."""
-    recorder = Recorder(agent, followed_prior if isinstance(agent, AirlocAgent) else belief_of)
-    score = evaluate(recorder, areas, suite, seed=job.settings["seed"], device=job.device)
+    seed, recorders = job.settings["seed"], (PRIOR_FOLLOWED, BELIEF)
+    score = evaluate(agent, suite, areas, record=recorders, seed=seed, device=job.device)
     tiles = {area.name: area.source for area in areas}
     record: dict[str, Any] = {"score": score.record(), "agreement": None, "calibration": None, "tiles": tiles}
-    notes = recorder.notes(suite.budget)
-    if notes is not None and isinstance(agent, AirlocAgent):
-        followed = by_distance(suite, score.played, notes, score.bootstrap)
-        record["agreement"] = {str(distance): share.record() for distance, share in followed.items()}
-    elif notes is not None:
-        watched = RolloutLog(agent.name, areas, areas, suite, score.played, notes)
-        record["calibration"] = calibration(watched, seed=job.settings["seed"])["cells"].record()
+    if PRIOR_FOLLOWED in score.log.recorded:
+        agreement = prior_agreement(score.log, score.bootstrap)
+        record["agreement"] = {str(distance): share.record() for distance, share in agreement.items()}
+    if BELIEF in score.log.recorded:
+        record["calibration"] = calibration(score.log, score.bootstrap)["cells"].record()
     return record, trajectory_lines(score)
 
 
@@ -107,16 +103,16 @@ def play_trial(job: Job) -> None:
     job.say(f"{len(suite)} episodes")
     score = evaluate(
         make_agent(settings["agent"], AgentOptions(seed=seed, device=job.device)),
-        flown,
         suite,
+        flown,
         goal_areas=list(Prepared(goals).areas(grid)) if goals.is_dir() else None,
         control=settings["control"],
-        change=None if settings["change"] is None else Change(settings["change"]),
+        change=None if settings["change"] is None else GoalChange(settings["change"]),
         seed=seed,
         device=job.device,
     )
     record = {**score.record(), "control": settings["control"], "change": settings["change"]}
     tiles = [area.source for area in flown]
-    packed = pack_episodes(score.played.found.tolist(), suite.area.tolist(), tiles, suite.weight.tolist(), seed)
+    packed = pack_episodes(score.log.found.tolist(), suite.area.tolist(), tiles, suite.weight.tolist(), seed)
     write_atomically(job.out / TRIAL_SCORE, to_json(record))
     write_atomically(job.out / TRIAL_EPISODES, packed)

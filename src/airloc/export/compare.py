@@ -14,7 +14,7 @@ from airloc.agents.agent import Agent, EpisodeBatch
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.rollout import Trajectories, play
+from airloc.rollout import RolloutLog, rollout
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
 from airloc.task.suites import Suite, per_distance
@@ -89,9 +89,9 @@ class Stage:
         suite = per_distance([area.name for area in areas], cls.GRID, seed=seed)
         return cls(suite, BatchEnv(CellTable.of(areas, cls.GRID), suite.budget))
 
-    def play(self, agent: Agent) -> Trajectories:
+    def play(self, agent: Agent) -> RolloutLog:
         """Play all episodes one at a time, as a vehicle would."""
-        return play(agent, self.suite, self.env, batch=1)
+        return rollout(agent, self.suite, self.env, batch=1)
 
     def some(self, these: slice) -> "Stage":
         """These episodes alone."""
@@ -132,25 +132,27 @@ def compare(agent: Agent, runner: Any, folder: Path, stage: Stage) -> tuple[Vers
     )
 
 
-def _in_turns(stage: Stage, agents: Sequence[Agent]) -> list[Trajectories]:
+def _in_turns(stage: Stage, agents: Sequence[Agent]) -> list[RolloutLog]:
     """Let agents play all episodes, some at a time each."""
-    parts: list[list[Trajectories]] = [[] for _ in agents]
+    parts: list[list[RolloutLog]] = [[] for _ in agents]
     for first in range(0, len(stage.suite), TURN):
         some = stage.some(slice(first, first + TURN))
         for mine, agent in zip(parts, agents, strict=True):
             mine.append(some.play(agent))
     return [
-        Trajectories(
+        RolloutLog(
+            agent.name,
+            stage.suite,
             np.concatenate([part.path for part in mine]),
             np.concatenate([part.found for part in mine]),
             np.concatenate([part.steps for part in mine]),
             sum(part.seconds for part in mine),
         )
-        for mine in parts
+        for agent, mine in zip(agents, parts, strict=True)
     ]
 
 
-def _version(name: str, played: Trajectories, reference: Trajectories, size: int) -> Version:
+def _version(name: str, played: RolloutLog, reference: RolloutLog, size: int) -> Version:
     same = (played.path == reference.path).all(axis=(1, 2))
     ms = 1000 * played.seconds / max(1, int(played.steps.sum()))
     return Version(name, size, ms, float(played.found.mean()), float(same.mean()))

@@ -14,7 +14,7 @@ from airloc.files import encode_png
 from airloc.game.match import Episode
 from airloc.game.worker_pool import AgentPool, WorkerPool
 from airloc.grid import Cell
-from airloc.rollout import Trajectories, play
+from airloc.rollout import Recorder, RolloutLog, rollout
 from airloc.task.batch import BatchEnv
 from airloc.task.suites import Suite
 from airloc.task.world import World
@@ -72,7 +72,9 @@ def draw_area(world: World, pool: AgentPool, area: int) -> bytes:
     return encode_png(world.image(area))
 
 
-def play_one(agent: Agent, world: World, episode: Episode, seed: int = 0) -> Trajectories:
+def play_one(
+    agent: Agent, world: World, episode: Episode, seed: int = 0, record: Sequence[Recorder] = ()
+) -> RolloutLog:
     """Play a single episode as evaluation does."""
     suite = Suite(
         name="one",
@@ -83,9 +85,9 @@ def play_one(agent: Agent, world: World, episode: Episode, seed: int = 0) -> Tra
         start=np.array([episode.start]),
         goal=np.array([episode.goal]),
     )
-    return play(agent, suite, BatchEnv(world.cells, world.budget), seed=seed)
+    return rollout(agent, suite, BatchEnv(world.cells, world.budget), record=record, seed=seed)
 
 
-def path_of(played: Trajectories) -> tuple[Cell, ...]:
+def path_of(played: RolloutLog) -> tuple[Cell, ...]:
     """The cells of the first episode from the start to where it ended."""
     return tuple((row, col) for row, col in played.path[0, : int(played.steps[0]) + 1].tolist())

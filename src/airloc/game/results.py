@@ -19,7 +19,7 @@ from airloc.evaluation.intervals import Bootstrap, Interval
 from airloc.game.match import Game
 from airloc.game.study import Person, Study
 from airloc.grid import Cell, distance
-from airloc.rollout import Trajectories
+from airloc.rollout import RolloutLog
 from airloc.task.suites import Suite
 
 HUMAN = "Human"
@@ -88,13 +88,15 @@ class Results:
 
     def score(self) -> Score:
         """People's games as a score; intervals resample areas, as those of agents do."""
-        played = Trajectories(
+        log = RolloutLog(
+            agent=HUMAN,
+            suite=self.suite,
             path=np.array([_padded(game) for game in self.games]),
             found=np.array([game.ending == "found" for game in self.games]),
             steps=np.array([game.turn if game.ending == "found" else game.budget for game in self.games]),
             seconds=sum(game.elapsed for game in self.games),
         )
-        return Score.of(HUMAN, self.suite, played, [area.source for area in self.areas], seed=0)
+        return Score.of(log, self.areas, seed=0)
 
     def of_people(self, score: Score) -> People:
         """Who played, and how the success of people spreads: its interval resamples people."""

@@ -1,17 +1,16 @@
 """Watching agents: their searches step by step, with what they believe and how likely each move was.
 
-An agent plays by `rollout.play` as in evaluation; a recorder between the two writes down what its state shows.
+An agent plays by `rollout` as in evaluation, which records its beliefs and logits.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from airloc.agents.agent import Agent, EpisodeBatch
+from airloc.agents.agent import Agent
 from airloc.agents.registry import available_agents
 from airloc.areas.area import Pixels
 from airloc.drawing.heatmap import belief_strip, draw_belief
@@ -21,7 +20,7 @@ from airloc.game.baselines import draw_area, path_of, play_one
 from airloc.game.match import Episode, RefusedError
 from airloc.game.worker_pool import AgentPool, WorkerPool
 from airloc.grid import Cell
-from airloc.task.batch import Observation
+from airloc.rollout import BELIEF, LOGITS
 from airloc.task.world import World
 
 MAX_AGENTS = 4
@@ -52,44 +51,19 @@ class Track:
     """One for every move."""
 
 
-@dataclass(frozen=True)
-class Recorder:
-    """An agent that writes down what another agent's state shows, and does what that one does."""
-
-    agent: Agent
-    looks: list[Look] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """What the agent is called."""
-        return self.agent.name
-
-    def reset(self, episodes: EpisodeBatch) -> Any:
-        """Begin, as the agent does."""
-        return self.agent.reset(episodes)
-
-    def act(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
-        """Move as the agent does, and write down what it shows."""
-        action, state = self.agent.act(observation, state)
-        self.looks.append(look_at(state))
-        return action, state
-
-
-def look_at(state: Any) -> Look:
-    """Read what a state of one episode shows, whichever agent it is of."""
-    belief, logits = getattr(state, "belief", None), getattr(state, "logits", None)
-    return Look(
-        belief=None if belief is None else _rounded(belief[0]),
-        chances=None if logits is None else _rounded(logits[0].softmax(dim=0)),
-    )
-
-
 def follow(agent: Agent, world: World, episode: Episode) -> Track:
     """Let an agent search, and give every step."""
-    recorder = Recorder(agent)
-    played = play_one(recorder, world, episode)
-    path = path_of(played)
-    return Track(agent.name, path, bool(played.found[0]), tuple(recorder.looks[: len(path) - 1]))
+    log = play_one(agent, world, episode, record=(BELIEF, LOGITS))
+    path = path_of(log)
+    beliefs, logits = (log.recorded.get(recorder) for recorder in (BELIEF, LOGITS))
+    looks = tuple(
+        Look(
+            belief=None if beliefs is None else _rounded(torch.from_numpy(beliefs[0, step])),
+            chances=None if logits is None else _rounded(torch.from_numpy(logits[0, step]).softmax(dim=0)),
+        )
+        for step in range(len(path) - 1)
+    )
+    return Track(agent.name, path, bool(log.found[0]), looks)
 
 
 class Watch:

@@ -7,8 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from airloc.drawing.charts import Series, line_chart
-from airloc.evaluation.calibration import Bin, Reliability
-from airloc.evaluation.exploitation import Following
+from airloc.evaluation.analysis import Bin, PriorAgreement, Reliability
 from airloc.reports.tables import percent, percent_interval
 from airloc.task.suites import Suite
 
@@ -61,7 +60,7 @@ def _row(at: Bin) -> list[str]:
 # ~
 
 
-def exploitation_chart(found: Mapping[str, Mapping[int, Following]], farthest: int) -> str:
+def exploitation_chart(found: Mapping[str, Mapping[int, PriorAgreement]], farthest: int) -> str:
     """Draw the right part of the paper's figure as SVG, one line an agent.
 
     Args:
@@ -83,7 +82,7 @@ def exploitation_chart(found: Mapping[str, Mapping[int, Following]], farthest: i
     )
 
 
-def exploitation_table(found: Mapping[str, Mapping[int, Following]]) -> Table:
+def exploitation_table(found: Mapping[str, Mapping[int, PriorAgreement]]) -> Table:
     """Lay the same numbers out, one row an agent and distance."""
     table = Table("Agent", "Distance left", "Followed %", "95 %", "Moves")
     for agent, shares in found.items():

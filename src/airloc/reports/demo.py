@@ -121,15 +121,15 @@ def shown(scores: Sequence[Score]) -> Score:
 
 def telling_search(score: Score) -> int:
     """Number of the episode that shows an agent at work: of the farthest goals that it found, the median by moves."""
-    found = score.played.found
+    found = score.log.found
     far = found & (score.suite.distance == score.suite.distance[found].max(initial=0))
-    order = np.flatnonzero(far)[np.argsort(score.played.steps[far], kind="stable")]
+    order = np.flatnonzero(far)[np.argsort(score.log.steps[far], kind="stable")]
     return int(order[len(order) // 2]) if len(order) else 0
 
 
 def searches(score: Score, areas: Sequence[SearchArea]) -> list[tuple[Pixels, str]]:
     """Draw episodes from different areas, the distances in turn; give pictures and captions."""
-    suite, played = score.suite, score.played
+    suite, played = score.suite, score.log
     drawn = []
     for chosen in _spread(score):
         found, steps = bool(played.found[chosen]), int(played.steps[chosen])
@@ -150,7 +150,7 @@ def _trajectories(score: Score, areas: Sequence[SearchArea]) -> Html:
 
 def _spread(score: Score) -> list[int]:
     """Numbers of episodes to show: different areas, all distances, and finds and failures both where there are."""
-    suite, found = score.suite, score.played.found
+    suite, found = score.suite, score.log.found
     distances = np.unique(suite.distance)
     chosen: list[int] = []
     for turn in range(TRAJECTORIES):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from airloc.areas.area import Pixels
+from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.changes import CHANGES, View, take
 from airloc.areas.prepared import Prepared
 from airloc.areas.synthetic import generate
@@ -21,17 +21,17 @@ from airloc.drawing.page import figure, image_tag, row
 from airloc.drawing.palette import PATH_A, PATH_B
 from airloc.drawing.sheet import contact_sheet
 from airloc.drawing.trajectory import draw_trajectory
-from airloc.evaluation.recording import RolloutLog, Search
 from airloc.grid import Cell, Grid, distance
 from airloc.reports.figures import Figure
 from airloc.reports.outcomes import Outcome, Outcomes, Setup
+from airloc.rollout import EpisodeRecord, RolloutLog
 from airloc.seeding import stream
 
 COLUMNS = 6
 """The most frames in a row of a strip."""
 
 
-def search_strip(searches: Sequence[Search], grid: Grid, *, scale: int = 2) -> Pixels:
+def search_strip(searches: Sequence[EpisodeRecord], grid: Grid, *, scale: int = 2) -> Pixels:
     """Lay the steps of searches over one area in rows, each search after the goal that it was given.
 
     Args:
@@ -62,7 +62,7 @@ def balanced(frames: int) -> int:
     return -(-frames // -(-frames // COLUMNS))
 
 
-def search_animation(searches: Sequence[Search], grid: Grid, *, scale: int = 2) -> list[Pixels]:
+def search_animation(searches: Sequence[EpisodeRecord], grid: Grid, *, scale: int = 2) -> list[Pixels]:
     """The frames of an animation of searches over one area, side by side; those that end first wait for the others."""
     top, margin = _top(searches, grid), _margin(searches, grid)
     panels = [_level(_frames(search, grid, scale, top, margin)) for search in searches]
@@ -76,39 +76,45 @@ def search_animation(searches: Sequence[Search], grid: Grid, *, scale: int = 2) 
     return moments
 
 
-def failure_sheet(watched: RolloutLog, numbers: Sequence[int], *, columns: int = 2) -> Pixels:
+def failure_sheet(
+    log: RolloutLog,
+    numbers: Sequence[int],
+    areas: Sequence[SearchArea],
+    goal_areas: Sequence[SearchArea] | None = None,
+    *,
+    columns: int = 2,
+) -> Pixels:
     """Lay failed searches out: the goal's picture, the path over the area, and the last belief."""
-    suite, failed = watched.suite, int((~watched.played.found).sum())
+    suite, failed = log.suite, int((~log.found).sum())
     pictures, captions = [], []
     for number in numbers:
-        search = watched.search(number)
+        search = log.episode(number, areas, goal_areas)
         pictures.append(_failure(search, suite.grid))
         captions.append(failure_caption(search, suite.grid))
-    title = (
-        f"{watched.agent}: {len(numbers)} of {failed} failures in {len(suite)} searches ({suite.name}, {suite.grid})"
-    )
+    title = f"{log.agent}: {len(numbers)} of {failed} failures in {len(suite)} searches ({suite.name}, {suite.grid})"
     return contact_sheet(pictures, captions, columns=columns, tile=900, title=title)
 
 
-def failure_caption(search: Search, grid: Grid) -> str:
+def failure_caption(search: EpisodeRecord, grid: Grid) -> str:
     """Say what search it was and how near the belief came."""
     said = f"{search.area.name}, goal {distance(search.path[0], search.goal)} away"
-    if search.chance is None:
+    if search.goal_probability is None:
         return said
     still_open = grid.count - len(set(filter(grid.contains, search.path)))
-    return f"{said}, held {percent(search.chance)} probable at the end: place {search.rank} of {still_open} open cells"
+    held = f"held {percent(search.goal_probability)} probable at the end"
+    return f"{said}, {held}: place {search.goal_rank} of {still_open} open cells"
 
 
-def spread_failures(watched: RolloutLog, count: int, seed: int = 0) -> list[int]:
+def spread_failures(log: RolloutLog, count: int, seed: int = 0) -> list[int]:
     """Numbers of failed episodes to show: drawn by the seed, from as many areas as there are."""
-    failed = stream(seed, "failures").permutation(np.flatnonzero(~watched.played.found))
-    area = watched.suite.area[failed]
+    failed = stream(seed, "failures").permutation(np.flatnonzero(~log.found))
+    area = log.suite.area[failed]
     earlier = [int((area[:place] == area[place]).sum()) for place in range(len(failed))]
     chosen: list[int] = failed[np.argsort(earlier, kind="stable")][:count].tolist()
     return chosen
 
 
-def _failure(search: Search, grid: Grid) -> Pixels:
+def _failure(search: EpisodeRecord, grid: Grid) -> Pixels:
     """The goal's picture, the path over the area and the last belief, side by side."""
     frames = [_goal_tile(search, grid, 2)]
     frames.append(draw_trajectory(search.area.image, grid, search.path, search.goal, scale=2, found=False))
@@ -119,7 +125,7 @@ def _failure(search: Search, grid: Grid) -> Pixels:
     return belief_strip(_level(frames))
 
 
-def _frames(search: Search, grid: Grid, scale: int, top: float | None, margin: int) -> list[Pixels]:
+def _frames(search: EpisodeRecord, grid: Grid, scale: int, top: float | None, margin: int) -> list[Pixels]:
     """One picture before every move, and one of the end."""
     image, path, goal = search.area.image, search.path, search.goal
     frames = []
@@ -133,7 +139,7 @@ def _frames(search: Search, grid: Grid, scale: int, top: float | None, margin: i
     return [*frames, draw_trajectory(image, grid, path, goal, scale=scale, found=search.found, margin=margin)]
 
 
-def _captions(search: Search) -> list[str]:
+def _captions(search: EpisodeRecord) -> list[str]:
     """What each frame shows: the move and the belief at the goal, and how it ended."""
     moves = f"{search.moves} move{'' if search.moves == 1 else 's'}"
     captions = []
@@ -143,19 +149,19 @@ def _captions(search: Search) -> list[str]:
     return [*captions, f"found after {moves}" if search.found else f"not found in {moves}"]
 
 
-def _goal_tile(search: Search, grid: Grid, scale: int) -> Pixels:
+def _goal_tile(search: EpisodeRecord, grid: Grid, scale: int) -> Pixels:
     """The goal's picture, enlarged to two cells with the gap between them."""
     side = scale * (2 * grid.cell + grid.gap)
-    return np.asarray(Image.fromarray(search.goal_picture).resize((side, side), Image.Resampling.BICUBIC))
+    return np.asarray(Image.fromarray(search.goal_patch).resize((side, side), Image.Resampling.BICUBIC))
 
 
-def _top(searches: Sequence[Search], grid: Grid) -> float | None:
+def _top(searches: Sequence[EpisodeRecord], grid: Grid) -> float | None:
     """Where the colours of all frames end: low enough to see what an early belief, still spread out, prefers."""
     largest = [float(search.beliefs.max()) for search in searches if search.beliefs is not None]
     return min(1.0, *largest, 10 / grid.count) if largest else None
 
 
-def _margin(searches: Sequence[Search], grid: Grid) -> int:
+def _margin(searches: Sequence[EpisodeRecord], grid: Grid) -> int:
     """Cells of margin that the paths need, the same on all sides so that all frames have one size."""
     over = [
         max(-row, -col, row - grid.rows + 1, col - grid.cols + 1) for search in searches for row, col in search.path
@@ -248,7 +254,12 @@ def _pictures(outcome: Outcome) -> dict[str, Pixels]:
 
 
 def _drawn(
-    outcome: Outcome, search: SearchRecord, picture: Pixels, colour: tuple[int, int, int], *, dashed: bool = False
+    outcome: Outcome,
+    search: SearchRecord,
+    picture: Pixels,
+    colour: tuple[int, int, int],
+    *,
+    dashed: bool = False,
 ) -> str:
     grid = Grid.parse(outcome.setup.grid)
     path = [(int(line), int(col)) for line, col in search["path"]]

@@ -21,7 +21,7 @@ from PIL import Image
 
 from airloc.areas.area import Mask, Pixels, SearchArea, crop_ground, fit, tile_of
 from airloc.areas.folder import Window, read_area, read_windows
-from airloc.areas.images import SUFFIXES, list_pictures
+from airloc.areas.images import SUFFIXES, list_images
 from airloc.areas.pairs import pair_up
 from airloc.areas.synthetic import DISASTERS, generate
 from airloc.errors import AirlocError
@@ -388,7 +388,7 @@ def _read(data: Data, split: str) -> dict[Path, list[SearchArea]]:
     with_splits = {folder for folder, windows in indexes.items() if any(w.split for w in windows.values())}
     found = {}
     for folder, windows in indexes.items():
-        pictures = [path for path in list_pictures(folder) if fnmatchcase(path.name, data.only)]
+        pictures = [path for path in list_images(folder) if fnmatchcase(path.name, data.only)]
         split_of = {path.name: windows.get(path.name, Window()).split or "train" for path in pictures}
         if data.fold is not None and folder in (with_splits or indexes):
             masked = {name for name, window in windows.items() if window.mask}
