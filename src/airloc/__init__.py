@@ -10,6 +10,8 @@
 """
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gymnasium.envs.registration import register
@@ -44,6 +46,17 @@ for _name, _grid in (("Search-5x5", "5x5"), ("Search-7x7", "7x7"), ("Search", "5
         vector_entry_point="airloc.task.vector_env:SearchVectorEnv",
         kwargs={"grid": _grid},
     )
+
+
+class _Package(ModuleType):
+    """This package. Importing the module `airloc.rollout` does not replace the function `airloc.rollout`."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _MODULES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
