@@ -1,5 +1,6 @@
 """The command itself: verbs, help, interrupts, missing packages, closed pipes."""
 
+import importlib
 import os
 import re
 import signal
@@ -26,35 +27,39 @@ airloc_cli.main()
 """
 
 
-def test_without_a_verb_it_tells_the_verbs(airloc):
+def test_without_a_verb_it_lists_the_verbs(airloc):
     for arguments in ((), ("--help",), ("-h",), ("help",)):
         outcome = airloc(*arguments)
         assert outcome.code == 0
         assert [verb for verb in VERBS if verb not in outcome.out] == []
 
 
-def test_it_tells_its_version(airloc):
+def test_it_prints_its_version(airloc):
     assert airloc("--version").out == airloc("-V").out == f"airloc {__version__}\n"
 
 
 @pytest.mark.parametrize(
-    ("verb", "words"),
+    ("command", "options"),
     [
         ("evaluate", ["--areas", "--goals", "--episodes", "--grid", "--budget", "--device", "--seed", "--json"]),
         ("evaluate", ["--control", "--against", "--sample", "--batch", "--no-timing", "--trajectories", "--split"]),
         ("demo", ["--out", "--areas", "--seed"]),
         ("show", ["--areas", "--area", "--start", "--goal", "--grid", "--seed", "--strip", "--gif"]),
-        ("failures", ["--areas", "--goals", "--split", "--cell-metres", "--count", "--sheet", "--json"]),
-        ("calibration", ["--areas", "--split", "--cell-metres", "--episodes", "--chart", "--json"]),
-        ("exploitation", ["--areas", "--episodes", "--grid", "--chart", "--json"]),
-        ("folds", ["--json"]),
-        ("data", ["list", "fetch", "prepare", "show"]),
+        ("analyse", ["failures", "calibration", "exploitation", "folds"]),
+        ("analyse failures", ["--areas", "--goals", "--split", "--cell-metres", "--count", "--sheet", "--json"]),
+        ("analyse calibration", ["--areas", "--split", "--cell-metres", "--episodes", "--chart", "--json"]),
+        ("data", ["list", "prepare", "show"]),
     ],
 )
-def test_every_verb_has_a_help_text(airloc, verb: str, words: list[str]):
-    outcome = airloc(verb, "--help")
+def test_help_lists_the_options(airloc, command: str, options: list[str]):
+    outcome = airloc(*command.split(), "--help")
     assert outcome.code == 0
-    assert [word for word in words if word not in outcome.out] == []
+    assert [option for option in options if option not in outcome.out] == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_module_with_a_main_function(verb: str):
+    assert callable(importlib.import_module(f"airloc.cli.{verb}").main)
 
 
 def test_an_unknown_verb_is_refused_with_the_nearest_one(airloc):
@@ -87,7 +92,7 @@ def test_an_interrupt_is_one_sentence(airloc, error: BaseException, monkeypatch:
     assert airloc("evaluate", "random").refused(STOPPED)
 
 
-def test_a_reader_that_has_gone_is_no_error_to_talk_about(monkeypatch: pytest.MonkeyPatch, capfd):
+def test_a_closed_pipe_is_no_error_message(monkeypatch: pytest.MonkeyPatch, capfd):
     def gone(*arguments: object) -> None:
         raise BrokenPipeError
 
@@ -193,7 +198,7 @@ def test_a_pipe_that_closes_early_costs_neither_the_result_nor_a_traceback(areas
     assert score.is_file()
 
 
-def test_poor_terminals_get_the_table_too(areas_folder: Path):
+def test_terminals_without_unicode_show_the_table(areas_folder: Path):
     done = subprocess.run(
         [*AIRLOC, "evaluate", "lawnmower", "--areas", str(areas_folder), "--budget", "1"],
         env=os.environ | {"PYTHONIOENCODING": "ascii", "TERM": "dumb", "COLUMNS": "80"},
