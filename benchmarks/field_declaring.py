@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from airloc.agents.agent import Agent
-from airloc.agents.declaring import SimilarityDeclarer, threshold_for
+from airloc.agents.matching import SimilarityMatcher, declaration_threshold
 from airloc.agents.registry import make_agent
 from airloc.cli.evaluate import Evaluate, load
 from airloc.evaluation.calibration import MatchLog, judge
@@ -48,7 +48,7 @@ def main() -> None:
 
 def agent_of(name: str) -> Agent:
     agent = make_agent(name.split(",")[0])
-    return SimilarityDeclarer(agent) if "likeness" in name else agent
+    return SimilarityMatcher(agent) if "likeness" in name else agent
 
 
 def columns(judged: MatchLog) -> Iterator[str]:
@@ -56,7 +56,7 @@ def columns(judged: MatchLog) -> Iterator[str]:
     is_goal = (judged.path == judged.suite.goal[:, None]).all(axis=2)
     yield f"{is_goal.any(axis=1).mean():.1%}"
     for cost in COSTS:
-        told = judged.here >= threshold_for(cost)
+        told = judged.here >= declaration_threshold(cost)
         found = told.any(axis=1) & is_goal[np.arange(len(told)), told.argmax(axis=1)]
         wrong = told.any(axis=1) & ~found
         yield f"{100 * found.mean():.1f} / {100 * wrong.mean():.1f} / {100 * (~told.any(axis=1)).mean():.1f} %"

@@ -31,7 +31,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for name in sys.argv[1:] or ["belief", "airloc"]:
         with tempfile.TemporaryDirectory() as folder:
-            exact = make_agent(name, AgentOptions(exact=True))  # what graphs compute
+            exact = make_agent(name, AgentOptions(full_precision=True))  # what graphs compute
             report = export_agent(exact, Path(folder))
             runner = load_runner(Path(folder))
             agents = [

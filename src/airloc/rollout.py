@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from airloc.agents.agent import Agent, EpisodeBatch
-from airloc.agents.declaring import DeclaringAgent, declaring
+from airloc.agents.matching import MatchingAgent, with_match
 from airloc.errors import AirlocError
 from airloc.seeding import derive
 from airloc.task.batch import BatchEnv
@@ -72,7 +72,7 @@ def play(
     found = np.empty(len(suite), dtype=np.bool_)
     steps = np.empty(len(suite), dtype=np.int64)
     declared = np.zeros(len(suite), dtype=np.bool_)
-    player = declaring(agent)
+    player = with_match(agent)
     seconds = 0.0
     for first in range(0, len(suite), batch):
         these = slice(first, min(first + batch, len(suite)))
@@ -95,7 +95,7 @@ class _Played(NamedTuple):
 
 @torch.inference_mode()
 def _play_batch(
-    agent: DeclaringAgent,
+    agent: MatchingAgent,
     suite: Suite,
     env: BatchEnv,
     these: slice,
@@ -134,12 +134,12 @@ def _play_batch(
     return _Played(torch.stack(path, dim=1), found, suite.budget - observation.moves_left, declared, clock.seconds)
 
 
-def _check_moves(agent: DeclaringAgent, action: torch.Tensor, suite: Suite) -> None:
+def _check_moves(agent: MatchingAgent, action: torch.Tensor, suite: Suite) -> None:
     """Refuse an agent that flies diagonally where the task has four moves."""
     if suite.grid.moves == 4 and bool((action % 2 != 0).any()):
         raise DiagonalError(
             f"The agent {agent.name!r} moves diagonally, and the task has four moves",
-            "Let it choose among airloc.agents.constraints.task_moves, or play it with eight",
+            "Let it choose among airloc.agents.agent.task_moves, or play it with eight",
         )
 
 

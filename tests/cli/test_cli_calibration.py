@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from airloc.agents.pretrained import save_searcher
+from airloc.agents.pretrained import save_belief
 from airloc.areas.area import SearchArea
 from airloc.grid import Grid
-from untrained import made_relation
+from untrained import untrained_relation
 
 
 @pytest.fixture(scope="session")
 def believer(tmp_path_factory) -> Path:
     """The checkpoint of a small belief searcher."""
     folder = tmp_path_factory.mktemp("agents") / "believer"
-    save_searcher(folder, made_relation(), {}, "# Card", dtype=torch.float32)
+    save_belief(folder, untrained_relation(), {}, "# Card", dtype=torch.float32)
     return folder
 
 

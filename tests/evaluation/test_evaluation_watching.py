@@ -10,7 +10,7 @@ from airloc.errors import AirlocError
 from airloc.evaluation.recording import RolloutLog, Search, watch
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
-from untrained import GRID, Stage, made_relation
+from untrained import GRID, Stage, untrained_relation
 
 
 @pytest.fixture(scope="module")
@@ -20,11 +20,11 @@ def stage(toy_areas) -> Stage:
 
 @pytest.fixture(scope="module")
 def watched(stage: Stage) -> RolloutLog:
-    return watch(BeliefAgent("belief", made_relation()), stage.areas, stage.suite, seed=3)
+    return watch(BeliefAgent("belief", untrained_relation()), stage.areas, stage.suite, seed=3)
 
 
 def test_watching_changes_no_play_whatever_the_batch(stage: Stage, watched: RolloutLog):
-    agent = BeliefAgent("belief", made_relation())
+    agent = BeliefAgent("belief", untrained_relation())
     assert np.array_equal(watched.played.path, stage.play(agent).path)
     parts = watch(agent, stage.areas, stage.suite, seed=3, batch=5)
     assert np.array_equal(parts.played.path, watched.played.path)

@@ -16,7 +16,7 @@ from airloc.reports.searches import (
     search_strip,
     spread_failures,
 )
-from untrained import GRID, Stage, made_relation
+from untrained import GRID, Stage, untrained_relation
 
 SIDE, GOAL, GAP, BORDER = 256, 100, 16, 16
 """Pixels at scale 1: of a frame, of the goal's picture, between frames, and around all."""
@@ -29,7 +29,7 @@ def stage(toy_areas) -> Stage:
 
 @pytest.fixture(scope="module")
 def watched(stage: Stage) -> RolloutLog:
-    return watch(BeliefAgent("belief", made_relation()), stage.areas, stage.suite)
+    return watch(BeliefAgent("belief", untrained_relation()), stage.areas, stage.suite)
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,7 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from airloc.agents.pretrained import SEARCHERS
-from airloc.agents.registry import CHECKPOINTS, DEFAULT_AGENT, AgentOptions, make_agent
+from airloc.agents.registry import BELIEF_AGENTS, DEFAULT_AGENT, AgentOptions, make_agent
 from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.synthetic import Synthetic
 from airloc.cli.console import bar, promised, reading
@@ -88,7 +87,7 @@ def _play(options: Demo, areas: list[SearchArea], suite: Suite) -> list[Score]:
 def _believed(scores: list[Score], areas: list[SearchArea]) -> Pixels | None:
     """One search of the best agent that keeps a belief, step by step; None where nobody does."""
     for score in reversed(scores):
-        if CHECKPOINTS.get(score.agent) in SEARCHERS:
+        if score.agent in BELIEF_AGENTS:
             number = telling_search(score)
             suite = score.suite.episodes([number])
             watched = watch(make_agent(score.agent), areas, suite)

@@ -10,7 +10,7 @@ from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
 
 from airloc import __version__
-from airloc.agents.declaring import threshold_for
+from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.pairs import Names
@@ -107,7 +107,7 @@ def _score(options: Evaluate) -> list[Score]:
     """Let the agents play the same episodes."""
     check(options)
     check_device(options.device)
-    makers = AgentOptions(seed=options.seed, device=options.device, sample=options.sample, exact=options.exact)
+    makers = AgentOptions(seed=options.seed, device=options.device, sample=options.sample, full_precision=options.exact)
     agents = [make_agent(name, makers) for name in (options.agent, options.against) if name]
 
     suite, areas, goal_areas = load(options)
@@ -121,7 +121,7 @@ def _score(options: Evaluate) -> list[Score]:
                 goal_areas=goal_areas,
                 control=options.control,
                 change=_change(options),
-                threshold=threshold_for(options.false_alarm_cost or 0.0),
+                threshold=declaration_threshold(options.false_alarm_cost or 0.0),
                 seed=options.seed,
                 batch=options.batch,
                 device=options.device,
@@ -146,7 +146,7 @@ def check(options: Evaluate) -> None:
             f"There is no episode file {options.episodes}", f"Check the path, or use one of {', '.join(GENERATED)}"
         )
     if options.false_alarm_cost is not None:
-        threshold_for(options.false_alarm_cost)
+        declaration_threshold(options.false_alarm_cost)
     if options.budget is not None:
         check_budget(options.budget)
     check_size(Grid.parse(options.grid, moves=options.moves))

@@ -47,7 +47,7 @@ def run(options: Export) -> None:
 
     if options.episodes < 1:
         raise AirlocError(f"Nothing can be compared on {options.episodes} episodes", "Give --episodes 1 or more")
-    agent = make_agent(options.agent, AgentOptions(seed=options.seed, exact=True))
+    agent = make_agent(options.agent, AgentOptions(seed=options.seed, full_precision=True))
     with promised([options.onnx / RUNNER]), Console(stderr=True).status("exporting") as status:
         report = export_agent(agent, options.onnx, episodes=options.episodes, seed=options.seed, on_step=status.update)
     _show(report)

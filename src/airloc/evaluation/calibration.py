@@ -26,7 +26,7 @@ import numpy.typing as npt
 import torch
 
 from airloc.agents.agent import Agent, EpisodeBatch
-from airloc.agents.declaring import declaring
+from airloc.agents.matching import with_match
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.intervals import Bootstrap, Interval
@@ -194,7 +194,7 @@ class _Silent:
     """Plays as an agent does, and notes what it would say."""
 
     def __init__(self, agent: Agent) -> None:
-        self._agent = declaring(agent)
+        self._agent = with_match(agent)
         self.name = agent.name
         self.said: list[list[torch.Tensor]] = []
 

@@ -15,10 +15,10 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 from torch import nn
 
 from airloc.agents.airloc import AirlocAgent, LocalAgent
-from airloc.agents.belief import FLAT, BeliefAgent
+from airloc.agents.belief import FLAT_STD, BeliefAgent
+from airloc.agents.matching import BLUR, DARK, FAINT, MIDPOINT, SHIFT, SLOPE
 from airloc.agents.planner import PLANNERS, TIE, Greedy, Lookahead
-from airloc.agents.policy import HIDDEN, Memory, Policy
-from airloc.agents.similarity import BLUR, DARK, FAINT, MIDDLE, SHIFT, SLOPE
+from airloc.agents.policy import HIDDEN, LSTMState, Policy
 from airloc.errors import AirlocError
 from airloc.files import write_atomically
 from airloc.vision.embedder import PatchEncoder
@@ -143,7 +143,7 @@ class _LookAtGoal(nn.Module):
         self.encoder = encoder
 
     def forward(self, patch: torch.Tensor) -> torch.Tensor:
-        maps: torch.Tensor = self.encoder.embedder.goal_first(self.encoder.look(patch))
+        maps: torch.Tensor = self.encoder.embedder.goal_first(self.encoder.preprocess(patch))
         return maps
 
 
@@ -157,10 +157,10 @@ class _Step(nn.Module):
     def forward(
         self, patch: torch.Tensor, goal: torch.Tensor, position: torch.Tensor, hidden: torch.Tensor, cell: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        current = self.encoder.embedder.current_first(self.encoder.look(patch))
+        current = self.encoder.embedder.current_first(self.encoder.preprocess(patch))
         embedding, prior = self.encoder.embedder.relate(current, goal)
         here = embedding + encode_position(position)
-        logits, memory = self.policy(here[None], prior[None], Memory(hidden[None], cell[None]))
+        logits, memory = self.policy(here[None], prior[None], LSTMState(hidden[None], cell[None]))
         return logits[0], memory.hidden[0], memory.cell[0]
 
 
@@ -172,7 +172,9 @@ class _LocalStep(nn.Module):
         self.encoder = encoder
 
     def forward(self, patch: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-        _, prior = self.encoder.embedder.relate(self.encoder.embedder.current_first(self.encoder.look(patch)), goal)
+        _, prior = self.encoder.embedder.relate(
+            self.encoder.embedder.current_first(self.encoder.preprocess(patch)), goal
+        )
         return prior
 
 
@@ -203,7 +205,7 @@ def _goal(encoder: PatchEncoder) -> tuple[Graph, dict[str, torch.Tensor]]:
 
 
 def _config(name: str, privileged: bool, memories: tuple[str, ...]) -> dict[str, Any]:
-    similarity = {**LIKENESS, "slope": SLOPE, "middle": MIDDLE}
+    similarity = {**LIKENESS, "slope": SLOPE, "middle": MIDPOINT}
     memory = {memory: [1, HIDDEN] for memory in memories}
     return {"name": name, "kind": "airloc", "privileged": privileged, "memory": memory, "likeness": similarity}
 
@@ -226,7 +228,7 @@ class _Encode(nn.Module):
         self.network = network
 
     def forward(self, patch: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return tuple(self.network.look(patch))
+        return tuple(self.network.encode_patches(patch))
 
 
 class _Relate(nn.Module):
@@ -268,7 +270,7 @@ def plan_belief(agent: BeliefAgent) -> Plan:
         "memory": agent.memory,
         "trust": agent.trust,
         "radius": RADIUS,
-        "flat": FLAT,
+        "flat": FLAT_STD,
         "witness": {**LIKENESS, **agent.calibration._asdict()},
         "planner": {"horizon": 1, **asdict(agent.planner), "tie": TIE},
     }
