@@ -32,9 +32,8 @@ from scipy.special import softmax
 
 from airloc.agents.agent import EpisodeBatch
 from airloc.agents.belief import is_flat
-from airloc.agents.matching import declaration_threshold
+from airloc.agents.matching import SAME_PLACE, SamePlaceCalibration, declaration_threshold, similarity
 from airloc.agents.registry import make_agent
-from airloc.agents.matching import SAME_PLACE, SamePlaceCalibration, similarity
 from airloc.areas.area import SearchArea
 from airloc.areas.synthetic import DISASTERS, Synthetic
 from airloc.cli.evaluate import Evaluate, load

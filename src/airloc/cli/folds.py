@@ -14,7 +14,7 @@ from airloc.cli.console import promised
 from airloc.evaluation.evaluate import to_json
 from airloc.evaluation.metrics import Overlap, pooled
 from airloc.files import write_atomically
-from airloc.training.data import fold_overlaps
+from airloc.training.segmenter import fold_overlaps
 
 
 @dataclass(frozen=True)

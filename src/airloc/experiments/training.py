@@ -18,8 +18,8 @@ from airloc.agents.pretrained import load_units, save_airloc
 from airloc.experiments.data import PICTURES
 from airloc.experiments.graph import Job
 from airloc.files import write_atomically
-from airloc.training.data import Data
-from airloc.training.learner import make_fast
+from airloc.training.data import DataConfig
+from airloc.training.learner import enable_fast_math
 from airloc.training.pipeline import AirlocConfig, Stage, train_stages
 from airloc.training.runs import read_state
 
@@ -82,14 +82,14 @@ def _train(job: Job, stage: Stage, built_on: tuple[str, ...]) -> None:
         job.say(f"{unit} at {done:,}: {shown}")
 
     device = torch.device(job.device)
-    make_fast(device)
+    enable_fast_math(device)
     train_stages(job.run, config, stage, device=device, command=job.command, on_step=say)
 
 
 def training_config(settings: Mapping[str, Any], pictures: Path) -> AirlocConfig:
     """The settings of the training that a task is a part of."""
     sizes = {name: value for name, value in settings.items() if name != "variant"}
-    data = Data(root=pictures, sets=(PICTURES,), weights=(1.0,), synthetic=0)
+    data = DataConfig(root=pictures, datasets=(PICTURES,), weights=(1.0,), synthetic=0)
     return replace(AirlocConfig(), data=data, variant=VARIANTS[settings["variant"]], **sizes)
 
 
