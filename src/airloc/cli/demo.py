@@ -16,12 +16,12 @@ from airloc.drawing.sheet import contact_sheet
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import Score, evaluate
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
-from airloc.evaluation.recording import watch
 from airloc.files import save_picture, write_atomically
 from airloc.grid import Grid
 from airloc.reports.demo import choose_search, demo_page, draw_searches
 from airloc.reports.searches import search_strip
 from airloc.reports.tables import score_table
+from airloc.rollout import BELIEF, rollout
 from airloc.task.priors import check_size
 from airloc.task.suites import Suite, per_distance
 
@@ -80,7 +80,7 @@ def _play(options: Demo, areas: list[SearchArea], suite: Suite) -> list[Score]:
     """Give the scores of the agents, best last."""
     agents = [make_agent(name, AgentOptions(seed=options.seed)) for name in options.agents]
     with bar("playing", len(suite) * len(agents)) as advance:
-        scores = [evaluate(agent, areas, suite, seed=options.seed, on_batch=advance) for agent in agents]
+        scores = [evaluate(agent, suite, areas, seed=options.seed, on_batch=advance) for agent in agents]
     return sorted(scores, key=_success)
 
 
@@ -90,8 +90,8 @@ def _believed(scores: list[Score], areas: list[SearchArea]) -> Pixels | None:
         if score.agent in BELIEF_AGENTS:
             number = choose_search(score)
             suite = score.suite.episodes([number])
-            watched = watch(make_agent(score.agent), areas, suite)
-            return search_strip([watched.search(0)], suite.grid, scale=1)
+            log = rollout(make_agent(score.agent), suite, areas, record=(BELIEF,))
+            return search_strip([log.episode(0, areas)], suite.grid, scale=1)
     return None
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
@@ -17,10 +17,10 @@ from airloc.cli.console import promised
 from airloc.drawing.sheet import save_gif
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import check_device
-from airloc.evaluation.recording import Search, watch
 from airloc.files import save_picture
 from airloc.grid import Cell, Grid
 from airloc.reports.searches import search_animation, search_strip
+from airloc.rollout import BELIEF, EpisodeRecord, rollout
 from airloc.seeding import stream
 from airloc.task.priors import check_size
 from airloc.task.rules import check_budget
@@ -76,7 +76,7 @@ def run(options: Show) -> None:
     _tell(searches, [path for path in (strip, options.gif) if path])
 
 
-def _search(options: Show) -> tuple[Grid, list[Search]]:
+def _search(options: Show) -> tuple[Grid, list[EpisodeRecord]]:
     """Let the agents play the same episode."""
     grid = Grid.parse(options.grid)
     _check(options, grid)
@@ -86,7 +86,8 @@ def _search(options: Show) -> tuple[Grid, list[Search]]:
     area = _area(options, grid)
     budget = grid.default_budget if options.budget is None else options.budget
     suite = Suite("shown", grid, budget, (area.name,), np.zeros(1, dtype=np.int64), np.array([start]), np.array([goal]))
-    return grid, [watch(agent, [area], suite, seed=options.seed, device=options.device).search(0) for agent in agents]
+    how: dict[str, Any] = {"record": (BELIEF,), "seed": options.seed, "device": options.device}
+    return grid, [rollout(agent, suite, [area], **how).episode(0, [area]) for agent in agents]
 
 
 def _check(options: Show, grid: Grid) -> None:
@@ -138,7 +139,7 @@ def _area(options: Show, grid: Grid) -> SearchArea:
     raise AirlocError(f"There is no area {options.area!r} among {where}", "Check the name, or leave it out")
 
 
-def _tell(searches: Sequence[Search], written: Sequence[Path]) -> None:
+def _tell(searches: Sequence[EpisodeRecord], written: Sequence[Path]) -> None:
     """Say how each search ended and where the pictures are."""
     console = Console()
     for search in searches:

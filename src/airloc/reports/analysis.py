@@ -7,8 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from airloc.drawing.charts import Series, line_chart
-from airloc.evaluation.calibration import Bin, Reliability
-from airloc.evaluation.exploitation import Following
+from airloc.evaluation.analysis import Bin, PriorAgreement, Reliability
 from airloc.reports.tables import percent, percent_interval
 from airloc.task.suites import Suite
 
@@ -55,7 +54,7 @@ def calibration_table(agent: str, suite: Suite, forecasts: str, found: Mapping[s
     return Group(*parts)
 
 
-def exploitation_chart(found: Mapping[str, Mapping[int, Following]], farthest: int) -> str:
+def exploitation_chart(found: Mapping[str, Mapping[int, PriorAgreement]], farthest: int) -> str:
     """Draw agreement with the exploitation prior by distance as SVG, one line per agent.
 
     Args:
@@ -77,7 +76,7 @@ def exploitation_chart(found: Mapping[str, Mapping[int, Following]], farthest: i
     )
 
 
-def exploitation_table(found: Mapping[str, Mapping[int, Following]]) -> Table:
+def exploitation_table(found: Mapping[str, Mapping[int, PriorAgreement]]) -> Table:
     """Return a table of the same numbers, one row per agent and distance."""
     table = Table("Agent", "Distance left", "Agreement %", "95 %", "Moves")
     for agent, shares in found.items():

@@ -67,15 +67,15 @@ def demo_page(
 
 def choose_search(score: Score) -> int:
     """Choose an episode that shows an agent at work: of the farthest goals that it found, the median by moves."""
-    found = score.played.found
+    found = score.log.found
     far = found & (score.suite.distance == score.suite.distance[found].max(initial=0))
-    order = np.flatnonzero(far)[np.argsort(score.played.steps[far], kind="stable")]
+    order = np.flatnonzero(far)[np.argsort(score.log.steps[far], kind="stable")]
     return int(order[len(order) // 2]) if len(order) else 0
 
 
 def draw_searches(score: Score, areas: Sequence[SearchArea]) -> list[tuple[Pixels, str]]:
     """Draw episodes of different areas and distances, and return pictures with captions."""
-    suite, played = score.suite, score.played
+    suite, played = score.suite, score.log
     drawn = []
     for chosen in _choose_episodes(score):
         found, steps = bool(played.found[chosen]), int(played.steps[chosen])
@@ -141,7 +141,7 @@ def _trajectories(score: Score, areas: Sequence[SearchArea]) -> Html:
 
 def _choose_episodes(score: Score) -> list[int]:
     """Choose episodes of different areas and all distances, three quarters of them successful where possible."""
-    suite, found = score.suite, score.played.found
+    suite, found = score.suite, score.log.found
     distances = np.unique(suite.distance)
     chosen: list[int] = []
     for turn in range(TRAJECTORIES):

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image
 
-from airloc.areas.area import Pixels
+from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.changes import CHANGES, View, take
 from airloc.areas.synthetic import generate
 from airloc.drawing.heatmap import belief_strip, draw_belief, percent, stacked
 from airloc.drawing.sheet import contact_sheet
 from airloc.drawing.trajectory import draw_trajectory
-from airloc.evaluation.recording import RolloutLog, Search
 from airloc.grid import Cell, Grid, distance
+from airloc.rollout import EpisodeRecord, RolloutLog
 from airloc.seeding import stream
 
 COLUMNS = 6
@@ -33,7 +33,7 @@ CHANGE_CELLS: tuple[tuple[str, Cell], ...] = (
 """Regimes of procedural areas, and the cell of each that `changes_sheet` shows. The last one is in a corner."""
 
 
-def search_strip(searches: Sequence[Search], grid: Grid, *, scale: int = 2) -> Pixels:
+def search_strip(searches: Sequence[EpisodeRecord], grid: Grid, *, scale: int = 2) -> Pixels:
     """Lay the steps of searches over one area in rows, each search after its goal image.
 
     Args:
@@ -64,7 +64,7 @@ def balanced_columns(frames: int) -> int:
     return -(-frames // -(-frames // COLUMNS))
 
 
-def search_animation(searches: Sequence[Search], grid: Grid, *, scale: int = 2) -> list[Pixels]:
+def search_animation(searches: Sequence[EpisodeRecord], grid: Grid, *, scale: int = 2) -> list[Pixels]:
     """Return the frames of an animation of searches side by side. A search that ends first waits for the others."""
     top, margin = _top(searches, grid), _margin(searches, grid)
     panels = [_pad_heights(_frames(search, grid, scale, top, margin)) for search in searches]
@@ -78,30 +78,37 @@ def search_animation(searches: Sequence[Search], grid: Grid, *, scale: int = 2) 
     return frames
 
 
-def failure_sheet(log: RolloutLog, numbers: Sequence[int], *, columns: int = 2) -> Pixels:
+def failure_sheet(
+    log: RolloutLog,
+    numbers: Sequence[int],
+    areas: Sequence[SearchArea],
+    goal_areas: Sequence[SearchArea] | None = None,
+    *,
+    columns: int = 2,
+) -> Pixels:
     """Lay out failed searches: the goal image, the path over the area, and the last belief."""
-    suite, failed = log.suite, int((~log.played.found).sum())
+    suite, failed = log.suite, int((~log.found).sum())
     pictures, captions = [], []
     for number in numbers:
-        search = log.search(number)
+        search = log.episode(number, areas, goal_areas)
         pictures.append(_failure(search, suite.grid))
         captions.append(failure_caption(search, suite.grid))
     title = f"{log.agent}: {len(numbers)} of {failed} failures in {len(suite)} searches ({suite.name}, {suite.grid})"
     return contact_sheet(pictures, captions, columns=columns, tile=900, title=title)
 
 
-def failure_caption(search: Search, grid: Grid) -> str:
+def failure_caption(search: EpisodeRecord, grid: Grid) -> str:
     """Describe a failed search, and the probability and rank of the goal in the last belief."""
     text = f"{search.area.name}, distance {distance(search.path[0], search.goal)}"
-    if search.chance is None:
+    if search.goal_probability is None:
         return text
     unvisited = grid.count - len(set(filter(grid.contains, search.path)))
-    return f"{text}, goal at {percent(search.chance)} in the last belief, rank {search.rank} of {unvisited} cells"
+    return f"{text}, goal at {percent(search.goal_probability)} in the last belief, rank {search.goal_rank} of {unvisited} cells"
 
 
 def choose_failures(log: RolloutLog, count: int, seed: int = 0) -> list[int]:
     """Draw the numbers of failed episodes to show, from as many areas as possible."""
-    failed = stream(seed, "failures").permutation(np.flatnonzero(~log.played.found))
+    failed = stream(seed, "failures").permutation(np.flatnonzero(~log.found))
     area = log.suite.area[failed]
     earlier = [int((area[:place] == area[place]).sum()) for place in range(len(failed))]
     chosen: list[int] = failed[np.argsort(earlier, kind="stable")][:count].tolist()
@@ -126,7 +133,7 @@ def changes_sheet(seed: int = 0, tile: int = 112) -> Pixels:
     return contact_sheet(pictures, captions, columns=2 * len(CHANGE_CELLS), tile=tile)
 
 
-def _failure(search: Search, grid: Grid) -> Pixels:
+def _failure(search: EpisodeRecord, grid: Grid) -> Pixels:
     """Draw the goal image, the path over the area and the last belief side by side."""
     frames = [_goal_image(search, grid, 2)]
     frames.append(draw_trajectory(search.area.image, grid, search.path, search.goal, scale=2, found=False))
@@ -137,7 +144,7 @@ def _failure(search: Search, grid: Grid) -> Pixels:
     return belief_strip(_pad_heights(frames))
 
 
-def _frames(search: Search, grid: Grid, scale: int, top: float | None, margin: int) -> list[Pixels]:
+def _frames(search: EpisodeRecord, grid: Grid, scale: int, top: float | None, margin: int) -> list[Pixels]:
     """Draw one frame before every move, and one of the end."""
     image, path, goal = search.area.image, search.path, search.goal
     frames = []
@@ -153,7 +160,7 @@ def _frames(search: Search, grid: Grid, scale: int, top: float | None, margin: i
     return [*frames, draw_trajectory(image, grid, path, goal, scale=scale, found=search.found, margin=margin)]
 
 
-def _captions(search: Search) -> list[str]:
+def _captions(search: EpisodeRecord) -> list[str]:
     """Return the caption of each frame: the move and the belief at the goal, and the end."""
     moves = f"{search.moves} move{'' if search.moves == 1 else 's'}"
     captions = []
@@ -163,19 +170,19 @@ def _captions(search: Search) -> list[str]:
     return [*captions, f"found after {moves}" if search.found else f"not found in {moves}"]
 
 
-def _goal_image(search: Search, grid: Grid, scale: int) -> Pixels:
+def _goal_image(search: EpisodeRecord, grid: Grid, scale: int) -> Pixels:
     """Return the goal image, enlarged to two cells and the gap between them."""
     side = scale * (2 * grid.cell + grid.gap)
-    return np.asarray(Image.fromarray(search.goal_picture).resize((side, side), Image.Resampling.BICUBIC))
+    return np.asarray(Image.fromarray(search.goal_patch).resize((side, side), Image.Resampling.BICUBIC))
 
 
-def _top(searches: Sequence[Search], grid: Grid) -> float | None:
+def _top(searches: Sequence[EpisodeRecord], grid: Grid) -> float | None:
     """Return the upper end of the colour scale, low enough to show the maxima of an early, flat belief."""
     largest = [float(search.beliefs.max()) for search in searches if search.beliefs is not None]
     return min(1.0, *largest, 10 / grid.count) if largest else None
 
 
-def _margin(searches: Sequence[Search], grid: Grid) -> int:
+def _margin(searches: Sequence[EpisodeRecord], grid: Grid) -> int:
     """Return the cells of margin that the paths need, equal on all sides so that all frames have one size."""
     over = [
         max(-row, -col, row - grid.rows + 1, col - grid.cols + 1) for search in searches for row, col in search.path
