@@ -24,9 +24,7 @@ Weights = Literal["trained", "shipped"]
 DISTANCE_FIGURE, SEARCH_FIGURES = 3, (2, *range(4, 20))
 """The figures that can be reproduced: success by distance, and those that show searches."""
 
-TRAINED_VARIANTS: dict[str, str] = {
-    name: CHECKPOINTS[name] for name in AIRLOC_AGENTS if CHECKPOINTS[name] in VARIANTS
-}
+TRAINED_VARIANTS: dict[str, str] = {name: CHECKPOINTS[name] for name in AIRLOC_AGENTS if CHECKPOINTS[name] in VARIANTS}
 """The paper's agents that are trained, each with the variant whose weights it uses."""
 
 SEARCH_AGENTS = ("airloc", "priv-local")
