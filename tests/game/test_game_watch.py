@@ -14,7 +14,7 @@ from airloc.game.watch import record_search
 from airloc.game.worker_pool import AgentCache
 from airloc.grid import MOVES
 from game_server import Believer, Client, noise_world, play_room, playing
-from untrained import made_airloc
+from untrained import untrained_airloc
 
 WORLD = noise_world(3)
 EPISODE = Episode(1, (4, 0), (1, 3))
@@ -31,7 +31,7 @@ def test_a_recorded_agent_moves_as_it_does_unrecorded(name: str):
 
 
 def test_airloc_makes_the_move_of_the_highest_recorded_probability():
-    record = record_search(made_airloc("airloc"), WORLD, EPISODE)
+    record = record_search(untrained_airloc("airloc"), WORLD, EPISODE)
     moves = np.diff(np.array(record.path), axis=0)
     for step, move in zip(record.steps, moves, strict=True):
         assert step.belief is None
@@ -40,7 +40,7 @@ def test_airloc_makes_the_move_of_the_highest_recorded_probability():
 
 
 def test_forbidden_moves_have_probability_0():
-    record = record_search(made_airloc("airloc-priv"), WORLD, EPISODE)
+    record = record_search(untrained_airloc("airloc-priv"), WORLD, EPISODE)
     below_or_left = record.steps[0].move_probabilities[4:8]
     assert below_or_left == [0, 0, 0, 0], "the start is the lower left corner"
 

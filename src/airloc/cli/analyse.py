@@ -110,7 +110,9 @@ class Exploitation(PlayOptions):
         Console().print(exploitation_table(found))
 
     def _play(self) -> dict[str, dict[int, PriorAgreement]]:
-        agents = load_agents(self.agents, AgentOptions(seed=self.seed, device=self.device), _require_prior)
+        agents = load_agents(
+            list(dict.fromkeys(self.agents)), AgentOptions(seed=self.seed, device=self.device), _require_prior
+        )
         rollouts = _rollouts(agents, load_episodes(self), self, PRIOR_FOLLOWED)
         return {log.agent: prior_agreement(log, bootstrap) for log, bootstrap in rollouts}
 

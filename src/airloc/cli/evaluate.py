@@ -10,13 +10,13 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from airloc import __version__
-from airloc.agents.declaring import threshold_for
-from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
+from airloc.agents.matching import declaration_threshold
+from airloc.agents.registry import DEFAULT_AGENT, AgentOptions
 from airloc.cli.console import bar, promised
-from airloc.cli.options import PlayOptions, load_episodes
+from airloc.cli.options import PlayOptions, load_agents, load_episodes
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import GoalChange, check_control
-from airloc.evaluation.evaluate import Score, check_device, compare, evaluate, to_json, trajectory_lines
+from airloc.evaluation.evaluate import Score, compare, evaluate, to_json, trajectory_lines
 from airloc.files import write_atomically
 from airloc.reports.tables import comparison_line, goals_line, score_table
 from airloc.task.suites import declared
@@ -64,7 +64,7 @@ class Evaluate(PlayOptions):
         if self.equal_distances and self.episodes != "all-pairs":
             raise AirlocError("--equal-distances weights all pairs of cells", "Add --episodes all-pairs")
         if self.false_alarm_cost is not None:
-            threshold_for(self.false_alarm_cost)
+            declaration_threshold(self.false_alarm_cost)
         super().check()
 
     def goal_change(self) -> GoalChange | None:
@@ -93,10 +93,9 @@ def run(options: Evaluate) -> None:
 
 def _score(options: Evaluate) -> list[Score]:
     """Play the same episodes with the agent and the one it is compared with."""
-    check_device(options.device)
-    how = AgentOptions(seed=options.seed, device=options.device, sample=options.sample, exact=options.exact)
+    how = AgentOptions(seed=options.seed, device=options.device, sample=options.sample, full_precision=options.exact)
     names = [options.agent] if options.against is None else [options.agent, options.against]
-    agents = [make_agent(name, how) for name in names]
+    agents = load_agents(names, how)
     suite, areas, goal_areas = load_episodes(options)
     suite = suite if options.false_alarm_cost is None else declared(suite)
     with bar("playing", len(suite) * len(agents)) as advance:
@@ -108,7 +107,7 @@ def _score(options: Evaluate) -> list[Score]:
                 goal_areas=goal_areas,
                 control=options.control,
                 change=options.goal_change(),
-                threshold=threshold_for(options.false_alarm_cost or 0.0),
+                threshold=declaration_threshold(options.false_alarm_cost or 0.0),
                 seed=options.seed,
                 batch=options.batch,
                 device=options.device,
@@ -124,6 +123,7 @@ def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
     record["change"] = options.change
     record["options"] = {
         "areas": None if options.areas is None else str(options.areas),
+        "dataset": options.dataset,
         "goals": None if options.goals is None else str(options.goals),
         "split": options.split,
         "only": list(options.only),
