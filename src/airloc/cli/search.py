@@ -109,7 +109,7 @@ def run(options: SearchOptions, made_by: str) -> None:
         with promised([options.out / PAGE]):
             with bar("searching", most_photos) as advance:
                 record = simulate(search, raster, truth, advance)
-            if not any(photo.visible for photo in record.photos):
+            if not any(photo.coverage for photo in record.photos):
                 _warn(f"{options.area} has no data along the flight: the search observed nothing")
             with progress.status("drawing and writing the output"):
                 formats = options.formats or ALL_FORMATS
