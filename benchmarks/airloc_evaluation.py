@@ -8,9 +8,9 @@ with segmentation on two cores.
 import torch
 
 from airloc.agents.airloc import AirlocAgent
-from airloc.agents.freeze import freeze
+from airloc.agents.inference import optimize_for_inference
 from airloc.agents.policy import Policy, Variant
-from airloc.agents.pretrained import is_there
+from airloc.agents.pretrained import is_installed
 from airloc.agents.registry import make_agent
 from airloc.areas.synthetic import Synthetic
 from airloc.grid import Grid
@@ -29,7 +29,7 @@ def run() -> list[tuple[str, str, str, str]]:
     grid = Grid(5, 5)
     areas = list(Synthetic(count=AREAS).areas(grid))
     names = [area.name for area in areas]
-    agent = make_agent("airloc") if is_there("airloc") else untrained_airloc()
+    agent = make_agent("airloc") if is_installed("airloc") else untrained_airloc()
     suite, few = suites.per_distance(names, grid), suites.per_distance(names[:ALONE], grid)
     env = BatchEnv(CellTable.of(areas, grid), suite.budget)
     speed = len(suite) / best_of(lambda: rollout(agent, suite, env), runs=2)
@@ -51,4 +51,4 @@ def run() -> list[tuple[str, str, str, str]]:
 def untrained_airloc(seed: int = 0) -> AirlocAgent:
     torch.manual_seed(seed)
     variant = Variant(priv=True)
-    return AirlocAgent("airloc", freeze(PatchEncoder()), Policy(variant).requires_grad_(False))
+    return AirlocAgent("airloc", optimize_for_inference(PatchEncoder()), Policy(variant).requires_grad_(False))

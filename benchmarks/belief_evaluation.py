@@ -56,11 +56,11 @@ def run() -> list[tuple[str, str, str, str]]:
 
 
 def _agent(exact: bool) -> BeliefAgent:
-    agent = make_agent("belief", AgentOptions(exact=exact))
+    agent = make_agent("belief", AgentOptions(full_precision=exact))
     assert isinstance(agent, BeliefAgent)
     return agent
 
 
 @torch.inference_mode()
 def _look(agent: BeliefAgent) -> None:
-    agent.network.look(torch.full((1, 48, 48, 3), 100, dtype=torch.uint8))
+    agent.network.encode_patches(torch.full((1, 48, 48, 3), 100, dtype=torch.uint8))

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from airloc.agents.agent import Agent
-from airloc.agents.declaring import SimilarityDeclarer, threshold_for
+from airloc.agents.matching import SimilarityMatcher, declaration_threshold
 from airloc.agents.registry import make_agent
 from airloc.cli.options import PlayOptions, load_episodes
 from airloc.rollout import MATCH, RolloutLog, rollout
@@ -53,7 +53,7 @@ def main() -> None:
 
 def agent_of(name: str) -> Agent:
     agent = make_agent(name.split(",")[0])
-    return SimilarityDeclarer(agent) if "likeness" in name else agent
+    return SimilarityMatcher(agent) if "likeness" in name else agent
 
 
 def columns(log: RolloutLog) -> Iterator[str]:
@@ -61,7 +61,7 @@ def columns(log: RolloutLog) -> Iterator[str]:
     is_goal = (log.path == log.suite.goal[:, None]).all(axis=2)
     yield f"{is_goal.any(axis=1).mean():.1%}"
     for cost in COSTS:
-        told = log.recorded[MATCH] >= threshold_for(cost)
+        told = log.recorded[MATCH] >= declaration_threshold(cost)
         found = told.any(axis=1) & is_goal[np.arange(len(told)), told.argmax(axis=1)]
         wrong = told.any(axis=1) & ~found
         yield f"{100 * found.mean():.1f} / {100 * wrong.mean():.1f} / {100 * (~told.any(axis=1)).mean():.1f} %"

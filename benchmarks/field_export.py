@@ -18,8 +18,8 @@ import torch
 
 from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.synthetic import Synthetic
-from airloc.export.compare import RunnerAgent, Stage
-from airloc.export.export import export_agent, load_runner
+from airloc.export.compare import Comparison, RunnerAgent, load_runner
+from airloc.export.export import export_agent
 
 EPISODES = 24
 ROUNDS = 7
@@ -31,7 +31,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for name in sys.argv[1:] or ["belief", "airloc"]:
         with tempfile.TemporaryDirectory() as folder:
-            exact = make_agent(name, AgentOptions(exact=True))  # what graphs compute
+            exact = make_agent(name, AgentOptions(full_precision=True))  # what graphs compute
             report = export_agent(exact, Path(folder))
             runner = load_runner(Path(folder))
             agents = [
@@ -51,7 +51,7 @@ def main() -> None:
 
 def timed(agents: list[Any]) -> list[float]:
     """Milliseconds a move of every agent."""
-    stage = Stage.on(list(Synthetic(count=EPISODES // 4, seed=0).areas(Stage.GRID)), 0)
+    stage = Comparison.on(list(Synthetic(count=EPISODES // 4, seed=0).areas(Comparison.GRID)), 0)
     seconds, moves = np.full((len(agents), EPISODES), np.inf), np.zeros((len(agents), EPISODES))
     for episode in range(EPISODES):
         one = stage.some(slice(episode, episode + 1))

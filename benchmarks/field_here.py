@@ -1,6 +1,6 @@
 """How `belief` should hear the likeness when it says "here": `python -m benchmarks.field_here [AGENT]`.
 
-Plays searches in silence and fits the three numbers of `airloc.agents.similarity.SAME_PLACE` so that the probabilities said
+Plays searches in silence and fits the three numbers of `airloc.agents.matching.SAME_PLACE` so that the probabilities said
 at all glimpses have the smallest logarithmic loss, the mean over these sets:
 
 | set           | goal from          | areas                                                            |
@@ -32,9 +32,8 @@ from scipy.special import softmax
 
 from airloc.agents.agent import EpisodeBatch
 from airloc.agents.belief import is_flat
-from airloc.agents.declaring import threshold_for
+from airloc.agents.matching import SAME_PLACE, SamePlaceCalibration, declaration_threshold, similarity
 from airloc.agents.registry import make_agent
-from airloc.agents.similarity import SAME_PLACE, SamePlaceCalibration, correlation
 from airloc.areas.area import SearchArea
 from airloc.areas.synthetic import DISASTERS, Synthetic
 from airloc.cli.options import PlayOptions, load_episodes
@@ -73,9 +72,9 @@ class Glimpses(NamedTuple):
 
     def match(self, calibration: SamePlaceCalibration) -> np.ndarray:
         """The probability said at each glimpse, (E, T)."""
-        heard = calibration.weight * (self.alike - calibration.neutral) * (self.shown & self.first)
+        heard = calibration.weight * (self.alike - calibration.midpoint) * (self.shown & self.first)
         places = np.eye(self.evidence.shape[2])[self.cell]  # (E, T, C)
-        odds = calibration.temper * (self.evidence + (heard[..., None] * places).cumsum(axis=1))
+        odds = calibration.scale * (self.evidence + (heard[..., None] * places).cumsum(axis=1))
         said: np.ndarray = np.take_along_axis(softmax(odds, axis=2), self.cell[..., None], axis=2)[..., 0]
         return said
 
@@ -97,8 +96,8 @@ class Notes:
         """Note what is seen, and keep silent."""
         after = self._agent.observe(observation, state)
         shown = ~(is_flat(observation.patch) | is_flat(self._goal))
-        self.notes.append((after.evidence, correlation(observation.patch, self._goal), shown))
-        return torch.zeros(len(shown)), state._replace(recognition=after.recognition)
+        self.notes.append((after.evidence, similarity(observation.patch, self._goal), shown))
+        return torch.zeros(len(shown)), state._replace(cache=after.cache)
 
     def act(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
         """Let the agent act."""
@@ -111,7 +110,7 @@ def main() -> None:
     sets = {name: glimpses(agent, *areas) for name, areas in areas_of().items()}
     for name, calibration in (("network alone", ALONE), ("in use", SAME_PLACE), ("fitted", fit(list(sets.values())))):
         print(
-            f"\n{name}: temper {calibration.temper:.2f}, weight {calibration.weight:.1f}, neutral {calibration.neutral:.3f}"
+            f"\n{name}: temper {calibration.scale:.2f}, weight {calibration.weight:.1f}, neutral {calibration.midpoint:.3f}"
         )
         for kind, seen in sets.items():
             reached = seen.is_goal.any(axis=1).mean()
@@ -177,7 +176,7 @@ def show(seen: Glimpses, here: np.ndarray) -> None:
             mean, share = said[these].mean(), is_goal[these].mean()
             print(f"    said {low:4.2f} to {min(high, 1):4.2f}: {mean:6.3f}, is {share:6.3f} ({these.sum():,})")
     for cost in COSTS:
-        told = (here >= threshold_for(cost)) & seen.first
+        told = (here >= declaration_threshold(cost)) & seen.first
         when = told.argmax(axis=1)
         found = told.any(axis=1) & seen.is_goal[np.arange(len(told)), when]
         print(f"    cost {cost:2d}: found {found.mean():.1%}, false alarms {(told.any(axis=1) & ~found).mean():.1%}")

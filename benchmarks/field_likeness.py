@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
-from airloc.agents.similarity import MIDDLE, SLOPE, correlation
+from airloc.agents.matching import MIDPOINT, SLOPE, similarity
 from airloc.areas.folder import Folder
 from airloc.areas.synthetic import Synthetic
 from airloc.grid import Grid
@@ -29,15 +29,15 @@ def main() -> None:
     source = Folder(Path(sys.argv[1])) if len(sys.argv) > 1 else Synthetic(count=60, seed=9)
     areas = [area for _, area in zip(range(120), source.areas(GRID), strict=False)]
     score, same, weight = pairs(torch.from_numpy(CellTable.of(areas, GRID).array[:-1]))
-    said = 1 / (1 + np.exp(-SLOPE * (score - MIDDLE)))
+    said = 1 / (1 + np.exp(-SLOPE * (score - MIDPOINT)))
     print(f"{len(areas)} areas, {len(score):,} pairs\n{'said':>12}  {'mean said':>9}  {'is':>6}  {'pairs':>6}")
     for low, high in pairwise(BINS):
         here = (said >= low) & (said < high)
         if here.any():
             mean, share = (np.average(values[here], weights=weight[here]) for values in (said, same))
             print(f"{low:5.2f} - {min(high, 1):4.2f}  {mean:9.3f}  {share:6.3f}  {here.sum():6d}")
-    best = minimize(lambda curve: loss(curve, score, same, weight), [SLOPE, MIDDLE], method="Nelder-Mead").x
-    print(f"best curve for these pairs: slope {best[0]:.1f}, middle {best[1]:.2f}; in use: {SLOPE}, {MIDDLE}")
+    best = minimize(lambda curve: loss(curve, score, same, weight), [SLOPE, MIDPOINT], method="Nelder-Mead").x
+    print(f"best curve for these pairs: slope {best[0]:.1f}, middle {best[1]:.2f}; in use: {SLOPE}, {MIDPOINT}")
 
 
 def pairs(patches: torch.Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -48,10 +48,10 @@ def pairs(patches: torch.Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for light in LIGHTS:
         for aside in ASIDE:
             goal = torch.roll(relit(patches, light, chance), aside, (1, 2))
-            parts.append((correlation(relit(patches, light, chance), goal), 1.0, 1.0))
+            parts.append((similarity(relit(patches, light, chance), goal), 1.0, 1.0))
             away = torch.randint(1, cells, (count,), generator=chance)
             other = torch.arange(count) // cells * cells + (torch.arange(count) % cells + away) % cells
-            parts.append((correlation(relit(patches, light, chance), relit(patches[other], light, chance)), 0.0, 9.0))
+            parts.append((similarity(relit(patches, light, chance), relit(patches[other], light, chance)), 0.0, 9.0))
     score = np.concatenate([part[0].numpy() for part in parts])
     same, weight = (np.concatenate([np.full(count, part[which]) for part in parts]) for which in (1, 2))
     return score, same, weight

@@ -27,7 +27,7 @@ from airloc.rollout import (
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable, cut_patches
 from airloc.task.suites import Suite, per_distance, uniform
-from untrained import Stage, made_airloc, made_relation
+from untrained import Stage, untrained_airloc, untrained_relation
 
 GRID = Grid(5, 5)
 
@@ -131,11 +131,11 @@ def stage(toy_areas) -> Stage:
 
 @pytest.fixture(scope="module")
 def recorded(stage: Stage) -> RolloutLog:
-    return rollout(BeliefAgent("belief", made_relation()), stage.suite, stage.areas, record=[BELIEF], seed=3)
+    return rollout(BeliefAgent("belief", untrained_relation()), stage.suite, stage.areas, record=[BELIEF], seed=3)
 
 
 def test_recording_beliefs_does_not_change_the_play(stage: Stage, recorded: RolloutLog):
-    agent = BeliefAgent("belief", made_relation())
+    agent = BeliefAgent("belief", untrained_relation())
     assert np.array_equal(recorded.path, stage.play(agent).path)
     parts = rollout(agent, stage.suite, stage.areas, record=[BELIEF], seed=3, batch=5)
     assert np.array_equal(parts.path, recorded.path)
@@ -148,7 +148,7 @@ def test_there_is_a_belief_for_every_move_and_none_after_the_end(recorded: Rollo
 
 
 def test_recording_logits_and_the_prior_does_not_change_the_play(stage: Stage):
-    agent = made_airloc()
+    agent = untrained_airloc()
     plain = stage.play(agent)
     whole, parts = (
         rollout(agent, stage.suite, stage.areas, record=[PRIOR_FOLLOWED, LOGITS, BELIEF], seed=3, batch=batch)
@@ -165,7 +165,7 @@ def test_recording_logits_and_the_prior_does_not_change_the_play(stage: Stage):
 
 def test_match_probabilities_are_recorded_at_every_glimpse_and_beside_other_recorders(stage: Stage):
     suite = dataclasses.replace(stage.suite, by_declaration=True)
-    log = rollout(made_airloc(), suite, stage.areas, record=[MATCH, LOGITS], threshold=math.inf)
+    log = rollout(untrained_airloc(), suite, stage.areas, record=[MATCH, LOGITS], threshold=math.inf)
     assert log.recorded[MATCH].shape == (len(suite), suite.budget + 1)
     assert log.recorded[LOGITS].shape == (len(suite), suite.budget, 8)
     assert (log.steps == suite.budget).all(), "nothing is declared, so that the whole budget is flown"

@@ -3,7 +3,7 @@
 import torch
 
 from airloc.agents.airloc import AirlocAgent
-from airloc.agents.freeze import freeze
+from airloc.agents.inference import optimize_for_inference
 from airloc.agents.policy import VARIANTS, Policy
 from airloc.areas.area import SearchArea
 from airloc.grid import Grid
@@ -17,7 +17,7 @@ from airloc.vision.relation import RelationNetwork
 GRID = Grid(5, 5)
 
 
-def made_eyes(sem_seg: bool = True, seed: int = 0) -> PatchEncoder:
+def untrained_encoder(sem_seg: bool = True, seed: int = 0) -> PatchEncoder:
     """Eyes with random weights and random batch statistics, in eval mode; the prior is sharpened to matter."""
     torch.manual_seed(seed)
     encoder = PatchEncoder(sem_seg)
@@ -30,14 +30,14 @@ def made_eyes(sem_seg: bool = True, seed: int = 0) -> PatchEncoder:
     return encoder.eval()
 
 
-def made_airloc(name: str = "airloc", *, sample: bool = False, seed: int = 0) -> AirlocAgent:
+def untrained_airloc(name: str = "airloc", *, sample: bool = False, seed: int = 0) -> AirlocAgent:
     """An untrained agent of a variant; the policies of all variants come from the same stream of numbers."""
-    encoder = made_eyes(VARIANTS[name].sem_seg, seed)
+    encoder = untrained_encoder(VARIANTS[name].sem_seg, seed)
     torch.manual_seed(seed + 1)
     policy = Policy(VARIANTS[name]).requires_grad_(False)
     policy.read *= 5
     policy.decide *= 5
-    return AirlocAgent(name, freeze(encoder), policy, sample=sample)
+    return AirlocAgent(name, optimize_for_inference(encoder), policy, sample=sample)
 
 
 class Stage:
@@ -52,7 +52,7 @@ class Stage:
         return rollout(agent, self.suite, self.env, seed=seed, batch=batch)
 
 
-def made_relation(width: int = 4, seed: int = 0) -> RelationNetwork:
+def untrained_relation(width: int = 4, seed: int = 0) -> RelationNetwork:
     """A small relation network with random weights and random batch statistics, in eval mode; its answers are sharp."""
     torch.manual_seed(seed)
     network = RelationNetwork(width)

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from airloc.agents.agent import Agent, EpisodeBatch
+from airloc.agents.agent import Agent, EpisodeBatch, belief_of, logits_of
 from airloc.agents.airloc import AirlocState
-from airloc.agents.declaring import declaring
+from airloc.agents.matching import with_match
 from airloc.areas.area import Pixels, SearchArea, fit
 from airloc.errors import AirlocError
 from airloc.grid import MOVES, Cell
@@ -72,13 +72,13 @@ class Recorder:
 
 def _belief(action: torch.Tensor, state: Any) -> torch.Tensor | None:
     del action
-    belief: torch.Tensor | None = getattr(state, "belief", None)
+    belief = belief_of(state)
     return None if belief is None else belief.float()
 
 
 def _logits(action: torch.Tensor, state: Any) -> torch.Tensor | None:
     del action
-    logits: torch.Tensor | None = getattr(state, "logits", None)
+    logits = logits_of(state)
     return None if logits is None else logits.float()
 
 
@@ -276,7 +276,7 @@ class _Player:
         seed: int,
     ) -> None:
         self.matches = suite.by_declaration or any(recorder.at == "glimpse" for recorder in record)
-        self.agent: Any = declaring(agent) if self.matches else agent
+        self.agent: Any = with_match(agent) if self.matches else agent
         self.wrapped = self.agent is not agent
         self.suite, self.env, self.record = suite, env, record
         self.goal_patches, self.threshold, self.seed = goal_patches, threshold, seed
@@ -325,7 +325,7 @@ class _Player:
         return EpisodeBatch(goals, suite.grid, suite.budget, noise)
 
     def _record(self, tape: dict[Recorder, list[torch.Tensor]], at: str, value: torch.Tensor, state: Any) -> None:
-        """Append what the recorders read; they see the agent's own state, not that of its `declaring` wrapper."""
+        """Append what the recorders read; they see the agent's own state, not that of its `with_match` wrapper."""
         for recorder, values in tape.items():
             if recorder.at != at:
                 continue
@@ -357,7 +357,7 @@ def _check_moves(agent: str, action: torch.Tensor, suite: Suite) -> None:
     if suite.grid.moves == 4 and bool((action % 2 != 0).any()):
         raise DiagonalError(
             f"The agent {agent!r} moves diagonally, but the task has four moves",
-            "Mask its logits with airloc.agents.agent.keep_to_task, or play it with eight moves",
+            "Mask its logits with airloc.agents.agent.mask_task_moves, or play it with eight moves",
         )
 
 

@@ -6,14 +6,14 @@ import torch
 
 from airloc.agents.agent import EpisodeBatch
 from airloc.agents.airloc import AirlocAgent
-from airloc.agents.freeze import freeze
+from airloc.agents.inference import optimize_for_inference
 from airloc.agents.policy import VARIANTS, Policy
 from airloc.areas.area import SearchArea
 from airloc.grid import MOVES
 from airloc.task.batch import Observation
 from airloc.task.rules import inside
 from airloc.vision.position import encode_position
-from untrained import GRID, Stage, made_airloc, made_eyes
+from untrained import GRID, Stage, untrained_airloc, untrained_encoder
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def begun(agent: AirlocAgent, stage: Stage) -> tuple[Observation, object]:
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_batched_play_equals_one_at_a_time_for_every_variant(stage: Stage, name: str):
-    agent = made_airloc(name)
+    agent = untrained_airloc(name)
     whole = stage.play(agent)
     for batch in (1, 7):
         assert np.array_equal(stage.play(agent, batch=batch).path, whole.path)
@@ -39,14 +39,14 @@ def test_batched_play_equals_one_at_a_time_for_every_variant(stage: Stage, name:
 
 @pytest.mark.parametrize("name", ["airloc", "airloc-no-residual", "airloc-no-prior", "airloc-no-sem-seg"])
 def test_play_equals_the_units_put_together_by_hand(stage: Stage, name: str):
-    agent, encoder = made_airloc(name), made_eyes(VARIANTS[name].sem_seg)
+    agent, encoder = untrained_airloc(name), untrained_encoder(VARIANTS[name].sem_seg)
     observation, state = begun(agent, stage)
-    goal = state.sight.goal
-    memory = agent.policy.begin(len(goal))
+    goal = state.cache.goal
+    memory = agent.policy.initial_state(len(goal))
     for _ in range(3):
         action, state = agent.act(observation, state)
         with torch.no_grad():
-            c, u = encoder.embedder(encoder.look(observation.patch), encoder.look(goal))
+            c, u = encoder.embedder(encoder.preprocess(observation.patch), encoder.preprocess(goal))
             logits, memory = agent.policy((c + encode_position(observation.position))[None], u[None], memory)
         assert torch.equal(action, logits[0].argmax(dim=1))
         torch.testing.assert_close(state.prior, u, rtol=1e-4, atol=1e-3)
@@ -55,7 +55,7 @@ def test_play_equals_the_units_put_together_by_hand(stage: Stage, name: str):
 
 @pytest.mark.parametrize("name", ["airloc", "airloc-priv"])
 def test_the_state_is_a_value(stage: Stage, name: str):
-    agent = made_airloc(name)
+    agent = untrained_airloc(name)
     observation, state = begun(agent, stage)
     first, after = agent.act(observation, state)
     moved = stage.env.step(first).observation
@@ -67,25 +67,25 @@ def test_the_state_is_a_value(stage: Stage, name: str):
 
 
 def test_variants_play_differently(stage: Stage):
-    paths = {stage.play(made_airloc(name)).path.tobytes() for name in VARIANTS}
+    paths = {stage.play(untrained_airloc(name)).path.tobytes() for name in VARIANTS}
     assert len(paths) == len(VARIANTS)
 
 
 def with_other_prior(agent: AirlocAgent) -> AirlocAgent:
     """The same agent with another last layer of the embedder, which alone makes u."""
-    encoder = made_eyes(agent.policy.variant.sem_seg)
+    encoder = untrained_encoder(agent.policy.variant.sem_seg)
     with torch.no_grad():
         encoder.embedder.prior.weight.neg_()
         encoder.embedder.prior.bias.add_(torch.arange(8.0))
-    return dataclasses.replace(agent, encoder=freeze(encoder))
+    return dataclasses.replace(agent, encoder=optimize_for_inference(encoder))
 
 
 def test_without_the_prior_its_layer_changes_nothing(stage: Stage):
     for name in ("airloc-no-prior", "airloc-no-prior-no-sem-seg-priv"):
-        agent = made_airloc(name)
+        agent = untrained_airloc(name)
         assert np.array_equal(stage.play(agent).path, stage.play(with_other_prior(agent)).path)
     for name in ("airloc", "airloc-no-residual"):
-        agent = made_airloc(name)
+        agent = untrained_airloc(name)
         assert not np.array_equal(stage.play(agent).path, stage.play(with_other_prior(agent)).path)
 
 
@@ -94,25 +94,25 @@ def test_the_residual_adds_the_prior_to_the_decision():
     full, without = Policy(VARIANTS["airloc"]), Policy(VARIANTS["airloc-no-residual"])
     without.load_state_dict(full.state_dict())
     c, u = torch.randn(1, 4, 256), torch.randn(1, 4, 8)
-    torch.testing.assert_close(full(c, u, full.begin(4))[0], without(c, u, without.begin(4))[0] + u)
+    torch.testing.assert_close(full(c, u, full.initial_state(4))[0], without(c, u, without.initial_state(4))[0] + u)
 
 
 def test_privileges_hold_after_the_residual(stage: Stage):
-    agent = made_airloc("airloc-priv")
+    agent = untrained_airloc("airloc-priv")
     with torch.no_grad():
         agent.encoder.embedder.prior.bias[0] = 1e6  # u would always go north, out of the area
     played = stage.play(agent)
     assert inside(played.path, GRID).all()
     north = played.path[played.path[:, 0, 0] > 0]
     assert (north[:, 1, 0] == north[:, 0, 0] - 1).all()
-    free = made_airloc("airloc")
+    free = untrained_airloc("airloc")
     with torch.no_grad():
         free.encoder.embedder.prior.bias[0] = 1e6
     assert not inside(stage.play(free).path, GRID).all()
 
 
 def test_in_a_dead_end_only_the_outside_stays_forbidden(stage: Stage):
-    agent = made_airloc("airloc-priv", sample=True)
+    agent = untrained_airloc("airloc-priv", sample=True)
     observation, state = begun(agent, stage)
     state = state._replace(visited=torch.ones_like(state.visited))
     action, _ = agent.act(observation, state)
@@ -120,7 +120,7 @@ def test_in_a_dead_end_only_the_outside_stays_forbidden(stage: Stage):
 
 
 def test_the_same_seed_draws_the_same_path(stage: Stage):
-    agent = made_airloc(sample=True)
+    agent = untrained_airloc(sample=True)
     first = stage.play(agent)
     assert np.array_equal(first.path, stage.play(agent, batch=5).path)
     assert not np.array_equal(first.path, stage.play(agent, seed=4).path)
@@ -130,7 +130,7 @@ def test_nothing_but_glimpse_goal_and_position_is_seen():
     """Over black ground with one goal picture, all episodes from one start are flown alike, whatever their goal."""
     black = [SearchArea(f"black {n}", np.zeros((*GRID.size, 3), dtype=np.uint8)) for n in range(12)]
     dark = Stage(black)
-    played = dark.play(made_airloc())
+    played = dark.play(untrained_airloc())
     flown: dict[tuple[int, ...], list[list[int]]] = {}
     for path, steps in zip(played.path.tolist(), played.steps, strict=True):
         known = flown.setdefault(tuple(path[0]), path[: steps + 1])
@@ -140,7 +140,7 @@ def test_nothing_but_glimpse_goal_and_position_is_seen():
 
 
 def test_other_episodes_of_the_batch_change_nothing(stage: Stage):
-    agent = made_airloc()
+    agent = untrained_airloc()
     whole = stage.play(agent)
     alone = Stage(stage.areas[2:3])
     part = stage.suite.area == 2

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from airloc.agents.agent import EpisodeBatch
 from airloc.agents.belief import PRIORS, BeliefAgent, BeliefState, normalise
+from airloc.agents.matching import SamePlaceCalibration, similarity
 from airloc.agents.planner import PLANNERS
-from airloc.agents.similarity import SamePlaceCalibration, correlation
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import evaluate
@@ -19,8 +19,8 @@ from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
 from airloc.task.rules import inside
 from airloc.task.suites import all_pairs
-from airloc.vision.offsets import SAME
-from untrained import GRID, Stage, made_relation
+from airloc.vision.offsets import ZERO_OFFSET
+from untrained import GRID, Stage, untrained_relation
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def stage(toy_areas) -> Stage:
 
 @pytest.fixture(scope="module")
 def agent() -> BeliefAgent:
-    return BeliefAgent("belief", made_relation())
+    return BeliefAgent("belief", untrained_relation())
 
 
 def begun(agent: BeliefAgent, stage: Stage) -> tuple[Observation, BeliefState]:
@@ -61,7 +61,7 @@ def test_the_belief_sums_to_one_and_never_points_at_visited_cells(agent: BeliefA
         torch.testing.assert_close(state.belief.sum(dim=1), torch.ones(len(been)))
         assert (state.belief >= 0).all()
         assert (state.belief[been] == 0).all()
-        assert ((state.same >= 0) & (state.same <= 1)).all()
+        assert ((state.match >= 0) & (state.match <= 1)).all()
 
 
 def test_the_searcher_stays_inside(agent: BeliefAgent, stage: Stage):
@@ -103,11 +103,13 @@ def test_turned_areas_give_turned_beliefs(agent: BeliefAgent, toy_areas):
 
 def test_evidence_adds_up_as_the_network_judges_the_glimpses(agent: BeliefAgent, stage: Stage):
     observation, state = begun(agent, stage)
-    goal = state.recognition.goal
+    goal = state.cache.goal
     with torch.inference_mode():
-        first = agent.network.relate(agent.network.look(observation.patch), agent.network.look(goal))
-        alike = correlation(observation.patch, goal)
-        first[:, SAME] += agent.calibration.weight * (alike - agent.calibration.neutral)
+        first = agent.network.relate(
+            agent.network.encode_patches(observation.patch), agent.network.encode_patches(goal)
+        )
+        alike = similarity(observation.patch, goal)
+        first[:, ZERO_OFFSET] += agent.calibration.weight * (alike - agent.calibration.midpoint)
     after = agent.observe(observation, state)
     start, offset = observation.position[0].tolist(), first[0]
     for cell in GRID.cells():
@@ -121,10 +123,10 @@ def test_evidence_adds_up_as_the_network_judges_the_glimpses(agent: BeliefAgent,
 
 def test_the_belief_trusts_the_glimpses_less_than_they_claim_and_the_prior_fully(agent: BeliefAgent, stage: Stage):
     for trust in (0.5, 1.0):
-        _, state = flown(dataclasses.replace(agent, trust=trust), stage)[2]
+        _, state = flown(dataclasses.replace(agent, likelihood_power=trust), stage)[2]
         claimed = state.evidence - state.prior
         torch.testing.assert_close(state.belief, normalise(state.prior + trust * claimed, state.visited))
-    assert agent.trust < 1
+    assert agent.likelihood_power < 1
 
 
 def test_seeing_a_cell_again_tells_nothing_new(agent: BeliefAgent, stage: Stage):
@@ -142,7 +144,7 @@ def test_saying_here_and_acting_look_at_a_glimpse_once(agent: BeliefAgent, stage
     monkeypatch.setattr(agent.network, "relate", lambda *pair: asked.append(1))
     _, after = agent.act(observation, kept)
     assert not asked
-    assert torch.equal(after.same, said)
+    assert torch.equal(after.match, said)
     assert kept.step == state.step
     assert torch.equal(kept.evidence, state.evidence)
 
@@ -153,7 +155,7 @@ def test_the_last_cell_is_not_the_goal_for_want_of_others(agent: BeliefAgent, st
     for cell in GRID.cells():
         position = torch.tensor([cell] * count)
         state = agent.observe(Observation(grey(count), position, torch.full((count,), 10)), state)
-    assert (state.same < 0.5).all()
+    assert (state.match < 0.5).all()
 
 
 def test_the_likeness_is_heard_of_this_cell_and_changes_no_flight(agent: BeliefAgent, stage: Stage):
@@ -163,8 +165,8 @@ def test_the_likeness_is_heard_of_this_cell_and_changes_no_flight(agent: BeliefA
         assert torch.equal(heard.visited, unheard.visited)
         torch.testing.assert_close(heard.belief, unheard.belief)
     observation, state = begun(agent, stage)
-    goal = observation._replace(patch=state.recognition.goal, position=torch.tensor([[2, 2]] * len(stage.suite)))
-    heard, unheard = (who.observe(goal, begun(who, stage)[1]).same for who in (hearing, deaf))
+    goal = observation._replace(patch=state.cache.goal, position=torch.tensor([[2, 2]] * len(stage.suite)))
+    heard, unheard = (who.observe(goal, begun(who, stage)[1]).match for who in (hearing, deaf))
     assert (heard > unheard).all(), "the goal's own picture is more probably the goal for being alike"
 
 
@@ -207,13 +209,13 @@ def test_where_nothing_can_be_seen_it_searches_nearly_as_well_as_the_best_blind_
 
 def test_goals_of_another_size_are_resampled_with_a_warning(agent: BeliefAgent, stage: Stage):
     observation, state = begun(agent, stage)
-    large = state.recognition.goal.repeat_interleave(2, dim=1).repeat_interleave(2, dim=2)
+    large = state.cache.goal.repeat_interleave(2, dim=1).repeat_interleave(2, dim=2)
     with pytest.warns(UserWarning, match="96 x 96 px are resampled to 48 x 48"):
         resampled = agent.reset(EpisodeBatch(large, GRID, 10, torch.zeros(len(large), 10, 8)))
-    assert resampled.recognition.goal.shape == state.recognition.goal.shape
+    assert resampled.cache.goal.shape == state.cache.goal.shape
     uniform = torch.full((1, 20, 30, 3), 77, dtype=torch.uint8)
     with pytest.warns(UserWarning, match="20 x 30"):
-        assert (agent.reset(EpisodeBatch(uniform, GRID, 10, torch.zeros(1, 10, 8))).recognition.goal == 77).all()
+        assert (agent.reset(EpisodeBatch(uniform, GRID, 10, torch.zeros(1, 10, 8))).cache.goal == 77).all()
     assert agent.act(observation, resampled)[0].shape == (len(large),)
 
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airloc.agents.agent import EpisodeBatch
-from airloc.agents.declaring import SimilarityDeclarer, declaring, threshold_for
+from airloc.agents.matching import SimilarityMatcher, declaration_threshold, same_place, with_match
 from airloc.agents.registry import make_agent
-from airloc.agents.similarity import same_place
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -60,16 +59,16 @@ def test_one_thing_that_is_alike_does_not_make_two_places_the_same(patches: torc
 
 @given(st.floats(0, 1e6))
 def test_a_dearer_false_alarm_asks_for_more_certainty(cost: float):
-    threshold = threshold_for(cost)
+    threshold = declaration_threshold(cost)
     assert 0 <= threshold <= 1
     assert threshold * 1 >= (1 - threshold) * cost - 1e-6
-    assert threshold_for(cost + 1) > threshold - 1e-12
+    assert declaration_threshold(cost + 1) > threshold - 1e-12
 
 
 @pytest.mark.parametrize("cost", [-1.0, math.inf, math.nan])
 def test_a_cost_that_is_none_is_refused(cost: float):
     with pytest.raises(AirlocError, match="false alarm"):
-        threshold_for(cost)
+        declaration_threshold(cost)
 
 
 def test_an_agent_that_judges_itself_is_left_as_it_is():
@@ -80,13 +79,13 @@ def test_an_agent_that_judges_itself_is_left_as_it_is():
             return torch.ones(1), state
 
     sure = Sure()
-    assert declaring(sure) is sure  # type: ignore[arg-type]
+    assert with_match(sure) is sure  # type: ignore[arg-type]
 
 
 def test_an_agent_without_a_judgement_plays_as_before(patches: torch.Tensor):
     agent = make_agent("spiral")
-    judged = declaring(agent)
-    assert isinstance(judged, SimilarityDeclarer)
+    judged = with_match(agent)
+    assert isinstance(judged, SimilarityMatcher)
     episodes = EpisodeBatch(patches[:2], GRID, 10, torch.zeros(2, 10, 8))
     seen = Observation(patches[:2], torch.tensor([[2, 2], [0, 0]]), torch.tensor([10, 10]))
     state = judged.reset(episodes)

@@ -6,14 +6,14 @@ from torch import nn
 
 from airloc.agents.agent import AgentOptions
 from airloc.agents.belief import BeliefAgent
-from airloc.agents.freeze import freeze, half_is_faster
+from airloc.agents.inference import optimize_for_inference, supports_bfloat16
 from airloc.agents.registry import make_agent
 from airloc.areas.synthetic import Synthetic
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
-from untrained import made_relation
+from untrained import untrained_relation
 
-CAPABLE = pytest.mark.skipif(not half_is_faster("cpu"), reason="this CPU has no instructions for bfloat16")
+CAPABLE = pytest.mark.skipif(not supports_bfloat16("cpu"), reason="this CPU has no instructions for bfloat16")
 
 
 def with_instructions(monkeypatch: pytest.MonkeyPatch, has: bool) -> None:
@@ -22,16 +22,16 @@ def with_instructions(monkeypatch: pytest.MonkeyPatch, has: bool) -> None:
 
 @torch.inference_mode()
 def test_a_frozen_network_judges_as_the_trained_one():
-    network = made_relation(8)
+    network = untrained_relation(8)
     pair = torch.randn(2, 5, 3, 48, 48, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(freeze(network)(*pair), network(*pair), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(optimize_for_inference(network)(*pair), network(*pair), rtol=1e-4, atol=1e-4)
 
 
 def test_freezing_leaves_the_network_as_it_was(monkeypatch):
     with_instructions(monkeypatch, True)
-    network = made_relation()
+    network = untrained_relation()
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    freeze(network, half=True)
+    optimize_for_inference(network, half=True)
     after = network.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
@@ -40,7 +40,7 @@ def test_freezing_leaves_the_network_as_it_was(monkeypatch):
 @torch.inference_mode()
 def test_convolutions_along_rows_are_the_same_as_of_pictures_a_pixel_high():
     rows = nn.Sequential(nn.Conv1d(5, 7, 3, padding=1), nn.BatchNorm1d(7)).eval()
-    frozen = freeze(nn.Sequential(rows))
+    frozen = optimize_for_inference(nn.Sequential(rows))
     features = torch.randn(3, 5, 24, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(frozen(features), rows(features), rtol=1e-4, atol=1e-5)
     assert not any(isinstance(layer, nn.Conv1d) for layer in frozen.modules())
@@ -48,7 +48,7 @@ def test_convolutions_along_rows_are_the_same_as_of_pictures_a_pixel_high():
 
 def test_only_convolutions_of_features_are_halved(monkeypatch):
     with_instructions(monkeypatch, True)
-    frozen = freeze(made_relation(), half=True)
+    frozen = optimize_for_inference(untrained_relation(), half=True)
     convolutions = [layer for layer in frozen.modules() if isinstance(layer, nn.Conv2d) and layer is not frozen.place]
     assert {layer.weight.dtype for layer in convolutions if layer.in_channels == 3} == {torch.float32}
     assert {layer.weight.dtype for layer in convolutions if layer.in_channels > 3} == {torch.bfloat16}
@@ -59,16 +59,16 @@ def test_only_convolutions_of_features_are_halved(monkeypatch):
 @pytest.mark.parametrize(("asked", "has", "device"), [(False, True, "cpu"), (True, False, "cpu")])
 def test_nothing_is_halved_where_it_is_not_asked_for_or_the_cpu_is_no_faster_with_it(monkeypatch, asked, has, device):
     with_instructions(monkeypatch, has)
-    frozen = freeze(made_relation(), device, half=asked)
+    frozen = optimize_for_inference(untrained_relation(), device, half=asked)
     assert {parameter.dtype for parameter in frozen.parameters()} == {torch.float32}
 
 
 def test_other_devices_and_a_torch_that_cannot_tell_play_in_full_precision(monkeypatch):
     with_instructions(monkeypatch, True)
-    assert half_is_faster("cpu")
-    assert not half_is_faster("cuda")
+    assert supports_bfloat16("cpu")
+    assert not supports_bfloat16("cuda")
     monkeypatch.delattr(torch.cpu, "get_capabilities")
-    assert not half_is_faster("cpu")
+    assert not supports_bfloat16("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +80,9 @@ def cells() -> torch.Tensor:
 
 def logits(exact: bool, cells: torch.Tensor) -> torch.Tensor:
     """What the shipped searcher's network says of all pairs."""
-    agent = make_agent("belief", AgentOptions(exact=exact))
+    agent = make_agent("belief", AgentOptions(full_precision=exact))
     assert isinstance(agent, BeliefAgent)
-    seen, every = agent.network.look(cells), torch.arange(len(cells))
+    seen, every = agent.network.encode_patches(cells), torch.arange(len(cells))
     return agent.network.relate(seen.at(every.repeat_interleave(len(cells))), seen.at(every.repeat(len(cells))))
 
 
@@ -99,7 +99,7 @@ def test_the_shipped_searcher_says_nearly_the_same_with_bfloat16(cells: torch.Te
 def test_with_bfloat16_too_a_patch_is_seen_alike_whatever_is_seen_beside_it(cells: torch.Tensor):
     agent = make_agent("belief")
     assert isinstance(agent, BeliefAgent)
-    together = agent.network.look(cells)
+    together = agent.network.encode_patches(cells)
     for number in range(3):
-        for part, whole in zip(agent.network.look(cells[number : number + 1]), together, strict=True):
+        for part, whole in zip(agent.network.encode_patches(cells[number : number + 1]), together, strict=True):
             torch.testing.assert_close(part[0], whole[number], rtol=1e-4, atol=1e-4)

@@ -10,10 +10,10 @@ from airloc.agents.agent import AgentOptions
 from airloc.agents.airloc import LocalAgent
 from airloc.agents.checkpoint import load_checkpoint, save_checkpoint
 from airloc.agents.policy import VARIANTS, Policy, Variant
-from airloc.agents.pretrained import SHIPPED, load_agent, load_units, save_agent
+from airloc.agents.pretrained import SHIPPED, load_airloc, load_units, save_airloc
 from airloc.agents.registry import AGENTS, available_agents, make_agent
 from airloc.errors import AirlocError
-from untrained import Stage, made_airloc, made_eyes
+from untrained import Stage, untrained_airloc, untrained_encoder
 
 MOST_BYTES = 4_000_000
 
@@ -24,8 +24,10 @@ def stage(toy_areas) -> Stage:
 
 
 def save(folder: Path, name: str = "airloc", dtype: torch.dtype = torch.float32, **extra: str) -> Path:
-    policy = made_airloc(name).policy
-    save_agent(folder, made_eyes(VARIANTS[name].sem_seg), policy, {"grid": "5x5", **extra}, "# Card", dtype=dtype)
+    policy = untrained_airloc(name).policy
+    save_airloc(
+        folder, untrained_encoder(VARIANTS[name].sem_seg), policy, {"grid": "5x5", **extra}, "# Card", dtype=dtype
+    )
     return folder
 
 
@@ -38,9 +40,9 @@ def shipped(tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.parametrize("name", ["airloc", "airloc-no-residual-priv", "airloc-no-prior-no-sem-seg"])
 def test_what_is_saved_plays_the_same_path_when_loaded(tmp_path, stage: Stage, name: str):
-    agent = load_agent(save(tmp_path / "best", name))
+    agent = load_airloc(save(tmp_path / "best", name))
     assert agent.name == name
-    assert np.array_equal(stage.play(agent).path, stage.play(made_airloc(name)).path)
+    assert np.array_equal(stage.play(agent).path, stage.play(untrained_airloc(name)).path)
 
 
 def test_half_precision_is_loaded_as_float32_and_is_half_as_large(tmp_path):
@@ -57,7 +59,7 @@ def test_half_precision_is_loaded_as_float32_and_is_half_as_large(tmp_path):
 
 def test_a_stack_of_policies_is_no_agent(tmp_path):
     with pytest.raises(ValueError, match="one policy, not 3"):
-        save_agent(tmp_path / "x", made_eyes(), Policy(Variant(), 3), {}, "")
+        save_airloc(tmp_path / "x", untrained_encoder(), Policy(Variant(), 3), {}, "")
 
 
 def test_a_checkpoint_folder_is_an_agent_called_by_its_path(tmp_path, monkeypatch, stage: Stage):
@@ -116,14 +118,14 @@ def test_a_checkpoint_of_another_kind_or_variant_is_refused(tmp_path, config, me
 
 @pytest.mark.parametrize("grid", [5, None, [5, 5], "five", "0x0"])
 def test_a_checkpoint_trained_on_no_grid_is_refused(tmp_path, grid):
-    save_agent(tmp_path, made_eyes(), Policy(VARIANTS["airloc"]), {"grid": grid}, "# card\n")
+    save_airloc(tmp_path, untrained_encoder(), Policy(VARIANTS["airloc"]), {"grid": grid}, "# card\n")
     with pytest.raises(AirlocError, match=r"config\.json' gives the grid that it was trained on as"):
-        load_agent(tmp_path)
+        load_airloc(tmp_path)
 
 
 def test_the_grid_of_training_is_read_from_the_checkpoint(tmp_path):
-    save_agent(tmp_path, made_eyes(), Policy(VARIANTS["airloc"]), {"grid": "7x7"}, "# card\n")
-    assert load_agent(tmp_path).trained.shape == (7, 7)
+    save_airloc(tmp_path, untrained_encoder(), Policy(VARIANTS["airloc"]), {"grid": "7x7"}, "# card\n")
+    assert load_airloc(tmp_path).trained.shape == (7, 7)
 
 
 def test_another_format_a_truncated_file_and_a_foreign_tensor_are_refused(tmp_path):
@@ -131,17 +133,17 @@ def test_another_format_a_truncated_file_and_a_foreign_tensor_are_refused(tmp_pa
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "format": 99}))
     with pytest.raises(AirlocError, match="format 99"):
-        load_agent(folder)
+        load_airloc(folder)
     (folder / "config.json").write_text(json.dumps(config))
     whole = (folder / "weights.safetensors").read_bytes()
     (folder / "weights.safetensors").write_bytes(whole[:-100])
     with pytest.raises(AirlocError, match=r"weights\.safetensors' is truncated"):
-        load_agent(folder)
+        load_airloc(folder)
     (folder / "weights.safetensors").write_bytes(whole)
     tensors = {**load_checkpoint(folder).tensors, "policy.extra": torch.zeros(1)}
     save_checkpoint(folder, tensors, config, "")
     with pytest.raises(AirlocError, match=r"weights\.safetensors' has the tensor 'policy.extra', which"):
-        load_agent(folder)
+        load_airloc(folder)
 
 
 def test_names_are_those_of_the_design():
@@ -167,7 +169,7 @@ def test_shipped_agents_take_the_eyes_of_their_checkpoint(shipped: Path, stage: 
         assert isinstance(agent, LocalAgent)
         assert (agent.name, agent.privileged) == (name, name.startswith("priv"))
         assert (agent.encoder.segmenter is None) == name.endswith("no-sem-seg")
-    assert np.array_equal(stage.play(make_agent("airloc")).path, stage.play(made_airloc()).path)
+    assert np.array_equal(stage.play(make_agent("airloc")).path, stage.play(untrained_airloc()).path)
 
 
 def test_a_shipped_checkpoint_of_another_variant_is_refused(shipped: Path):

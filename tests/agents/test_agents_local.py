@@ -4,17 +4,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.agents.agent import EpisodeBatch, choose
+from airloc.agents.agent import EpisodeBatch, select_action
 from airloc.agents.airloc import LocalAgent
-from airloc.agents.freeze import freeze
+from airloc.agents.inference import optimize_for_inference
 from airloc.grid import MOVES
 from airloc.task.batch import Observation
 from airloc.task.rules import inside
-from untrained import GRID, Stage, made_eyes
+from untrained import GRID, Stage, untrained_encoder
 
 
 def made_local(*, privileged: bool = False, sample: bool = False) -> LocalAgent:
-    return LocalAgent("local", freeze(made_eyes()), privileged, sample)
+    return LocalAgent("local", optimize_for_inference(untrained_encoder()), privileged, sample)
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +23,12 @@ def stage(toy_areas) -> Stage:
 
 
 def test_local_follows_the_prior_of_every_pair(stage: Stage):
-    agent, encoder = made_local(), made_eyes()
+    agent, encoder = made_local(), untrained_encoder()
     path = stage.play(agent).path
     cells, area = stage.env.cells, torch.from_numpy(stage.suite.area)
-    goal = encoder.look(cells.patches(area, torch.from_numpy(stage.suite.goal)))
+    goal = encoder.preprocess(cells.patches(area, torch.from_numpy(stage.suite.goal)))
     with torch.inference_mode():
-        _, prior = encoder.embedder(encoder.look(cells.patches(area, torch.from_numpy(path[:, 0]))), goal)
+        _, prior = encoder.embedder(encoder.preprocess(cells.patches(area, torch.from_numpy(path[:, 0]))), goal)
     assert np.array_equal(path[:, 1], path[:, 0] + MOVES[prior.argmax(dim=1).numpy()])
 
 
@@ -79,7 +79,7 @@ def test_the_same_seed_draws_the_same_path_and_another_seed_another(stage: Stage
 def test_moves_are_drawn_with_softmax_probabilities():
     logits = torch.tensor([0.0, 1.0, 2.0, -1.0, 0.5, -torch.inf, 0.0, 0.0])
     noise = torch.rand(200_000, 8, generator=torch.Generator().manual_seed(0))
-    drawn = choose(logits.expand(len(noise), 8), noise).bincount(minlength=8) / len(noise)
+    drawn = select_action(logits.expand(len(noise), 8), noise).bincount(minlength=8) / len(noise)
     torch.testing.assert_close(drawn, logits.softmax(dim=0), rtol=0, atol=0.005)
 
 
@@ -87,4 +87,4 @@ def test_moves_are_drawn_with_softmax_probabilities():
 def test_a_forbidden_move_is_never_drawn(only: int):
     logits = torch.full((1, 8), -torch.inf)
     logits[0, only] = -50.0
-    assert int(choose(logits, torch.full((1, 8), 0.5))) == int(choose(logits)) == only
+    assert int(select_action(logits, torch.full((1, 8), 0.5))) == int(select_action(logits)) == only

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from airloc.agents import airloc as sight
 from airloc.agents import cache as memos
 from airloc.agents.cache import CHUNK, FeatureCache, content_keys, pair_keys
-from airloc.agents.freeze import freeze
+from airloc.agents.inference import optimize_for_inference
 from airloc.errors import AirlocError
-from untrained import made_eyes
+from untrained import untrained_encoder
 
 
 def counted(values: torch.Tensor, calls: list[int]):
@@ -111,15 +111,15 @@ def test_pairs_are_ordered():
 
 @torch.inference_mode()
 def test_sight_equals_the_embedder_on_every_pair():
-    encoder = made_eyes()
-    frozen = freeze(encoder)
+    encoder = untrained_encoder()
+    frozen = optimize_for_inference(encoder)
     cells = torch.randint(0, 256, (6, 48, 48, 3), dtype=torch.uint8)
     goal = cells[[0, 1, 2, 2]]
     seen = sight.begin(frozen, goal)
     for step in ([3, 3, 3, 3], [0, 1, 2, 3], [4, 5, 4, 5], [3, 3, 0, 1]):
         patch = cells[step]
         embedding, prior, seen = sight.see(frozen, patch, seen)
-        direct = encoder.embedder(encoder.look(patch), encoder.look(goal))
+        direct = encoder.embedder(encoder.preprocess(patch), encoder.preprocess(goal))
         torch.testing.assert_close(embedding, direct[0], rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(prior, direct[1], rtol=1e-4, atol=1e-4)
     assert len(seen.goals.rows) == 3
@@ -128,8 +128,8 @@ def test_sight_equals_the_embedder_on_every_pair():
 
 @torch.inference_mode()
 def test_every_patch_of_a_batch_is_segmented_once(monkeypatch):
-    encoder, looked = freeze(made_eyes()), []
-    look = encoder.look
+    encoder, looked = optimize_for_inference(untrained_encoder()), []
+    look = encoder.preprocess
     monkeypatch.setattr(encoder, "look", lambda patches: (looked.append(len(patches)), look(patches))[1])
     cells = torch.randint(0, 256, (5, 48, 48, 3), dtype=torch.uint8)
     seen = sight.begin(encoder, cells[[0, 0, 1]])
@@ -141,14 +141,14 @@ def test_every_patch_of_a_batch_is_segmented_once(monkeypatch):
 def test_eyes_that_learn_or_cells_of_another_size_are_refused():
     goal = torch.zeros(1, 48, 48, 3, dtype=torch.uint8)
     with pytest.raises(ValueError, match="eval mode"):
-        sight.begin(made_eyes().train(), goal)
+        sight.begin(untrained_encoder().train(), goal)
     with pytest.raises(AirlocError, match="cells of 48 x 48 px, not of 24 x 24"):
-        sight.begin(made_eyes(), goal[:, ::2, ::2])
+        sight.begin(untrained_encoder(), goal[:, ::2, ::2])
 
 
 def test_freezing_leaves_the_original_as_it_was():
-    encoder = made_eyes().train()
-    freeze(encoder)
+    encoder = untrained_encoder().train()
+    optimize_for_inference(encoder)
     assert encoder.training
     assert any(isinstance(module, torch.nn.BatchNorm2d) for module in encoder.embedder.current_first)
     assert all(parameter.requires_grad for parameter in encoder.parameters())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airloc.agents.registry import available_agents, make_agent, plugged_agents
+from airloc.agents.registry import available_agents, make_agent, plugin_agents
 from airloc.errors import AirlocError
 from airloc.experiments.paper import Asked, our_agents
 from airloc.reports.outcomes import Setup
@@ -65,7 +65,7 @@ def _scored(airloc, areas_folder: Path, example: Path, batch: int) -> str:
 
 
 def test_it_is_planned_beside_ours_without_touching_our_code(example: Path):
-    assert plugged_agents() == {"sb3-ppo": "airloc-sb3 0.1.0"}
+    assert plugin_agents() == {"sb3-ppo": "airloc-sb3 0.1.0"}
     assert "sb3-ppo" in available_agents()
     assert "sb3-ppo" in our_agents()
     assert Setup("sb3-ppo", "masa", "test") in planner().plan(Asked(tables=(1,))).scores
@@ -74,7 +74,7 @@ def test_it_is_planned_beside_ours_without_touching_our_code(example: Path):
 def test_our_own_names_cannot_be_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     install(tmp_path, "usurper", "1", {"blind": "nowhere:make"})
     monkeypatch.syspath_prepend(tmp_path)
-    assert plugged_agents() == {}
+    assert plugin_agents() == {}
     assert make_agent("blind").name == "blind"
 
 

@@ -25,7 +25,7 @@ def test_on_a_cpu_every_policy_is_an_lstm_of_its_own(count):
     torch.manual_seed(0)
     policy = Policy(Variant(), count)
     embedding, prior = torch.randn(4, count, 5, 256), torch.randn(4, count, 5, 8)
-    memory, logits = policy.begin(5), []
+    memory, logits = policy.initial_state(5), []
     for seen, u in zip(embedding, prior, strict=True):
         out, memory = policy(seen, u, memory)
         logits.append(out)
@@ -60,7 +60,7 @@ def test_a_policy_decides_and_learns_on_a_gpu_as_on_a_cpu():
     fast.load_state_dict(slow.state_dict())
     outs = []
     for policy, device in ((slow, "cpu"), (fast, "cuda")):
-        memory, total = policy.begin(5), torch.zeros((), device=device)
+        memory, total = policy.initial_state(5), torch.zeros((), device=device)
         for seen, u in zip(embedding.to(device), prior.to(device), strict=True):
             logits, memory = policy(seen, u, memory)
             total = total + logits.log_softmax(dim=2)[..., 0].sum()

@@ -3,17 +3,17 @@ import torch
 
 from airloc.agents import belief as recognition
 from airloc.agents.belief import begin, recognise
-from airloc.agents.similarity import SamePlaceCalibration
+from airloc.agents.matching import SamePlaceCalibration
 from airloc.vision.relation import RelationNetwork
-from untrained import made_relation
+from untrained import untrained_relation
 
-ALONE = SamePlaceCalibration(temper=1.0, weight=0.0, neutral=0.0)
+ALONE = SamePlaceCalibration(scale=1.0, weight=0.0, midpoint=0.0)
 """The network is heard alone."""
 
 
 @pytest.fixture(scope="module")
 def network() -> RelationNetwork:
-    return made_relation()
+    return untrained_relation()
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +27,14 @@ def test_pairs_are_judged_as_the_network_judges_them_whatever_goes_together(netw
     monkeypatch.setattr(recognition, "CHUNK", chunk)
     glimpses, goals = cells[[0, 1, 2, 2, 0]], cells[[3, 4, 3, 5, 3]]
     logits, _ = recognise(network, glimpses, begin(goals, ALONE))
-    expected = network.relate(network.look(glimpses), network.look(goals))
+    expected = network.relate(network.encode_patches(glimpses), network.encode_patches(goals))
     torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
 
 
 @torch.inference_mode()
 def test_episodes_that_share_patches_have_them_encoded_once(network, cells, monkeypatch):
     looked: list[int] = []
-    look = network.look
+    look = network.encode_patches
     monkeypatch.setattr(network, "look", lambda patches: looked.append(len(patches)) or look(patches))
     _, seen = recognise(network, cells[[0, 1, 1]], begin(cells[[2, 2, 0]], ALONE))
     assert sum(looked) == 3

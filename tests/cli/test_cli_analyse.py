@@ -9,29 +9,29 @@ import pytest
 import torch
 from PIL import Image
 
-from airloc.agents.pretrained import save_agent, save_searcher
+from airloc.agents.pretrained import save_airloc, save_belief
 from airloc.areas.area import SearchArea
 from airloc.grid import Grid
-from untrained import made_airloc, made_eyes, made_relation
+from untrained import untrained_airloc, untrained_encoder, untrained_relation
 
 
 @pytest.fixture(scope="module")
 def believer(tmp_path_factory) -> Path:
     """The checkpoint of a small belief agent."""
     folder = tmp_path_factory.mktemp("agents") / "believer"
-    save_searcher(folder, made_relation(), {}, "# Card", dtype=torch.float32)
+    save_belief(folder, untrained_relation(), {}, "# Card", dtype=torch.float32)
     return folder
 
 
 @pytest.fixture(scope="module")
 def follower(tmp_path_factory) -> Path:
     """The checkpoint of an AiRLoc agent that always follows its prior."""
-    policy = made_airloc().policy
+    policy = untrained_airloc().policy
     with torch.no_grad():
         policy.decide.zero_()
         policy.offset.zero_()
     folder = tmp_path_factory.mktemp("agents") / "follower"
-    save_agent(folder, made_eyes(), policy, {"grid": "5x5"}, "# Card")
+    save_airloc(folder, untrained_encoder(), policy, {"grid": "5x5"}, "# Card")
     return folder
 
 

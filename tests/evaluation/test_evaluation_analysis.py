@@ -31,7 +31,7 @@ from airloc.grid import Grid
 from airloc.rollout import BELIEF, MATCH, PRIOR_FOLLOWED, RolloutLog, rollout
 from airloc.task.batch import Observation
 from airloc.task.suites import Suite, all_pairs, per_distance
-from untrained import Stage, made_airloc
+from untrained import Stage, untrained_airloc
 
 GRID, SMALL = Grid(5, 5), Grid(1, 4)
 
@@ -249,7 +249,7 @@ def test_prior_agreement_weights_episodes():
 
 
 def test_an_agent_that_only_exploits_always_agrees_with_the_prior(toy_areas):
-    agent, stage = made_airloc(), Stage(toy_areas)
+    agent, stage = untrained_airloc(), Stage(toy_areas)
     with torch.no_grad():
         agent.policy.decide.zero_()
         agent.policy.offset.zero_()
@@ -259,7 +259,7 @@ def test_an_agent_that_only_exploits_always_agrees_with_the_prior(toy_areas):
 
 
 def test_prior_agreement_counts_every_move_once_and_its_record_is_plain_json(toy_areas):
-    agent, stage = made_airloc("airloc-no-prior"), Stage(toy_areas)
+    agent, stage = untrained_airloc("airloc-no-prior"), Stage(toy_areas)
     log = rollout(agent, stage.suite, stage.areas, record=[PRIOR_FOLLOWED], seed=3, batch=9)
     shares = prior_agreement(log, Bootstrap.over(stage.suite, stage.areas))
     assert sum(at.moves for at in shares.values()) == log.steps.sum()

@@ -70,7 +70,7 @@ def test_agents_that_the_paper_does_not_have_stand_beside_its_own(monkeypatch: p
 
 
 def test_an_agent_of_ours_with_shipped_weights_comes_as_it_is(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(plan_module.SHIPPED, "belief", "belief")
+    monkeypatch.setitem(plan_module.CHECKPOINTS, "belief", "belief")
     task = planner().score(Setup("belief", "masa", "val"))
     assert task is not None
     assert set(task.inputs) == {"areas"}

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from airloc.agents.agent import EpisodeBatch
+from airloc.agents.matching import same_place
 from airloc.agents.registry import AgentOptions, make_agent
-from airloc.agents.similarity import same_place
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.export.compare import load_runner
@@ -22,9 +22,9 @@ from airloc.export.export import Report, export_agent
 from airloc.grid import MOVES, Grid
 from airloc.task.batch import Observation
 from airloc.task.cells import CellTable
-from airloc.vision.position import as_trained
+from airloc.vision.position import to_training_grid
 
-EXACT = AgentOptions(exact=True)
+EXACT = AgentOptions(full_precision=True)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_the_runner_tells_positions_on_larger_and_smaller_grids_as_torch_does(ai
     assert json.loads((airloc_export.folder / "agent.json").read_text())["trained"] == [5, 5]
     for grid in (Grid(7, 7), Grid(3, 4), Grid(12, 5)):
         for cell in [*grid.cells(), (-2, 0), (grid.rows, grid.cols + 1)]:
-            wanted = as_trained(torch.tensor([cell]), grid, Grid())
+            wanted = to_training_grid(torch.tensor([cell]), grid, Grid())
             assert told(cell, grid.shape, (5, 5)).tolist() == wanted.tolist()
 
 
@@ -125,7 +125,7 @@ def test_the_runner_believes_and_flies_as_the_belief_searcher_does(belief_export
         observation = Observation(torch.from_numpy(seen[None]), torch.tensor([at]), torch.tensor([budget - step]))
         action, state = agent.act(observation, state)
         assert move == int(action)
-        assert own.here == pytest.approx(float(state.same), abs=1e-4)
+        assert own.here == pytest.approx(float(state.match), abs=1e-4)
         assert own.belief == pytest.approx(state.belief[0].numpy(), abs=1e-4)
         at = tuple((np.array(at) + MOVES[move]).tolist())
 

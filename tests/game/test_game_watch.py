@@ -18,7 +18,7 @@ from airloc.game.watch import Watch, follow
 from airloc.game.worker_pool import AgentPool, ThreadWorkerPool
 from airloc.grid import MOVES, Grid
 from game_hall import Client, free_table, noise_world, playing
-from untrained import made_airloc
+from untrained import untrained_airloc
 
 WORLD = noise_world(3)
 EPISODE = Episode(1, (4, 0), (1, 3))
@@ -59,7 +59,7 @@ def test_a_watched_agent_does_what_it_does_unwatched(name: str):
 
 
 def test_airloc_shows_how_likely_it_took_each_move_for():
-    agent = made_airloc("airloc")
+    agent = untrained_airloc("airloc")
     track = follow(agent, WORLD, EPISODE)
     moves = np.diff(np.array(track.path), axis=0)
     for look, step in zip(track.looks, moves, strict=True):
@@ -69,7 +69,7 @@ def test_airloc_shows_how_likely_it_took_each_move_for():
 
 
 def test_forbidden_moves_have_no_chance():
-    track = follow(made_airloc("airloc-priv"), WORLD, EPISODE)
+    track = follow(untrained_airloc("airloc-priv"), WORLD, EPISODE)
     assert track.looks[0].chances[4:8] == [0, 0, 0, 0], "from the lower left corner nothing leads down or left"
 
 

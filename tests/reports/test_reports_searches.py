@@ -16,7 +16,7 @@ from airloc.reports.searches import (
     spread_failures,
 )
 from airloc.rollout import BELIEF, RolloutLog, rollout
-from untrained import GRID, Stage, made_relation
+from untrained import GRID, Stage, untrained_relation
 
 SIDE, GOAL, GAP, BORDER = 256, 100, 16, 16
 """Pixels at scale 1: of a frame, of the goal's picture, between frames, and around all."""
@@ -29,7 +29,7 @@ def stage(toy_areas) -> Stage:
 
 @pytest.fixture(scope="module")
 def watched(stage: Stage) -> RolloutLog:
-    return rollout(BeliefAgent("belief", made_relation()), stage.suite, stage.areas, record=[BELIEF])
+    return rollout(BeliefAgent("belief", untrained_relation()), stage.suite, stage.areas, record=[BELIEF])
 
 
 @pytest.fixture(scope="module")

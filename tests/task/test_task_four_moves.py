@@ -25,7 +25,7 @@ from airloc.task.cells import CellTable
 from airloc.task.env import SearchEnv
 from airloc.task.suites import far_pairs, per_distance, uniform
 from airloc.task.vector_env import SearchVectorEnv
-from untrained import made_airloc
+from untrained import untrained_airloc
 
 GRID = Grid(5, 5, moves=4)
 SMALL = Grid(3, 4, 8, 2, moves=4)
@@ -118,7 +118,7 @@ def test_agents_keep_to_the_four_moves_and_inside(name: str, toy_areas: list[Sea
 
 def test_sampled_moves_keep_to_the_four_too(toy_areas: list[SearchArea]):
     suite = far_pairs([area.name for area in toy_areas], GRID, per_area=1)
-    played = rollout(made_airloc(sample=True), suite, BatchEnv(CellTable.of(toy_areas, GRID), suite.budget))
+    played = rollout(untrained_airloc(sample=True), suite, BatchEnv(CellTable.of(toy_areas, GRID), suite.budget))
     assert (np.abs(np.diff(played.path, axis=1)).sum(axis=2) <= 1).all()
 
 

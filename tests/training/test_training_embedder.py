@@ -25,7 +25,7 @@ from airloc.training.embedder import (
 from airloc.vision.embedder import MEAN as EYES_MEAN
 from airloc.vision.embedder import SPREAD as EYES_SPREAD
 from airloc.vision.embedder import PatchEncoder
-from untrained import made_eyes
+from untrained import untrained_encoder
 
 CPU = torch.device("cpu")
 
@@ -116,9 +116,9 @@ def test_a_loss_that_is_no_number_stops_it_and_the_last_state_is_kept(world, tmp
 
 
 def test_evening_out_changes_c_alone_and_brings_it_to_one_spread(atlas):
-    encoder = made_eyes()
+    encoder = untrained_encoder()
     torch.manual_seed(1)
-    current, goal = (encoder.mark(draw_blocks(atlas, 14, 0.0)) for _ in range(2))
+    current, goal = (encoder.add_mask(draw_blocks(atlas, 14, 0.0)) for _ in range(2))
     with torch.no_grad():
         before, prior_before = encoder.embedder(current, goal)
         even_out(encoder, atlas)
@@ -169,9 +169,11 @@ def test_validation_pairs_are_all_adjacent_pairs_of_the_grid(world):
     goal = torch.stack([pairs.goal % 25 // 5, pairs.goal % 25 % 5], dim=1)
     assert torch.equal(goal - cell, torch.from_numpy(MOVES)[pairs.direction])
     assert torch.equal(pairs.current // 25, pairs.goal // 25), "both patches of one area"
-    encoder = made_eyes()
+    encoder = untrained_encoder()
     with torch.no_grad():
-        _, u = encoder.embedder(encoder.look(pairs.patches[pairs.current]), encoder.look(pairs.patches[pairs.goal]))
+        _, u = encoder.embedder(
+            encoder.preprocess(pairs.patches[pairs.current]), encoder.preprocess(pairs.patches[pairs.goal])
+        )
     assert accuracy(encoder, pairs) == float((u.argmax(dim=1) == pairs.direction).double().mean())
 
 

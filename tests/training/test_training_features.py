@@ -9,7 +9,7 @@ from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from airloc.training.features import Features, memory_share, tabulate
 from airloc.vision.position import encode_position
-from untrained import made_eyes
+from untrained import untrained_encoder
 
 CPU = torch.device("cpu")
 
@@ -30,14 +30,18 @@ def look(
 
 
 def table(grid: Grid, count: int = 2, budget: int = 3, sem_seg: bool = True) -> Features:
-    return tabulate(made_eyes(sem_seg), images(grid, count), grid, budget, device=CPU)
+    return tabulate(untrained_encoder(sem_seg), images(grid, count), grid, budget, device=CPU)
 
 
 @pytest.mark.parametrize("sem_seg", [True, False])
 @pytest.mark.parametrize("shape", [(1, 2), (3, 3), (2, 4)])
 def test_what_is_looked_up_is_what_the_eyes_say(shape, sem_seg):
     grid, budget = Grid(*shape), 3
-    features, encoder, pictures = table(grid, budget=budget, sem_seg=sem_seg), made_eyes(sem_seg), images(grid, 2)
+    features, encoder, pictures = (
+        table(grid, budget=budget, sem_seg=sem_seg),
+        untrained_encoder(sem_seg),
+        images(grid, 2),
+    )
     chance = torch.Generator().manual_seed(0)
     area = torch.randint(2, (40,), generator=chance)
     position = torch.stack([torch.randint(-budget, n + budget, (40,), generator=chance) for n in shape], dim=1)
@@ -49,7 +53,7 @@ def test_what_is_looked_up_is_what_the_eyes_say(shape, sem_seg):
         here.append(patches[a][grid.index(tuple(p))] if grid.contains(tuple(p)) else black)
         there.append(patches[a][grid.index(tuple(g))])
     with torch.no_grad():
-        c, u = encoder.embedder(*(encoder.look(torch.from_numpy(np.stack(some))) for some in (here, there)))
+        c, u = encoder.embedder(*(encoder.preprocess(torch.from_numpy(np.stack(some))) for some in (here, there)))
     seen, prior = look(features, area, position, goal)
     assert not all(grid.contains(tuple(p)) for p in position.tolist())
     torch.testing.assert_close(seen, c + encode_position(position), rtol=1e-4, atol=1e-4)
@@ -72,7 +76,7 @@ def test_policies_and_episodes_may_be_stacked():
 
 def test_the_table_holds_one_row_a_pair_and_is_told_area_by_area():
     grid, told = Grid(2, 3), []
-    features = tabulate(made_eyes(), images(grid, 2), grid, 4, device=CPU, on_area=told.append)
+    features = tabulate(untrained_encoder(), images(grid, 2), grid, 4, device=CPU, on_area=told.append)
     assert features.table.shape == (2 * 7 * 6, 264)
     assert (features.areas, told) == (2, [1, 1])
     assert not features.table.requires_grad
@@ -81,7 +85,7 @@ def test_the_table_holds_one_row_a_pair_and_is_told_area_by_area():
 def test_a_table_that_does_not_fit_is_mapped_from_a_file_without_a_trace(tmp_path):
     grid, size = Grid(2, 3), 2 * 7 * 6 * 264 * 4
     mapped, fitting, unlimited = (
-        tabulate(made_eyes(), images(grid, 2), grid, 4, device=CPU, folder=tmp_path, limit=limit)
+        tabulate(untrained_encoder(), images(grid, 2), grid, 4, device=CPU, folder=tmp_path, limit=limit)
         for limit in (size - 1, size, None)
     )
     mappings = Path("/proc/self/maps").read_text()
@@ -93,7 +97,9 @@ def test_a_table_that_does_not_fit_is_mapped_from_a_file_without_a_trace(tmp_pat
 
 def test_a_table_that_cannot_be_written_is_an_error_with_a_cure(tmp_path):
     with pytest.raises(AirlocError, match=r"Cannot keep a table of 0.0 GB in .*absent.*--areas"):
-        tabulate(made_eyes(), images(Grid(1, 2), 1), Grid(1, 2), 4, device=CPU, folder=tmp_path / "absent", limit=0)
+        tabulate(
+            untrained_encoder(), images(Grid(1, 2), 1), Grid(1, 2), 4, device=CPU, folder=tmp_path / "absent", limit=0
+        )
 
 
 def test_unless_told_a_table_may_take_half_of_the_memory():
@@ -105,7 +111,7 @@ def test_unless_told_a_table_may_take_half_of_the_memory():
 def test_on_a_gpu_a_mapped_table_is_read_to_the_same_numbers(tmp_path):
     grid, device = Grid(2, 3), torch.device("cuda")
     mapped, fitting = (
-        tabulate(made_eyes(), images(grid, 2), grid, 4, device=device, folder=tmp_path, limit=limit)
+        tabulate(untrained_encoder(), images(grid, 2), grid, 4, device=device, folder=tmp_path, limit=limit)
         for limit in (0, None)
     )
     assert (mapped.fits, fitting.fits) == (False, True)

@@ -13,7 +13,7 @@ from airloc.training import reinforce as flight_module
 from airloc.training.features import Features, tabulate
 from airloc.training.lstm import Tape
 from airloc.training.reinforce import Episodes, Validation, draw_episodes, fly
-from untrained import GRID, Stage, made_airloc, made_eyes
+from untrained import GRID, Stage, untrained_airloc, untrained_encoder
 
 BUDGET = 10
 CPU = torch.device("cpu")
@@ -28,7 +28,7 @@ def stage(toy_areas) -> Stage:
 def seen(toy_areas) -> dict[bool, Features]:
     """What made eyes say of the areas, with and without segmentation."""
     pictures = np.stack([area.image for area in toy_areas[:3]])
-    return {sem: tabulate(made_eyes(sem), pictures, GRID, BUDGET, device=CPU) for sem in (True, False)}
+    return {sem: tabulate(untrained_encoder(sem), pictures, GRID, BUDGET, device=CPU) for sem in (True, False)}
 
 
 def of_suite(stage: Stage) -> Episodes:
@@ -58,7 +58,7 @@ def celled(numbers: torch.Tensor) -> torch.Tensor:
     ],
 )
 def test_the_most_probable_moves_are_those_of_the_agent_played(stage, seen, name):
-    agent = made_airloc(name)
+    agent = untrained_airloc(name)
     played = stage.play(agent)
     flight = fly(agent.policy, seen[VARIANTS[name].sem_seg], of_suite(stage), BUDGET, sample=False)
     distance = np.abs(played.path[:, :-1] - stage.suite.goal[:, None]).max(axis=2)  # (B, T)
@@ -125,7 +125,7 @@ def test_episodes_are_drawn_from_all_areas_and_pairs_with_start_and_goal_apart(s
 
 
 def test_validation_is_the_success_of_the_agent_on_all_pairs_at_equal_distances(stage, seen, toy_areas):
-    agent = made_airloc()
+    agent = untrained_airloc()
     suite = all_pairs([area.name for area in toy_areas[:3]], GRID, equal_distances=True)
     played = rollout(agent, suite, BatchEnv(CellTable.of(toy_areas[:3], GRID), BUDGET))
     expected = np.average(played.found, weights=suite.weight)
@@ -148,7 +148,7 @@ def test_a_validation_is_the_same_however_many_areas_are_flown_at_once(seen, mon
 def test_small_grids_fly_far_outside_without_falling_off_the_table():
     grid = Grid(1, 3)
     pictures = np.zeros((1, *grid.size, 3), dtype=np.uint8)
-    features = tabulate(made_eyes(), pictures, grid, 6, device=CPU)
+    features = tabulate(untrained_encoder(), pictures, grid, 6, device=CPU)
     policy = Policy(VARIANTS["airloc"])
     for corner in range(8):
         with torch.no_grad():

@@ -19,9 +19,9 @@ from airloc.training.relation import (
     validate,
     walk_loss,
 )
-from airloc.vision.offsets import COUNT, between, number
+from airloc.vision.offsets import NUM_OFFSETS, offset_index, offsets_between_cells
 from airloc.vision.relation import RelationNetwork
-from untrained import made_relation
+from untrained import untrained_relation
 
 SMALL = Grid(3, 3)
 CPU = torch.device("cpu")
@@ -65,7 +65,7 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(world, tmp_path):
 
 
 def test_all_pairs_of_a_puzzle_are_judged_as_single_pairs_are():
-    network = made_relation(2)
+    network = untrained_relation(2)
     generator = torch.Generator().manual_seed(0)
     glimpses, goals = (torch.randn(2, count, 3, 48, 48, generator=generator) for count in (4, 3))
     with torch.no_grad():
@@ -77,15 +77,15 @@ def test_all_pairs_of_a_puzzle_are_judged_as_single_pairs_are():
 
 def perfect(grid: Grid, goal: torch.Tensor, sure: float) -> torch.Tensor:
     """Logits (1, C, G, O) that name every offset with a margin."""
-    table = torch.zeros(1, grid.count, goal.shape[1], COUNT)
+    table = torch.zeros(1, grid.count, goal.shape[1], NUM_OFFSETS)
     for cell in range(grid.count):
         for n, target in enumerate(goal[0].tolist()):
-            table[0, cell, n, between(grid, CPU)[cell, target]] = sure
+            table[0, cell, n, offsets_between_cells(grid, CPU)[cell, target]] = sure
     return table
 
 
 def by_cell(logits: torch.Tensor, grid: Grid) -> torch.Tensor:
-    return logits.gather(3, between(grid, CPU)[None, :, None].expand(*logits.shape[:3], -1))
+    return logits.gather(3, offsets_between_cells(grid, CPU)[None, :, None].expand(*logits.shape[:3], -1))
 
 
 def test_losses_vanish_for_one_who_knows_and_are_those_of_chance_for_one_who_does_not():
@@ -126,15 +126,15 @@ def test_validation_names_directions_and_cells(monkeypatch, world):
     areas = validation_areas(Data(root=world, synthetic=0), GRID)
     table = perfect(GRID, torch.arange(25)[None], 9.0)
     monkeypatch.setattr(relation_module, "relate_all", lambda network, areas, grid: table)
-    figures = validate(made_relation(2), areas[:1])
+    figures = validate(untrained_relation(2), areas[:1])
     assert figures["val_accuracy"] == 1.0
     assert figures["val_pair_loss"] < 0.01
 
 
 def test_the_table_of_an_area_holds_every_pair(world):
-    network = made_relation(2)
+    network = untrained_relation(2)
     areas = validation_areas(Data(root=world, synthetic=0), SMALL)
     table = relate_all(network, areas, SMALL)
-    assert table.shape == (len(areas), 9, 9, COUNT)
-    assert table[0, 0, 1].argmax() in range(COUNT)
-    assert number(0, 0) == COUNT // 2
+    assert table.shape == (len(areas), 9, 9, NUM_OFFSETS)
+    assert table[0, 0, 1].argmax() in range(NUM_OFFSETS)
+    assert offset_index(0, 0) == NUM_OFFSETS // 2

@@ -6,7 +6,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from airloc.agents.agent import privileged_moves, unvisited, visit
-from airloc.agents.policy import HIDDEN, VARIANTS, Memory, Policy, lstm, plain_lstm
+from airloc.agents.policy import HIDDEN, VARIANTS, LSTMState, Policy, lstm, plain_lstm
 from airloc.grid import Grid
 from airloc.task import rules
 from airloc.training.features import Features
@@ -42,7 +42,7 @@ class Plain(NamedTuple):
 def plain_flight(policy: Policy, features: Features, episodes: Episodes, noise: torch.Tensor) -> Plain:
     """Fly as the task says it, by the rules and the units as they are, with gradients by automatic differentiation."""
     area, position, goal = episodes.area, *(torch.tensor([*GRID.cells()])[cell] for cell in episodes[1:])
-    memory, steps = policy.begin(area.shape[1]), torch.zeros_like(area)
+    memory, steps = policy.initial_state(area.shape[1]), torch.zeros_like(area)
     flying, visited = torch.ones_like(area, dtype=torch.bool), unvisited(area.numel(), GRID, area.device)
     record = []
     for chance in noise:
@@ -116,7 +116,7 @@ def test_a_flight_and_its_gradients_are_those_of_the_plain_one_given_the_same_ch
 def taped(read: torch.Tensor, recall: torch.Tensor, bias: torch.Tensor, seen: torch.Tensor) -> list[Step]:
     """The steps of an LSTM that sees (T, K, B, I)."""
     blank = seen.new_zeros(*seen.shape[1:3], HIDDEN)
-    memory, steps = Memory(blank, blank), []
+    memory, steps = LSTMState(blank, blank), []
     for now in seen:
         inputs, cell = torch.cat([now, memory.hidden], dim=2), memory.cell
         gates = inputs @ torch.cat([read, recall], dim=1)
@@ -133,7 +133,7 @@ def test_gradients_of_log_probabilities_are_exact_in_double_precision():
     with torch.no_grad():
         tape = Tape(taped(policy.read, policy.recall, policy.bias, seen))
     ours = gradients(policy, (tape.log_prob(policy, action) * weigh).sum())
-    memory, logits = policy.begin(3), []
+    memory, logits = policy.initial_state(3), []
     for now in seen:
         out, memory = policy(now[..., :256], now[..., 256:], memory)
         logits.append(out)

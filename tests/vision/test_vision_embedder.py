@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from airloc.agents.policy import VARIANTS, Policy
-from airloc.agents.pretrained import save_agent
+from airloc.agents.pretrained import save_airloc
 from airloc.vision.embedder import PatchEmbedder, PatchEncoder, standardise
-from untrained import made_eyes
+from untrained import untrained_encoder
 
 
 @pytest.mark.parametrize("channels", [3, 4])
@@ -27,7 +27,7 @@ def test_shapes_on_the_way(channels):
 
 def test_related_halves_equal_the_whole():
     torch.manual_seed(0)
-    embedder = made_eyes().embedder
+    embedder = untrained_encoder().embedder
     current, goal = torch.randn(2, 4, 4, 48, 48)
     with torch.no_grad():
         whole = embedder(current, goal)
@@ -38,7 +38,7 @@ def test_related_halves_equal_the_whole():
 
 def test_a_pair_of_shared_halves_equals_the_pair_alone():
     torch.manual_seed(0)
-    embedder = made_eyes().embedder
+    embedder = untrained_encoder().embedder
     patches = torch.randn(3, 4, 48, 48)
     with torch.no_grad():
         first, second = embedder.current_first(patches), embedder.goal_first(patches)
@@ -49,7 +49,7 @@ def test_a_pair_of_shared_halves_equals_the_pair_alone():
 
 
 def test_the_branches_do_not_share_weights():
-    embedder = made_eyes().embedder
+    embedder = untrained_encoder().embedder
     a, b = torch.randn(2, 1, 4, 48, 48, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         assert not torch.allclose(embedder(a, b)[1], embedder(b, a)[1])
@@ -57,15 +57,15 @@ def test_the_branches_do_not_share_weights():
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_an_agent_with_its_unet_takes_less_than_4_mb_as_it_is_saved(name, tmp_path):
-    save_agent(tmp_path / "agent", PatchEncoder(VARIANTS[name].sem_seg), Policy(VARIANTS[name]), {}, "# untrained\n")
+    save_airloc(tmp_path / "agent", PatchEncoder(VARIANTS[name].sem_seg), Policy(VARIANTS[name]), {}, "# untrained\n")
     assert (tmp_path / "agent" / "weights.safetensors").stat().st_size < 4_000_000
 
 
 def test_eyes_standardise_bytes_and_add_the_probability_of_a_building():
     patches = torch.randint(0, 256, (2, 48, 48, 3), dtype=torch.uint8)
-    encoder, plain = made_eyes(), made_eyes(sem_seg=False)
+    encoder, plain = untrained_encoder(), untrained_encoder(sem_seg=False)
     with torch.no_grad():
-        seen, rgb = encoder.look(patches), plain.look(patches)
+        seen, rgb = encoder.preprocess(patches), plain.look(patches)
     assert (seen.shape, rgb.shape) == ((2, 4, 48, 48), (2, 3, 48, 48))
     assert torch.equal(seen[:, :3], rgb)
     torch.testing.assert_close(rgb[1, 2, 5, 7], standardise(patches[1, 5, 7, 2] / 255.0))
@@ -73,5 +73,5 @@ def test_eyes_standardise_bytes_and_add_the_probability_of_a_building():
 
 
 def test_the_segmentation_unit_does_not_learn_with_the_embedder():
-    encoder = made_eyes()
-    assert not encoder.mark(torch.randn(1, 3, 48, 48)).requires_grad
+    encoder = untrained_encoder()
+    assert not encoder.add_mask(torch.randn(1, 3, 48, 48)).requires_grad

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airloc.grid import Grid
-from airloc.vision.position import as_trained, encode_position
+from airloc.vision.position import encode_position, to_training_grid
 
 
 def test_worked_numbers_of_a_short_encoding():
@@ -65,19 +65,19 @@ def test_the_borders_of_any_grid_are_where_those_of_the_trained_one_are(rows, co
     ends = torch.tensor([[0, 0], [rows - 1, cols - 1], [-outside, -outside], [rows - 1 + outside, cols - 1 + outside]])
     last = trained - 1
     told = [[0, 0], [last, last], [-outside, -outside], [last + outside, last + outside]]
-    assert as_trained(ends, grid, known).tolist() == told
+    assert to_training_grid(ends, grid, known).tolist() == told
     cells = torch.tensor(list(grid.cells()))
-    inside = as_trained(cells, grid, known)
+    inside = to_training_grid(cells, grid, known)
     assert inside.min() >= 0
     assert inside.max() <= last
 
 
 def test_on_the_trained_grid_positions_are_told_as_they_are():
     cells = torch.tensor(list(Grid().cells()))
-    assert torch.equal(as_trained(cells, Grid(), Grid()), cells)
+    assert torch.equal(to_training_grid(cells, Grid(), Grid()), cells)
 
 
 def test_the_inside_of_a_larger_grid_is_the_middle_of_the_trained_one():
     line = torch.arange(-1, 10)
-    told = as_trained(torch.stack([line, line], dim=1), Grid(9, 9), Grid())
+    told = to_training_grid(torch.stack([line, line], dim=1), Grid(9, 9), Grid())
     assert told[:, 0].tolist() == [-1, 0, 1, 2, 2, 2, 2, 2, 3, 4, 5]

@@ -3,14 +3,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airloc.vision.offsets import COUNT, RADIUS
+from airloc.vision.offsets import NUM_OFFSETS, RADIUS
 from airloc.vision.relation import Encoding, RelationNetwork, _Join
-from untrained import made_relation
+from untrained import untrained_relation
 
 
 @pytest.fixture(scope="module")
 def network() -> RelationNetwork:
-    return made_relation()
+    return untrained_relation()
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_a_turned_pair_gives_turned_answers(network: RelationNetwork, pair, turn
 def test_answers_differ_between_pairs_and_between_glimpse_and_goal(network: RelationNetwork, pair):
     glimpse, goal = pair
     answers = network(glimpse, goal)
-    assert answers.shape == (6, COUNT)
+    assert answers.shape == (6, NUM_OFFSETS)
     assert answers.std(dim=0).min() > 0
     assert not torch.allclose(answers, network(goal, glimpse))
 
@@ -74,7 +74,7 @@ def test_joins_of_prepared_patches_equal_joins_of_pairs(sizes: tuple[int, int, i
 def test_observed_patches_are_seen_as_standardised_ones(network: RelationNetwork):
     patches = torch.randint(0, 256, (2, 48, 48, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
     by_hand = network.encode((patches.permute(0, 3, 1, 2) / 255 - 0.4) / 0.2)
-    for seen, expected in zip(network.look(patches), by_hand, strict=True):
+    for seen, expected in zip(network.encode_patches(patches), by_hand, strict=True):
         torch.testing.assert_close(seen, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -89,7 +89,7 @@ def test_shapes_say_what_an_encoding_of_a_patch_looks_like(network: RelationNetw
 
 @torch.inference_mode()
 def test_without_seams_or_textures_other_parts_decide(pair):
-    whole, seams, textures = made_relation(), made_relation(), made_relation()
+    whole, seams, textures = untrained_relation(), untrained_relation(), untrained_relation()
     seams.textures = textures.seams = False
     answers = [network(*pair) for network in (whole, seams, textures)]
     assert not torch.allclose(answers[0], answers[1])
@@ -103,7 +103,7 @@ def test_without_seams_or_textures_other_parts_decide(pair):
 
 
 def test_in_training_some_pairs_lack_a_part():
-    network = made_relation()
+    network = untrained_relation()
     network.train()
     torch.manual_seed(0)
     seams, textures = network._kept(torch.ones(4000, 4, 3))

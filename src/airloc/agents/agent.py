@@ -1,10 +1,10 @@
-"""What every agent is: two verbs over batches, and a state that is an explicit value.
+"""The agent interface: batched `reset` and `act`, explicit state, and the moves that an agent may choose from.
 
-Legend: B episodes in step, T budget, S side of a cell.
+Legend: B episodes in a batch, T budget, C cells, S side of a cell in pixels. `visited` is bool (B, rows, cols).
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 
@@ -12,65 +12,93 @@ from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.task.rules import inside, moves_allowed, moves_on
 
+FREE, VISITED, OUTSIDE = 0, 1, 2
+"""Status of the cell that a move leads to. Privileged agents choose the lowest status that they can reach."""
+
 
 @dataclass(frozen=True)
 class AgentOptions:
-    """What an agent may be made with."""
+    """Options that every agent can be created with."""
 
     seed: int = 0
-    """Decides choices that are made once per agent."""
+    """Random seed for choices that an agent makes once, when it is created."""
     device: str = "cpu"
-    """Where a learned agent computes."""
+    """Device on which a learned agent computes."""
     sample: bool = False
-    """Draw moves by their probability instead of taking the most probable one."""
-    exact: bool = False
-    """Compute in full precision even where the CPU is faster with less, so that all machines give the same answers."""
+    """Sample moves from the policy instead of taking the most probable move."""
+    full_precision: bool = False
+    """Compute in float32 even where bfloat16 is faster, so that results do not depend on the CPU."""
 
 
 class EpisodeBatch(NamedTuple):
-    """What agents are told before their episodes begin. The goal's cell is not part of it."""
+    """What an agent knows before its episodes begin. The goal's cell is not part of it."""
 
     goal: torch.Tensor
-    """The pictures of the goals, (B, S, S, 3) uint8."""
+    """Goal patches, (B, S, S, 3) uint8."""
     grid: Grid
     budget: int
     noise: torch.Tensor
-    """Uniform numbers in [0, 1), (B, T, 8): the one source of chance, so that neither batch nor device changes play."""
+    """Uniform random numbers in [0, 1), (B, T, 8). Agents use no other source of randomness, so that results depend on
+    neither the batch size nor the device."""
+
+
+@runtime_checkable
+class AgentState(Protocol):
+    """Attributes of an agent's state that recorders and displays read.
+
+    A state can be any value, and both attributes are optional: `belief_of` and `logits_of` return None for a state
+    without them.
+    """
+
+    @property
+    def belief(self) -> torch.Tensor | None:
+        """Probability of every cell of being the goal, (B, C), after the last observation."""
+        ...
+
+    @property
+    def logits(self) -> torch.Tensor | None:
+        """Logits of the last decision, (B, 8); minus infinity for forbidden moves."""
+        ...
 
 
 class Agent(Protocol):
-    """Searches for goals, a batch of episodes at a time; a single drone is a batch of one.
+    """Searches for goals in a batch of episodes. A single drone is a batch of one.
 
-    The state is whatever the agent remembers: recurrent state, visited cells, belief. It is handed over, never kept
-    in the agent.
+    The state holds everything that the agent remembers: recurrent state, visited cells, belief. The caller passes it
+    from call to call; the agent object itself never changes.
     """
 
     @property
     def name(self) -> str:
-        """What the agent is called in tables."""
+        """Name of the agent in tables."""
         ...
 
     def reset(self, episodes: EpisodeBatch) -> Any:
-        """Give the state before the first move."""
+        """Return the state before the first move."""
         ...
 
     def act(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
-        """Choose moves (B,) from what is seen and remembered; give the state for the next call."""
+        """Return moves (B,) and the state for the next call."""
         ...
 
 
-# ---------- From logits to moves: the most probable one, or one drawn by its probability.
-# ~
-# ~ Legend: B episodes.
+def belief_of(state: Any) -> torch.Tensor | None:
+    """Return the belief (B, C) in an agent's state, or None if the agent keeps none."""
+    return getattr(state, "belief", None)
 
 
-def choose(logits: torch.Tensor, noise: torch.Tensor | None = None) -> torch.Tensor:
-    """Choose one of eight moves for every episode, (B,).
+def logits_of(state: Any) -> torch.Tensor | None:
+    """Return the logits (B, 8) in an agent's state, or None if the agent keeps none."""
+    return getattr(state, "logits", None)
+
+
+def select_action(logits: torch.Tensor, noise: torch.Tensor | None = None) -> torch.Tensor:
+    """Select one of eight moves for every episode, (B,).
 
     Args:
-        logits: Of the moves, (B, 8); minus infinity for those that are forbidden.
-        noise: Uniform numbers in [0, 1), (B, 8): the move is drawn with softmax probabilities, by adding Gumbel noise.
-            Without it the most probable move is taken.
+        logits: Logits of the moves, (B, 8); minus infinity for forbidden moves.
+        noise: Uniform random numbers in [0, 1), (B, 8), to sample from the softmax of the logits by the Gumbel-max
+            trick. None selects the most probable move.
     """
     if noise is not None:
         # Noise of exactly zero would forbid a move; the smallest other number is 2^-24.
@@ -78,45 +106,53 @@ def choose(logits: torch.Tensor, noise: torch.Tensor | None = None) -> torch.Ten
     return logits.argmax(dim=1)
 
 
-# ---------- Which moves agents may make: those the task has, and privileged ones, never outside and not to visited cells.
-# ~
-# ~ Legend: B episodes; visited is bool (B, rows, cols).
-
-
 def unvisited(count: int, grid: Grid, device: torch.device) -> torch.Tensor:
-    """A record of visits without any, (count, rows, cols)."""
+    """Return a visited mask without any visited cell, (count, rows, cols)."""
     return torch.zeros(count, grid.rows, grid.cols, dtype=torch.bool, device=device)
 
 
 def visit(visited: torch.Tensor, position: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Give the record with the current cells added; positions outside leave no trace."""
+    """Return the visited mask with the current cells (B, 2) added. Positions outside the grid are ignored."""
     cells = visited.flatten(1)
     row, col = position[:, 0].clamp(0, grid.rows - 1), position[:, 1].clamp(0, grid.cols - 1)
-    here = (row * grid.cols + col)[:, None]
-    now = cells.gather(1, here) | inside(position, grid)[:, None]
-    return cells.scatter(1, here, now).view_as(visited)
+    index = (row * grid.cols + col)[:, None]
+    return cells.scatter(1, index, cells.gather(1, index) | inside(position, grid)[:, None]).view_as(visited)
 
 
 def task_moves(position: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Which of the eight moves the task has here, bool (B, 8): all, or of four those that the border lets through."""
+    """Return which of the eight moves the task allows, bool (B, 8).
+
+    A task with eight moves allows all of them. A task with four moves allows those that stay inside the grid.
+    """
     return moves_allowed(position, grid, moves_on(position.device))
 
 
-def keep_to_task(logits: torch.Tensor, position: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Forbid, in the logits (B, 8) of an agent that knows eight moves, those that the task has not."""
+def mask_task_moves(logits: torch.Tensor, position: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Set the logits (B, 8) of moves that the task does not allow to minus infinity."""
     return logits if grid.moves == 8 else logits.masked_fill(~task_moves(position, grid), -torch.inf)
 
 
 def privileged_moves(position: torch.Tensor, visited: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Which of the eight moves are allowed, bool (B, 8).
+    """Return which of the eight moves a privileged agent may make, bool (B, 8).
 
-    Moves that end inside on an unvisited cell; where there is none (a dead end), every move that ends inside; far
-    outside, where no move leads back at once, every move.
+    A privileged agent moves to unvisited cells inside the grid. If there is none (a dead end), every move that ends
+    inside is allowed. If there is none of these either, every move is allowed.
     """
     target = position[:, None] + moves_on(position.device)  # (B, 8, 2)
-    within = inside(target, grid) & task_moves(position, grid)
+    possible = inside(target, grid) & task_moves(position, grid)
     row, col = target[..., 0].clamp(0, grid.rows - 1), target[..., 1].clamp(0, grid.cols - 1)
     episode = torch.arange(len(position), device=position.device)[:, None]
-    fresh = within & ~visited[episode, row, col]
-    allowed = torch.where(fresh.any(dim=1, keepdim=True), fresh, within)
-    return allowed | ~allowed.any(dim=1, keepdim=True)
+    status = torch.where(possible, visited[episode, row, col].long() * VISITED, OUTSIDE)
+    return lowest_status(status)
+
+
+def lowest_status(status: torch.Tensor) -> torch.Tensor:
+    """Return which moves lead to cells of the lowest reachable status, bool (..., 8).
+
+    Args:
+        status: `FREE`, `VISITED` or `OUTSIDE` for the cell that each move leads to, (..., 8).
+
+    >>> lowest_status(torch.tensor([[2, 1, 0, 0], [2, 1, 1, 2], [2, 2, 2, 2]])).int().tolist()
+    [[0, 0, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]]
+    """
+    return status == status.amin(dim=-1, keepdim=True)

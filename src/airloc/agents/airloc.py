@@ -1,9 +1,14 @@
-"""What an agent has seen: glimpses and goals through its eyes, each patch and each pair once.
+"""AiRLoc, the agent of the paper, its variants, and the baselines `local` and `priv-local`.
 
-The first half of a branch of the embedder sees one patch, so its maps are kept by patch; what relates a glimpse to
-a goal is kept by pair. Episodes of a batch that share an area share both.
+At every step the segmentation unit and the patch embedder relate the glimpse to the goal: the embedding c and the
+exploitation prior u, eight logits for the direction of an adjacent goal. The encoded position p is added to c, an LSTM
+reads [c + p ; u], and its output plus u are the logits of the eight moves. AiRLoc learns when to follow the prior and
+when to explore. `local` always follows u, as if the goal were adjacent.
 
-Legend: B episodes, n of them with something new, S = 48 side of a patch, H = 12 side and W = 128 number of maps.
+The first half of each embedder branch depends on one patch, so that its maps are cached by patch. Embeddings are cached
+by pair. Episodes of a batch that share an area share both caches.
+
+Legend: B episodes, n of them with missing features, S = 48 side of a patch, H = 12 side and W = 128 number of maps.
 """
 
 from dataclasses import dataclass, field
@@ -11,202 +16,198 @@ from typing import NamedTuple
 
 import torch
 
-from airloc.agents.agent import EpisodeBatch, choose, keep_to_task, privileged_moves, unvisited, visit
+from airloc.agents.agent import EpisodeBatch, mask_task_moves, privileged_moves, select_action, unvisited, visit
 from airloc.agents.cache import FeatureCache, content_keys, pair_keys
-from airloc.agents.policy import Memory, Policy
+from airloc.agents.policy import LSTMState, Policy
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.vision.embedder import EMBEDDING, PatchEncoder
-from airloc.vision.position import as_trained, encode_position
+from airloc.vision.position import encode_position, to_training_grid
 
 SIDE = 48
-"""What the eyes were made for."""
-
-
-class Sight(NamedTuple):
-    """The goals of a batch and all that was seen in it so far."""
-
-    goal: torch.Tensor
-    """The pictures of the goals, (B, S, S, 3) uint8."""
-    goal_keys: torch.Tensor
-    """Their content, (B,)."""
-    goals: FeatureCache
-    """Maps of the goal's branch by patch, rows (H, H, W)."""
-    glimpses: FeatureCache
-    """Maps of the current patch's branch by patch, rows (H, H, W)."""
-    pairs: FeatureCache
-    """c and u by pair, rows (256 + 8,)."""
-
-
-def begin(encoder: PatchEncoder, goal: torch.Tensor) -> Sight:
-    """Look at the goals (B, S, S, 3) of a batch, through frozen eyes."""
-    if encoder.training:
-        raise ValueError("eyes must be in eval mode: batch statistics would leak between episodes")
-    if goal.shape[1:] != (SIDE, SIDE, 3):
-        problem = f"Learned agents see cells of {SIDE} x {SIDE} px, not of {goal.shape[1]} x {goal.shape[2]}"
-        raise AirlocError(problem, f"Lay a grid with cells of {SIDE} px on the areas")
-    keys = content_keys(goal)
-    goals, glimpses = FeatureCache(), FeatureCache()
-    if len(goal) == 1:  # a single episode ends on its goal and never looks at it as a glimpse
-        return Sight(goal, keys, goals, glimpses, FeatureCache())
-
-    def look(some: torch.Tensor) -> torch.Tensor:
-        nonlocal glimpses
-        looked = encoder.look(goal[some])
-        _, glimpses = glimpses.lookup(keys[some], lambda these: _rows(encoder.embedder.current_first(looked[these])))
-        return _rows(encoder.embedder.goal_first(looked))
-
-    _, goals = goals.lookup(keys, look)
-    return Sight(goal, keys, goals, glimpses, FeatureCache())
-
-
-def see(encoder: PatchEncoder, patch: torch.Tensor, sight: Sight) -> tuple[torch.Tensor, torch.Tensor, Sight]:
-    """Relate glimpses (B, S, S, 3) to the goals: c (B, 256), u (B, 8) and what has been seen now."""
-    keys = content_keys(patch)
-    goals, glimpses = sight.goals, sight.glimpses
-
-    def relate(some: torch.Tensor) -> torch.Tensor:
-        nonlocal goals, glimpses
-        current, glimpses = glimpses.lookup(
-            keys[some], lambda these: _rows(encoder.embedder.current_first(encoder.look(patch[some[these]])))
-        )
-        goal, goals = goals.lookup(
-            sight.goal_keys[some],
-            lambda these: _rows(encoder.embedder.goal_first(encoder.look(sight.goal[some[these]]))),
-        )
-        return torch.cat(encoder.embedder.relate(_maps(current), _maps(goal)), dim=1)  # (n, 264)
-
-    rows, pairs = sight.pairs.lookup(pair_keys(keys, sight.goal_keys), relate)
-    seen = sight._replace(goals=goals, glimpses=glimpses, pairs=pairs)
-    return rows[:, :EMBEDDING], rows[:, EMBEDDING:], seen
-
-
-def _rows(maps: torch.Tensor) -> torch.Tensor:
-    """Maps (n, W, H, H) with channels last, as convolutions on the CPU like them: (n, H, H, W)."""
-    return maps.permute(0, 2, 3, 1).contiguous()
-
-
-def _maps(rows: torch.Tensor) -> torch.Tensor:
-    return rows.permute(0, 3, 1, 2)
-
-
-# ---------- The baselines `local` and `priv-local`: fly where the patch embedder says, as if the goal were always adjacent.
-# ~
-
-
-class LocalState(NamedTuple):
-    """What has been seen and where the agent has been."""
-
-    grid: Grid
-    noise: torch.Tensor
-    step: int
-    visited: torch.Tensor
-    sight: Sight
-
-
-@dataclass(frozen=True, eq=False)
-class LocalAgent:
-    """Follows the exploitation prior u, whatever the distance to the goal."""
-
-    name: str
-    encoder: PatchEncoder
-    """Frozen, on the device of play."""
-    privileged: bool = False
-    """Stay inside and avoid visited cells; in a dead end, when every neighbour is visited, only stay inside."""
-    sample: bool = False
-    """Draw moves by their probability instead of taking the most probable one."""
-
-    @torch.inference_mode()
-    def reset(self, episodes: EpisodeBatch) -> LocalState:
-        """Look at the goals."""
-        blank = unvisited(len(episodes.goal), episodes.grid, episodes.goal.device)
-        return LocalState(episodes.grid, episodes.noise, 0, blank, begin(self.encoder, episodes.goal))
-
-    @torch.inference_mode()
-    def act(self, observation: Observation, state: LocalState) -> tuple[torch.Tensor, LocalState]:
-        """Move where the goal would most probably lie if it were adjacent."""
-        _, prior, seen = see(self.encoder, observation.patch, state.sight)
-        prior = keep_to_task(prior, observation.position, state.grid)
-        visited = state.visited
-        if self.privileged:
-            visited = visit(visited, observation.position, state.grid)
-            allowed = privileged_moves(observation.position, visited, state.grid)
-            prior = prior.masked_fill(~allowed, -torch.inf)
-        action = choose(prior, state.noise[:, state.step] if self.sample else None)
-        return action, state._replace(step=state.step + 1, visited=visited, sight=seen)
-
-
-# ---------- AiRLoc, the agent of the paper, and its variants: learns when to follow the exploitation prior and when to explore.
-# ~
-# ~ At every step the segmentation unit and the patch embedder relate the glimpse to the goal (c, u), the encoded position
-# ~ p is added, an LSTM reads [c + p ; u], and its output, plus u, are the logits of the eight moves.
-# ~
-# ~ Legend: B episodes.
+"""Side in pixels of the patches that the patch encoder takes."""
 
 
 class AirlocState(NamedTuple):
-    """What has been seen, what the LSTM remembers and where the agent has been."""
+    """State of an `AirlocAgent`."""
 
     grid: Grid
     noise: torch.Tensor
     step: int
     visited: torch.Tensor
-    sight: Sight
-    memory: Memory
+    """Visited cells, bool (B, rows, cols). Only privileged agents keep it up to date."""
+    cache: "EmbeddingCache"
+    memory: LSTMState
     prior: torch.Tensor | None
-    """The exploitation prior u of the move just chosen, (B, 8): what `local` would have followed."""
+    """Exploitation prior u of the last decision, (B, 8); `local` would follow it."""
     logits: torch.Tensor | None
-    """What the move just chosen was chosen by, (B, 8); minus infinity for forbidden moves."""
+    """Logits of the last decision, (B, 8); minus infinity for forbidden moves."""
 
 
 @dataclass(frozen=True, eq=False)
 class AirlocAgent:
-    """Searches with frozen eyes and one trained policy, whose variant says which parts are used."""
+    """Searches with a frozen patch encoder and one trained policy, whose variant selects the parts in use."""
 
     name: str
     encoder: PatchEncoder
-    """Frozen, on the device of play."""
+    """Optimised for inference, on the device of play."""
     policy: Policy
-    """A single one (K = 1), on the device of play."""
-    trained: Grid = field(default_factory=Grid)
-    """The grid that the policy was trained on."""
+    """A single policy (K = 1), on the device of play."""
+    training_grid: Grid = field(default_factory=Grid)
+    """Grid that the policy was trained on."""
     sample: bool = False
-    """Draw moves by their probability instead of taking the most probable one."""
+    """Sample moves from the policy instead of taking the most probable move."""
 
     @torch.inference_mode()
     def reset(self, episodes: EpisodeBatch) -> AirlocState:
-        """Look at the goals and remember nothing yet."""
+        """Encode the goals and return an empty memory."""
         count = len(episodes.goal)
         return AirlocState(
             grid=episodes.grid,
             noise=episodes.noise,
             step=0,
             visited=unvisited(count, episodes.grid, episodes.goal.device),
-            sight=begin(self.encoder, episodes.goal),
-            memory=self.policy.begin(count),
+            cache=encode_goals(self.encoder, episodes.goal),
+            memory=self.policy.initial_state(count),
             prior=None,
             logits=None,
         )
 
     @torch.inference_mode()
     def act(self, observation: Observation, state: AirlocState) -> tuple[torch.Tensor, AirlocState]:
-        """Look, remember and decide."""
-        embedding, prior, seen = see(self.encoder, observation.patch, state.sight)
-        here = embedding + encode_position(as_trained(observation.position, state.grid, self.trained))
-        logits, memory = self.policy(here[None], prior[None], state.memory)
-        logits, visited = self._permitted(logits[0], observation.position, state)
-        action = choose(logits, state.noise[:, state.step] if self.sample else None)
+        """Embed the pair of glimpse and goal, update the LSTM and select a move."""
+        embedding, prior, cache = embed_pairs(self.encoder, observation.patch, state.cache)
+        embedding = embedding + encode_position(to_training_grid(observation.position, state.grid, self.training_grid))
+        logits, memory = self.policy(embedding[None], prior[None], state.memory)
+        logits, visited = _mask_moves(
+            logits[0], observation.position, state.visited, state.grid, self.policy.variant.priv
+        )
+        action = select_action(logits, state.noise[:, state.step] if self.sample else None)
         return action, state._replace(
-            step=state.step + 1, visited=visited, sight=seen, memory=memory, prior=prior, logits=logits
+            step=state.step + 1, visited=visited, cache=cache, memory=memory, prior=prior, logits=logits
         )
 
-    def _permitted(
-        self, logits: torch.Tensor, position: torch.Tensor, state: AirlocState
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Forbid what the task and the variant's privileges exclude, after the residual; give the visits too."""
-        logits = keep_to_task(logits, position, state.grid)
-        if not self.policy.variant.priv:
-            return logits, state.visited
-        visited = visit(state.visited, position, state.grid)
-        return logits.masked_fill(~privileged_moves(position, visited, state.grid), -torch.inf), visited
+
+class LocalState(NamedTuple):
+    """State of a `LocalAgent`."""
+
+    grid: Grid
+    noise: torch.Tensor
+    step: int
+    visited: torch.Tensor
+    cache: "EmbeddingCache"
+    logits: torch.Tensor | None
+    """Exploitation prior u of the last decision, (B, 8); minus infinity for forbidden moves."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalAgent:
+    """Follows the exploitation prior u at every distance to the goal."""
+
+    name: str
+    encoder: PatchEncoder
+    """Optimised for inference, on the device of play."""
+    privileged: bool = False
+    """Stay inside and avoid visited cells; see `privileged_moves`."""
+    sample: bool = False
+    """Sample moves from the prior instead of taking the most probable move."""
+
+    @torch.inference_mode()
+    def reset(self, episodes: EpisodeBatch) -> LocalState:
+        """Encode the goals."""
+        blank = unvisited(len(episodes.goal), episodes.grid, episodes.goal.device)
+        return LocalState(episodes.grid, episodes.noise, 0, blank, encode_goals(self.encoder, episodes.goal), None)
+
+    @torch.inference_mode()
+    def act(self, observation: Observation, state: LocalState) -> tuple[torch.Tensor, LocalState]:
+        """Move in the most probable direction of an adjacent goal."""
+        _, prior, cache = embed_pairs(self.encoder, observation.patch, state.cache)
+        logits, visited = _mask_moves(prior, observation.position, state.visited, state.grid, self.privileged)
+        action = select_action(logits, state.noise[:, state.step] if self.sample else None)
+        return action, state._replace(step=state.step + 1, visited=visited, cache=cache, logits=logits)
+
+
+def _mask_moves(
+    logits: torch.Tensor, position: torch.Tensor, visited: torch.Tensor, grid: Grid, privileged: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Forbid moves by the task and by privileges; return the logits (B, 8) and the updated visited mask."""
+    logits = mask_task_moves(logits, position, grid)
+    if not privileged:
+        return logits, visited
+    visited = visit(visited, position, grid)
+    return logits.masked_fill(~privileged_moves(position, visited, grid), -torch.inf), visited
+
+
+class EmbeddingCache(NamedTuple):
+    """The goals of a batch, and the features of all patches and pairs so far."""
+
+    goal: torch.Tensor
+    """Goal patches, (B, S, S, 3) uint8."""
+    goal_keys: torch.Tensor
+    """Content keys of the goal patches, (B,)."""
+    goals: FeatureCache
+    """Maps of the goal branch by patch, rows (H, H, W)."""
+    glimpses: FeatureCache
+    """Maps of the current patch's branch by patch, rows (H, H, W)."""
+    pairs: FeatureCache
+    """c and u by pair, rows (256 + 8,)."""
+
+
+def encode_goals(encoder: PatchEncoder, goal: torch.Tensor) -> EmbeddingCache:
+    """Encode the goals (B, S, S, 3) of a batch.
+
+    Raises:
+        ValueError: If the encoder is in training mode.
+        AirlocError: If the goals are not 48 x 48 px.
+    """
+    if encoder.training:
+        raise ValueError("the encoder must be in eval mode: batch statistics would mix episodes")
+    if goal.shape[1:] != (SIDE, SIDE, 3):
+        problem = f"Learned agents need cells of {SIDE} x {SIDE} px, not {goal.shape[1]} x {goal.shape[2]}"
+        raise AirlocError(problem, f"Use a grid with cells of {SIDE} px")
+    keys = content_keys(goal)
+    goals, glimpses = FeatureCache(), FeatureCache()
+    if len(goal) == 1:  # a single episode ends on its goal and never needs it as a glimpse
+        return EmbeddingCache(goal, keys, goals, glimpses, FeatureCache())
+
+    def encode(some: torch.Tensor) -> torch.Tensor:
+        nonlocal glimpses
+        inputs = encoder.preprocess(goal[some])
+        _, glimpses = glimpses.lookup(keys[some], lambda these: _rows(encoder.embedder.current_first(inputs[these])))
+        return _rows(encoder.embedder.goal_first(inputs))
+
+    _, goals = goals.lookup(keys, encode)
+    return EmbeddingCache(goal, keys, goals, glimpses, FeatureCache())
+
+
+def embed_pairs(
+    encoder: PatchEncoder, patch: torch.Tensor, cache: EmbeddingCache
+) -> tuple[torch.Tensor, torch.Tensor, EmbeddingCache]:
+    """Embed the pairs of glimpses (B, S, S, 3) and goals: c (B, 256), u (B, 8) and the updated cache."""
+    keys = content_keys(patch)
+    goals, glimpses = cache.goals, cache.glimpses
+
+    def relate(some: torch.Tensor) -> torch.Tensor:
+        nonlocal goals, glimpses
+        current, glimpses = glimpses.lookup(
+            keys[some], lambda these: _rows(encoder.embedder.current_first(encoder.preprocess(patch[some[these]])))
+        )
+        goal, goals = goals.lookup(
+            cache.goal_keys[some],
+            lambda these: _rows(encoder.embedder.goal_first(encoder.preprocess(cache.goal[some[these]]))),
+        )
+        return torch.cat(encoder.embedder.relate(_maps(current), _maps(goal)), dim=1)  # (n, 264)
+
+    rows, pairs = cache.pairs.lookup(pair_keys(keys, cache.goal_keys), relate)
+    updated = cache._replace(goals=goals, glimpses=glimpses, pairs=pairs)
+    return rows[:, :EMBEDDING], rows[:, EMBEDDING:], updated
+
+
+def _rows(maps: torch.Tensor) -> torch.Tensor:
+    """Move the channels of maps (n, W, H, H) last, the faster layout for convolutions on the CPU: (n, H, H, W)."""
+    return maps.permute(0, 2, 3, 1).contiguous()
+
+
+def _maps(rows: torch.Tensor) -> torch.Tensor:
+    return rows.permute(0, 3, 1, 2)

@@ -1,100 +1,304 @@
-"""What a belief searcher has recognised: glimpses and goals through the relation network, each patch and pair once.
+"""The belief agent: keeps a probability for every cell of being the goal, and flies where it finds the goal soonest.
 
-Legend: B episodes, n of them with something new, S = 48 side of a patch, O offsets, E numbers of an encoding.
+At every step the relation network relates the glimpse to the goal. Its logits, one for each offset, are placed on the
+grid around the agent's cell and added to the evidence of earlier glimpses. The sum is raised to a power below one,
+because the errors of glimpses of one area are correlated. Cells outside the grid do not exist and visited cells are not
+the goal; the rest, normalised, is the belief. A planner turns belief, position and moves left into a move. The
+probability that the glimpse shows the goal (`match`) follows from the same evidence and from the similarity of glimpse
+and goal.
+
+Each patch is encoded once and each pair is related once; see `RelationCache`.
+
+Legend: B episodes, n of them with missing features, C cells, O offsets, S = 48 side of a patch, F numbers of an
+encoding, P paths, E ends of paths, N cells around the agent.
 """
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
 import torch
-from torch.nn.functional import interpolate
+from torch.nn.functional import interpolate, pad
 
-from airloc.agents.agent import EpisodeBatch, choose
+from airloc.agents.agent import EpisodeBatch, select_action
 from airloc.agents.cache import FeatureCache, content_keys, pair_keys
-from airloc.agents.planner import PLANNERS, Planner
-from airloc.agents.similarity import SAME_PLACE, SamePlaceCalibration, correlation
+from airloc.agents.matching import SAME_PLACE, SamePlaceCalibration, similarity
+from airloc.agents.planner import PLANNERS, PathTables, Planner, path_tables, tie_preference
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.batch import Observation
+from airloc.task.goal_prior import goal_prior
 from airloc.task.rules import inside
-from airloc.vision.offsets import SAME, offsets_from
-from airloc.vision.relation import SIDE, Encoding, RelationNetwork
+from airloc.vision.offsets import ZERO_OFFSET
+from airloc.vision.relation import SIDE, Encoding, RelationNetwork, offsets_from
 
-FLAT = 1.5
-"""Spread of the values of a picture, of 255, below which it shows nothing: black, fog, a uniform card."""
-
-SHARE, CHUNK = 32, 256
-"""Patches and pairs that go through the network together: for each core of a CPU, whose cache they stay in, and at
+FLAT_STD = 1.5
+"""Standard deviation of the values of a patch, of 255, below which it shows nothing: black, fog, a uniform colour."""
+CHUNK_PER_CORE, CHUNK = 32, 256
+"""Patches and pairs that go through the network at once: for each CPU core, so that they stay in its cache, and at
 most."""
 
 
-class Recognition(NamedTuple):
-    """The goals of a batch and all that was seen in it so far."""
+class BeliefState(NamedTuple):
+    """State of a `BeliefAgent`."""
+
+    grid: Grid
+    noise: torch.Tensor
+    step: int
+    prior: torch.Tensor
+    """Log-probability of the goal in each cell before the first glimpse, up to a constant, (B, C)."""
+    evidence: torch.Tensor
+    """Log of prior times likelihood of all glimpses for the goal in each cell, up to a constant, (B, C)."""
+    visited: torch.Tensor
+    """Visited cells, bool (B, C)."""
+    belief: torch.Tensor
+    """Probability of every cell of being the goal, (B, C). Rows sum to one."""
+    match: torch.Tensor
+    """Probability that the last glimpse shows the goal, (B,).
+
+    It does not assume that earlier cells are excluded: the last cell of a search is not the goal for lack of others.
+    """
+    cache: "RelationCache"
+
+
+@dataclass(frozen=True, eq=False)
+class BeliefAgent:
+    """Searches with a relation network, a belief and a planner."""
+
+    name: str
+    network: RelationNetwork
+    """Optimised for inference, on the device of play."""
+    planner: Planner = PLANNERS["lookahead"]
+    prior: str = "per-distance"
+    """Assumed distribution of goals before the first glimpse: a name in `GOAL_PRIORS`."""
+    likelihood_power: float = 0.75
+    """Power of the glimpses' likelihood in the belief. With one, the belief is overconfident."""
+    memory: bool = True
+    """Keep the evidence of earlier glimpses. Without it only the last glimpse and the visited cells count."""
+    calibration: SamePlaceCalibration = SAME_PLACE
+    """Weights of network and similarity in the probability of a match."""
+    sample: bool = False
+    """Sample moves in proportion to their value instead of taking the best move."""
+
+    @torch.inference_mode()
+    def reset(self, episodes: EpisodeBatch) -> BeliefState:
+        """Return a uniform belief. The prior applies once the start is known."""
+        count, cells, device = len(episodes.goal), episodes.grid.count, episodes.goal.device
+        uniform = torch.full((count, cells), 1 / cells, device=device)
+        return BeliefState(
+            grid=episodes.grid,
+            noise=episodes.noise,
+            step=0,
+            prior=torch.zeros_like(uniform),
+            evidence=torch.zeros_like(uniform),
+            visited=torch.zeros_like(uniform, dtype=torch.bool),
+            belief=uniform,
+            match=torch.zeros(count, device=device),
+            cache=prepare_goals(episodes.goal, self.calibration),
+        )
+
+    @torch.inference_mode()
+    def act(self, observation: Observation, state: BeliefState) -> tuple[torch.Tensor, BeliefState]:
+        """Update the belief and plan a move."""
+        state = self.observe(observation, state)
+        moves_left = int(observation.moves_left.min())  # the same in all episodes but those that have ended
+        values = move_values(self.planner, state.belief, observation.position, moves_left, state.grid)
+        if not self.sample:
+            return select_action(values), state
+        return select_action(values.clamp(min=0).log(), state.noise[:, state.step - 1]), state
+
+    def match(self, observation: Observation, state: BeliefState) -> tuple[torch.Tensor, BeliefState]:
+        """Return the probability (B,) that the glimpse shows the goal, and the state with the glimpse cached."""
+        after = self.observe(observation, state)
+        return after.match, state._replace(cache=after.cache)
+
+    @torch.inference_mode()
+    def observe(self, observation: Observation, state: BeliefState) -> BeliefState:
+        """Return the state after a glimpse, without a move."""
+        logits, cache = offset_logits(self.network, observation.patch, state.cache)
+        grid, position = state.grid, observation.position
+        row, col = position[:, 0].clamp(0, grid.rows - 1), position[:, 1].clamp(0, grid.cols - 1)
+        prior = state.prior if state.step else log_prior(self.prior, position, grid)
+        evidence, visited, belief, match = self.update(
+            logits,
+            offsets_from(torch.stack([row, col], dim=1), grid),
+            prior,
+            state.evidence if state.step else prior,
+            state.visited,
+            (row * grid.cols + col)[:, None],
+            inside(position, grid)[:, None],
+        )
+        return state._replace(
+            step=state.step + 1,
+            prior=prior,
+            evidence=evidence,
+            visited=visited,
+            belief=belief,
+            match=match,
+            cache=cache,
+        )
+
+    def update(
+        self,
+        logits: torch.Tensor,
+        offsets: torch.Tensor,
+        prior: torch.Tensor,
+        evidence: torch.Tensor,
+        visited: torch.Tensor,
+        cell: torch.Tensor,
+        within: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Update a belief by the logits of a glimpse. `airloc export` writes this function as a graph.
+
+        Args:
+            logits: Offset logits of the glimpse, (B, O).
+            offsets: Index of the offset from the agent's cell to every cell, (B, C).
+            prior: Log-prior, (B, C).
+            evidence: Evidence before the glimpse, (B, C).
+            visited: Visited cells before the glimpse, bool (B, C).
+            cell: Index of the agent's cell, (B, 1).
+            within: Whether the agent is inside the grid, bool (B, 1).
+
+        Returns:
+            Evidence (B, C), visited cells (B, C), belief (B, C) and probability of a match (B,).
+        """
+        new = within & ~visited.gather(1, cell)
+        likelihood = logits.gather(1, offsets) * new
+        evidence = evidence + likelihood
+        # Visited cells stay in the softmax: an agent that declares its finds may have passed the goal.
+        match = (self.calibration.scale * evidence).softmax(dim=1).gather(1, cell) * new
+        visited = visited.scatter(1, cell, visited.gather(1, cell) | within)
+        tempered = prior + self.likelihood_power * (evidence - prior) if self.memory else likelihood
+        return evidence, visited, normalise(tempered, visited), match[:, 0]
+
+
+def normalise(evidence: torch.Tensor, visited: torch.Tensor) -> torch.Tensor:
+    """Return the softmax of the evidence (B, C) over unvisited cells; uniform where all cells are visited."""
+    belief = evidence.masked_fill(visited, -torch.inf).softmax(dim=1)
+    return torch.where(visited.all(dim=1, keepdim=True), torch.full_like(belief, 1 / belief.shape[1]), belief)
+
+
+def log_prior(kind: str, start: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Return the log-probability of goals for starts (B, 2) up to a constant, (B, C); see `goal_prior`."""
+    starts, index = torch.unique(start, dim=0, return_inverse=True)
+    weights = [goal_prior(kind, (row, col), *grid.shape, grid.moves) for row, col in starts.tolist()]
+    return torch.from_numpy(np.stack(weights)).to(start.device).log()[index]
+
+
+def move_values(
+    planner: Planner, belief: torch.Tensor, position: torch.Tensor, moves_left: int, grid: Grid
+) -> torch.Tensor:
+    """Return the value of each first move under the best path that begins with it, (B, 8).
+
+    This is `airloc.agents.planner.move_values` for a batch of beliefs (B, C) at positions (B, 2), on any device.
+    """
+    device = belief.device
+    paths, ends, end_of, near, tail = _tables(planner, moves_left, grid, device)
+    length = paths.shape[1]
+    padded = pad(belief.view(-1, *grid.shape), [length + 1] * 4)
+    rows, cols = (torch.arange(side, device=device) for side in grid.shape)
+    first = torch.arange(0, 8, 8 // grid.moves, device=device)  # with four moves, the straight ones
+    best = torch.full((len(belief), 8), -torch.inf, device=device)
+    cells, cell_of = torch.unique(position, dim=0, return_inverse=True)
+    for number, cell in enumerate(cells):
+        episodes = (cell_of == number).nonzero()[:, 0]
+        row, col = cell.tolist()
+        down, across = (part + side - 1 + length for part, side in zip(-(cell + ends).T, grid.shape, strict=True))
+        window = tail[(down[:, None] + rows)[:, :, None], (across[:, None] + cols)[:, None]]  # (E, rows, cols)
+        around = padded[episodes, row : row + 2 * length + 3, col : col + 2 * length + 3].flatten(1)  # (b, N)
+        value = (belief[episodes] @ window.flatten(1).T)[:, end_of] + around @ near.T  # (b, P)
+        value = value.masked_fill(~inside(cell + paths, grid).all(dim=1), -torch.inf)
+        best[episodes[:, None], first] = value.view(len(episodes), grid.moves, -1).amax(dim=2)
+    return best * torch.from_numpy(tie_preference()).to(device)
+
+
+@lru_cache(maxsize=64)
+def _tables(planner: Planner, moves_left: int, grid: Grid, device: torch.device) -> PathTables:
+    """Return the planner's tables as tensors."""
+    tables = path_tables(planner, moves_left, *grid.shape, grid.moves)
+    return PathTables(*(torch.from_numpy(table).to(device) for table in tables))
+
+
+class RelationCache(NamedTuple):
+    """The goals of a batch, and the features of all patches and pairs so far."""
 
     goal: torch.Tensor
-    """The pictures of the goals, (B, S, S, 3) uint8."""
+    """Goal patches, (B, S, S, 3) uint8."""
     goal_keys: torch.Tensor
-    """Their content, (B,)."""
+    """Content keys of the goal patches, (B,)."""
     goal_flat: torch.Tensor
-    """Which of them show nothing, bool (B,)."""
+    """Which goal patches show nothing, bool (B,)."""
     encodings: FeatureCache
-    """Encodings by patch, rows (E,)."""
+    """Encodings by patch, rows (F,)."""
     pairs: FeatureCache
-    """Logits by pair, rows (O,)."""
+    """Offset logits by pair, rows (O,)."""
     calibration: SamePlaceCalibration
-    """How the likeness of glimpse and goal is heard."""
+    """Weights of network and similarity in the logit of the zero offset."""
 
 
-def begin(goal: torch.Tensor, calibration: SamePlaceCalibration) -> Recognition:
-    """Get ready to look for goals (B, S, S, 3); pictures of another size are resampled, with a warning."""
+def prepare_goals(goal: torch.Tensor, calibration: SamePlaceCalibration) -> RelationCache:
+    """Return an empty cache for goals (B, S, S, 3). Goals of another size are resampled, with a warning."""
     if goal.shape[1:] != (SIDE, SIDE, 3):
         height, width = goal.shape[1:3]
         warnings.warn(f"Goals of {height} x {width} px are resampled to {SIDE} x {SIDE} px", stacklevel=3)
         values = goal.permute(0, 3, 1, 2).float()
         values = interpolate(values, (SIDE, SIDE), mode="bilinear", antialias=True, align_corners=False)
         goal = values.round().clamp(0, 255).byte().permute(0, 2, 3, 1).contiguous()
-    return Recognition(goal, content_keys(goal), is_flat(goal), FeatureCache(), FeatureCache(), calibration)
+    return RelationCache(goal, content_keys(goal), is_flat(goal), FeatureCache(), FeatureCache(), calibration)
 
 
-def recognise(network: RelationNetwork, patch: torch.Tensor, before: Recognition) -> tuple[torch.Tensor, Recognition]:
-    """Judge how the goals lie to glimpses (B, S, S, 3): logits (B, O), all zero where there is nothing to see.
+def offset_logits(
+    network: RelationNetwork, patch: torch.Tensor, cache: RelationCache
+) -> tuple[torch.Tensor, RelationCache]:
+    """Return the logits (B, O) of the offsets from glimpses (B, S, S, 3) to the goals, and the updated cache.
 
-    Whether the glimpse shows the goal itself is judged by the network and by the likeness of the two.
+    The logits are zero if glimpse or goal shows nothing. The logit of the zero offset includes the similarity.
+
+    Raises:
+        AirlocError: If the glimpses are not 48 x 48 px.
     """
     if patch.shape[1:] != (SIDE, SIDE, 3):
-        problem = f"Learned agents see cells of {SIDE} x {SIDE} px, not of {patch.shape[1]} x {patch.shape[2]}"
-        raise AirlocError(problem, f"Lay a grid with cells of {SIDE} px on the areas")
+        problem = f"Learned agents need cells of {SIDE} x {SIDE} px, not {patch.shape[1]} x {patch.shape[2]}"
+        raise AirlocError(problem, f"Use a grid with cells of {SIDE} px")
     keys, chunk = content_keys(patch), _chunk(patch.device)
-    encodings = before.encodings
+    encodings = cache.encodings
 
     def relate(some: torch.Tensor) -> torch.Tensor:
         nonlocal encodings
-        both = torch.cat([patch[some], before.goal[some]])
-        both_keys = torch.cat([keys[some], before.goal_keys[some]])
-        rows, encodings = encodings.lookup(both_keys, lambda these: _rows(network.look(both[these])), chunk=chunk)
+        both = torch.cat([patch[some], cache.goal[some]])
+        both_keys = torch.cat([keys[some], cache.goal_keys[some]])
+        rows, encodings = encodings.lookup(
+            both_keys, lambda these: _rows(network.encode_patches(both[these])), chunk=chunk
+        )
         glimpse, goal = rows.chunk(2)
         logits = network.relate(_encoding(network, glimpse), _encoding(network, goal))
-        logits[:, SAME] += before.calibration.weight * (
-            correlation(patch[some], before.goal[some]) - before.calibration.neutral
-        )
-        empty = is_flat(patch[some]) | before.goal_flat[some]
-        return logits.masked_fill(empty[:, None], 0.0)
+        logits = add_similarity(logits, patch[some], cache.goal[some], cache.calibration)
+        return logits.masked_fill((is_flat(patch[some]) | cache.goal_flat[some])[:, None], 0.0)
 
-    logits, pairs = before.pairs.lookup(pair_keys(keys, before.goal_keys), relate, chunk=chunk)
-    if len(patch) == 1:  # where nobody else may come to see it, a glimpse that comes up again is known as a pair
-        encodings = encodings.only(before.goal_keys)
-    return logits, before._replace(encodings=encodings, pairs=pairs)
+    logits, pairs = cache.pairs.lookup(pair_keys(keys, cache.goal_keys), relate, chunk=chunk)
+    if len(patch) == 1:  # no other episode needs the glimpse, and if it occurs again its pair is cached
+        encodings = encodings.only(cache.goal_keys)
+    return logits, cache._replace(encodings=encodings, pairs=pairs)
+
+
+def add_similarity(
+    logits: torch.Tensor, glimpse: torch.Tensor, goal: torch.Tensor, calibration: SamePlaceCalibration
+) -> torch.Tensor:
+    """Add the similarity of glimpse and goal (B, S, S, 3) to the logit of the zero offset in logits (B, O)."""
+    evidence = calibration.weight * (similarity(glimpse, goal) - calibration.midpoint)
+    same = logits[:, ZERO_OFFSET] + evidence
+    return torch.cat([logits[:, :ZERO_OFFSET], same[:, None], logits[:, ZERO_OFFSET + 1 :]], dim=1)
 
 
 def is_flat(patches: torch.Tensor) -> torch.Tensor:
-    """Which pictures (B, S, S, 3) show nothing, bool (B,)."""
-    return patches.float().flatten(1, 2).std(dim=1).amax(dim=1) < FLAT
+    """Return which patches (B, S, S, 3) show nothing, bool (B,)."""
+    return patches.float().flatten(1, 2).std(dim=1).amax(dim=1) < FLAT_STD
 
 
 def _chunk(device: torch.device) -> int:
-    return min(CHUNK, SHARE * torch.get_num_threads()) if device.type == "cpu" else CHUNK
+    return min(CHUNK, CHUNK_PER_CORE * torch.get_num_threads()) if device.type == "cpu" else CHUNK
 
 
 def _rows(encoding: Encoding) -> torch.Tensor:
@@ -104,170 +308,3 @@ def _rows(encoding: Encoding) -> torch.Tensor:
 def _encoding(network: RelationNetwork, rows: torch.Tensor) -> Encoding:
     parts = torch.split(rows, [shape.numel() for shape in network.shapes], dim=1)
     return Encoding(*(part.reshape(-1, *shape) for part, shape in zip(parts, network.shapes, strict=True)))
-
-
-# ---------- The belief searcher: keeps a probability for every cell of being the goal, and flies where it is found soonest.
-# ~
-# ~ At every step the relation network judges how the goal may lie to the glimpse; its logits, one an offset, are laid over
-# ~ the grid from the agent's cell and added to what earlier glimpses said. The sum is trusted a little less than it claims,
-# ~ for glimpses of one area err alike. Cells outside do not exist and visited cells are not the goal, so that the rest,
-# ~ normalised, is the belief. A planner turns belief, position and moves left into a move. Whether the glimpse shows the
-# ~ goal itself follows from the same evidence and from the likeness of the two pictures.
-# ~
-# ~ Legend: B episodes, C cells, O offsets, S side of a patch.
-
-
-class BeliefState(NamedTuple):
-    """What is known of the goals, and what glimpses were taken."""
-
-    grid: Grid
-    noise: torch.Tensor
-    step: int
-    prior: torch.Tensor
-    """Logarithm of the probability of goals in each cell before the first glimpse, up to a constant, (B, C)."""
-    evidence: torch.Tensor
-    """Logarithm of prior and likelihood of all glimpses so far for the goal in each cell, up to a constant, (B, C)."""
-    visited: torch.Tensor
-    """Cells seen, bool (B, C)."""
-    belief: torch.Tensor
-    """Probability of every cell of being the goal, (B, C), rows summing to one."""
-    same: torch.Tensor
-    """Probability that the last glimpse showed the goal itself, (B,), were that not excluded by flying on.
-
-    It leaves room for a goal that was overlooked: the last cell of a search is not the goal for want of others.
-    """
-    recognition: Recognition
-
-
-@dataclass(frozen=True, eq=False)
-class BeliefAgent:
-    """Searches with a relation network, a belief and a planner."""
-
-    name: str
-    network: RelationNetwork
-    """Frozen, on the device of play."""
-    planner: Planner = PLANNERS["lookahead"]
-    prior: str = "per-distance"
-    """How goals are thought to lie before the first glimpse: a name of `PRIORS`."""
-    trust: float = 0.75
-    """Power that the likelihood of the glimpses is raised to in the belief; with one it is too sure of itself."""
-    memory: bool = True
-    """Keep what earlier glimpses said; without it only the last one and the visits count."""
-    calibration: SamePlaceCalibration = SAME_PLACE
-    """How the likeness of glimpse and goal is heard when it is judged whether this is the goal."""
-    sample: bool = False
-    """Draw moves in proportion to their worth instead of taking the best one."""
-
-    @torch.inference_mode()
-    def reset(self, episodes: EpisodeBatch) -> BeliefState:
-        """Look at the goals; every cell is as probable as another until the start is known."""
-        count, cells, device = len(episodes.goal), episodes.grid.count, episodes.goal.device
-        flat = torch.full((count, cells), 1 / cells, device=device)
-        return BeliefState(
-            grid=episodes.grid,
-            noise=episodes.noise,
-            step=0,
-            prior=torch.zeros_like(flat),
-            evidence=torch.zeros_like(flat),
-            visited=torch.zeros_like(flat, dtype=torch.bool),
-            belief=flat,
-            same=torch.zeros(count, device=device),
-            recognition=begin(episodes.goal, self.calibration),
-        )
-
-    @torch.inference_mode()
-    def act(self, observation: Observation, state: BeliefState) -> tuple[torch.Tensor, BeliefState]:
-        """Look, update the belief and plan."""
-        state = self.observe(observation, state)
-        left = int(observation.moves_left.min())  # episodes are in step; those that have ended keep what they had
-        worth = self.planner(state.belief, observation.position, left, state.grid)
-        noise = state.noise[:, state.step - 1] if self.sample else None
-        return choose(worth.clamp(min=0).log() if self.sample else worth, noise), state
-
-    def match(self, observation: Observation, state: BeliefState) -> tuple[torch.Tensor, BeliefState]:
-        """The probability that the glimpse shows the goal itself, (B,); what was recognised is kept for acting."""
-        after = self.observe(observation, state)
-        return after.same, state._replace(recognition=after.recognition)
-
-    @torch.inference_mode()
-    def observe(self, observation: Observation, state: BeliefState) -> BeliefState:
-        """Take a glimpse into account, without moving."""
-        logits, recognition = recognise(self.network, observation.patch, state.recognition)
-        grid, position = state.grid, observation.position
-        within = inside(position, grid)[:, None]
-        row, col = position[:, 0].clamp(0, grid.rows - 1), position[:, 1].clamp(0, grid.cols - 1)
-        here = (row * grid.cols + col)[:, None]  # (B, 1)
-        new = within & ~state.visited.gather(1, here)
-        said = logits.gather(1, offsets_from(torch.stack([row, col], dim=1), grid)) * new  # (B, C)
-        prior = state.prior if state.step else PRIORS[self.prior](position, grid)
-        evidence = (state.evidence if state.step else prior) + said
-        # Where nobody tells of an arrival, a cell seen before may have been the goal: it counts as it looked.
-        same = (self.calibration.temper * evidence).softmax(dim=1).gather(1, here) * new
-        visited = state.visited.scatter(1, here, state.visited.gather(1, here) | within)
-        return state._replace(
-            step=state.step + 1,
-            prior=prior,
-            evidence=evidence,
-            visited=visited,
-            belief=normalise(self._trusted(evidence, prior) if self.memory else said, visited),
-            same=same[:, 0],
-            recognition=recognition,
-        )
-
-    def _trusted(self, evidence: torch.Tensor, prior: torch.Tensor) -> torch.Tensor:
-        """The prior and as much of what the glimpses said as is trusted, (B, C)."""
-        return prior + self.trust * (evidence - prior)
-
-
-def normalise(evidence: torch.Tensor, visited: torch.Tensor) -> torch.Tensor:
-    """The belief: evidence over the cells not visited, normalised; flat where all have been visited."""
-    belief = evidence.masked_fill(visited, -torch.inf).softmax(dim=1)
-    return torch.where(visited.all(dim=1, keepdim=True), torch.full_like(belief, 1 / belief.shape[1]), belief)
-
-
-def per_distance(start: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Log of the probability of goals, given starts (B, 2), when every distance is equally often: (B, C).
-
-    As the rows of `airloc.task.priors.per_distance`, for grids of any size.
-    """
-    away = _distances(start, grid)
-    farthest = grid.max_distance + 1
-    ring = torch.zeros(len(start), farthest, device=start.device).scatter_add_(1, away, torch.ones_like(away).float())
-    cells = torch.cartesian_prod(*(torch.arange(side, device=start.device) for side in grid.shape))
-    rows, cols = (torch.maximum(part, side - 1 - part) for part, side in zip(cells.T, grid.shape, strict=True))
-    reach = _far(rows, cols, grid).sort().values  # the farthest goal of each start, in order
-    starts = grid.count - torch.searchsorted(reach, torch.arange(farthest, device=start.device))
-    weight = 1 / (ring * starts)
-    weight[:, 0] = 0  # the goal is not where one starts
-    return (weight.gather(1, away) + 1e-12).log()
-
-
-def uniform(start: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Log of the probability of goals, given starts (B, 2), when every other cell is as probable: (B, C)."""
-    return (_distances(start, grid) == 0).float() * -30.0
-
-
-def anywhere(start: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Log of the probability of goals when every cell is as probable, the start too, as in the field: (B, C)."""
-    return torch.zeros(len(start), grid.count, device=start.device)
-
-
-PRIORS: dict[str, Callable[[torch.Tensor, Grid], torch.Tensor]] = {
-    "per-distance": per_distance,
-    "uniform": uniform,
-    "anywhere": anywhere,
-}
-
-
-def _distances(position: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Moves from cells (B, 2) to every cell, (B, C)."""
-    rows, cols = (
-        (position[:, axis, None] - torch.arange(side, device=position.device)).abs()
-        for axis, side in enumerate(grid.shape)
-    )
-    return _far(rows[:, :, None], cols[:, None], grid).flatten(1)
-
-
-def _far(rows: torch.Tensor, cols: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Moves that so many rows and columns take."""
-    return torch.maximum(rows, cols) if grid.moves == 8 else rows + cols

@@ -1,195 +1,220 @@
-"""Where to fly next, from a belief: planners, each a function of belief, position, moves left and grid.
+"""Planners: the value of each move, from a belief, a position and the moves left.
 
-All planners move inside the grid alone. What a path is worth for a goal in some cell depends on that cell's place
-relative to the agent, not on the belief: it is tabulated, and planning is a product of tables with the belief. Only for
-cells beside a path does the path as such matter; for all others its end does, and many paths share an end. So there are
-two tables: one of ends for all cells, one of paths for the cells around the agent. A move takes time in proportion to
-the cells.
+The value of a path for a goal in some cell depends on the position of that cell relative to the agent, not on the
+belief. It is tabulated, and planning is a product of the tables with the belief. The path itself matters only for cells
+beside it; for all other cells its end matters, and many paths share an end. So there are two tables: `tail_table` for
+the ends of paths and all cells, `near_table` for paths and the cells around the agent. Planning a move takes time
+in proportion to the number of cells.
 
-Legend: B episodes, C cells, P paths looked ahead at, H their length, E their ends, N = (2 H + 3)^2 cells around the
-agent.
+This module needs NumPy alone and is the only implementation of the planners: `BeliefAgent` multiplies its tables with
+batches of beliefs on any device, and `airloc export` copies it into the runner of an exported agent.
+
+Legend: P paths, H their length, E their ends, N = (2 H + 3)^2 cells around the agent.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import torch
-from torch.nn.functional import pad
+import numpy as np
 
-from airloc.grid import Grid
-from airloc.task.rules import inside, moves_on
-
-Planner = Callable[[torch.Tensor, torch.Tensor, int, Grid], torch.Tensor]
-"""From belief (B, C), position (B, 2), moves left and grid to the worth of the eight moves, (B, 8), minus infinity for
-those that end outside."""
-
-TIE = 1e-4
-"""Share of its worth that a move must be better by to be preferred to the one before it: straight ones come first."""
+KING_MOVES = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
+"""The eight moves as in `airloc.grid.MOVES`: N, NE, E, SE, S, SW, W, NW."""
+TIE_MARGIN = 1e-4
+"""Relative margin by which a move must be better to be preferred to an earlier one in `TIE_ORDER`."""
+TIE_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
+"""Rank of each move among moves of equal value: straight moves come before diagonal ones."""
 
 
-class Away(NamedTuple):
-    """How far goals are from cells, of any shape."""
+class Distance(NamedTuple):
+    """Distances of goals from cells, as integer arrays of any shape."""
 
-    moves: torch.Tensor
+    moves: Any
     """In moves of the task."""
-    king: torch.Tensor
-    """In king's moves: sides and corners are one away."""
-    straight: torch.Tensor
-    """In rows and columns: sides are one away, corners two."""
+    chebyshev: Any
+    """In king's moves: side and corner neighbours are one apart."""
+    manhattan: Any
+    """In rows and columns: side neighbours are one apart, corner neighbours two."""
 
     @classmethod
-    def of(cls, down: torch.Tensor, across: torch.Tensor, moves: int) -> "Away":
-        """So many rows down and columns across, in a task of eight or four moves."""
-        king, straight = torch.maximum(down.abs(), across.abs()), down.abs() + across.abs()
-        return cls(king if moves == 8 else straight, king, straight)
+    def of(cls, rows: Any, cols: Any, moves: int) -> "Distance":
+        """Return the distances of row and column offsets in a task of eight or four moves."""
+        chebyshev, manhattan = np.maximum(abs(rows), abs(cols)), abs(rows) + abs(cols)
+        return cls(chebyshev if moves == 8 else manhattan, chebyshev, manhattan)
 
 
 @dataclass(frozen=True)
 class Greedy:
-    """Goes where most belief is near: each cell counts by its belief and its distance after the move."""
+    """Looks one move ahead: each cell counts by its belief and its distance after the move."""
 
     discount: float = 0.3
-    """What a cell is worth after one more move."""
+    """Discount per move."""
+    horizon: int = 1
+    """Moves looked ahead."""
 
-    def __call__(self, belief: torch.Tensor, position: torch.Tensor, left: int, grid: Grid) -> torch.Tensor:
-        """Worth of the eight moves, (B, 8)."""
-        return _best_by_move(self, 1, belief, position, left, grid)
+    def detection_probability(self, distance: Distance) -> Any:
+        """Return the probability that a glimpse reveals goals at this distance: zero, none is expected."""
+        return np.zeros_like(distance.moves, dtype=np.float32)
 
-    def told(self, away: Away) -> torch.Tensor:
-        """Probability that a glimpse tells of goals so far away from it: nothing is counted on."""
-        return torch.zeros_like(away.moves, dtype=torch.float32)
-
-    def after(self, last: torch.Tensor, length: int, left: int) -> torch.Tensor:
-        """What a path is worth for goals so far away from its end."""
-        return _power(self.discount, last) * (last + length <= left)
+    def tail_value(self, last: Any, length: int, moves_left: int) -> Any:
+        """Return the value of a path of `length` moves for goals that are `last` moves away from its end."""
+        return _powers(self.discount, last) * (last + length <= moves_left)
 
 
 @dataclass(frozen=True)
 class Lookahead:
-    """Looks several moves ahead, and counts on what glimpses will tell.
+    """Looks several moves ahead and expects that glimpses reveal goals.
 
-    Every path of `horizon` moves is judged by what it brings, cell by cell: a cell on the path is found when it is
-    reached; a goal beside the path may be recognised by every glimpse that has it at a side or at a corner, and is then
-    flown to at once; what is not recognised is flown to after the path. Both probabilities are far below what the
-    network reaches on all pairs: a goal that is still sought is among the harder ones, and where its picture is of
-    another day, or there is nothing to see, counting on glimpses leads past it.
+    The value of a path of `horizon` moves is a sum over cells. A goal on the path is found when the agent reaches it.
+    Each glimpse that has the goal at a side or at a corner reveals it with some probability, and the agent then flies
+    there at once. The agent flies to goals that it has not seen after the path. Both detection probabilities are far
+    below the accuracy of the network on all pairs: a goal that is still sought is one of the harder ones. Higher values
+    lead the agent past goals whose patch is of another day or shows little.
     """
 
     horizon: int = 4
     """Moves looked ahead."""
     discount: float = 0.9
-    """What a find is worth one move later."""
+    """Discount per move."""
     at_side: float = 0.2
-    """Probability that a glimpse tells that the goal is at one of its sides."""
+    """Probability that a glimpse reveals a goal at one of its sides."""
     at_corner: float = 0.05
-    """Probability that a glimpse tells that the goal is at one of its corners, where the two share no edge."""
+    """Probability that a glimpse reveals a goal at one of its corners, where the two patches share no edge."""
     beyond: float = 0.5
-    """Discount per move of what is flown to after the path."""
+    """Discount per move after the path."""
 
-    def __call__(self, belief: torch.Tensor, position: torch.Tensor, left: int, grid: Grid) -> torch.Tensor:
-        """Worth of the eight moves, (B, 8)."""
-        return _best_by_move(self, self.horizon, belief, position, left, grid)
+    def detection_probability(self, distance: Distance) -> Any:
+        """Return the probability that a glimpse reveals goals at this distance; at distance zero it is one."""
+        side = (distance.manhattan == 1).astype(np.float32)
+        corner = ((distance.manhattan == 2) & (distance.chebyshev == 1)).astype(np.float32)
+        return (distance.manhattan == 0) + self.at_side * side + self.at_corner * corner
 
-    def told(self, away: Away) -> torch.Tensor:
-        """Probability that a glimpse tells of goals so far away from it; one that is there is found."""
-        side, corner = away.straight == 1, (away.straight == 2) & (away.king == 1)
-        return (away.straight == 0) + self.at_side * side + self.at_corner * corner
+    def tail_value(self, last: Any, length: int, moves_left: int) -> Any:
+        """Return the value of a path of `length` moves for unseen goals that are `last` moves away from its end."""
+        return self.discount**length * _powers(self.beyond, last) * (last + length <= moves_left)
 
-    def after(self, last: torch.Tensor, length: int, left: int) -> torch.Tensor:
-        """What a path is worth for goals that it tells nothing of, so far away from its end."""
-        return self.discount**length * _power(self.beyond, last) * (last + length <= left)
 
+Planner = Greedy | Lookahead
 
 PLANNERS: dict[str, Planner] = {"greedy": Greedy(), "lookahead": Lookahead()}
 
 
-def worth(planner: Greedy | Lookahead, away: Sequence[Away], left: int) -> torch.Tensor:
-    """What paths are worth for goals so far away after each of their moves, (P, ...).
+def make_planner(name: str, **settings: Any) -> Planner:
+    """Create a planner by its name in `PLANNERS`, with other settings than the default ones."""
+    return replace(PLANNERS[name], **settings)
+
+
+class PathTables(NamedTuple):
+    """Everything that planning needs besides the belief, for one number of moves left on one grid."""
+
+    paths: Any
+    """Cells of every path relative to the agent, (P, H, 2), ordered by the first move."""
+    ends: Any
+    """Different ends of the paths relative to the agent, (E, 2)."""
+    end_of: Any
+    """Index of each path's end, (P,)."""
+    near: Any
+    """Value of every path for a goal in every cell near the agent, in addition to the value of its end, (P, N)."""
+    tail: Any
+    """Value of a path's end for a goal at every offset from it, (2 (rows + H) - 1, 2 (cols + H) - 1)."""
+
+
+def path_tables(planner: Planner, moves_left: int, rows: int, cols: int, moves: int = 8) -> PathTables:
+    """Return the tables of a planner on a grid of rows x cols cells with eight or four moves."""
+    length = max(1, min(planner.horizon, moves_left))
+    farthest = max(rows, cols) - 1 if moves == 8 else rows + cols - 2
+    # A larger number of moves left than any goal needs changes nothing: these cases share a table.
+    near = near_table(planner, length, min(moves_left, 2 * length + 1), moves)
+    tail = tail_table(planner, length, min(moves_left, farthest + 2 * length), rows, cols, moves)
+    return PathTables(_paths(length, moves), *_path_ends(length, moves), near, tail)
+
+
+def move_values(planner: Planner, belief: Any, position: tuple[int, int], moves_left: int) -> Any:
+    """Return the value of each first move under the best path that begins with it, (8,).
 
     Args:
-        planner: Who judges.
-        away: An entry a move, the last one (P, ...); paths that begin alike stand together and share a row before.
-        left: Moves left at the start of the paths.
+        planner: The planner.
+        belief: Probability of every cell, (rows, cols).
+        position: Row and column of the agent.
+        moves_left: Moves left of the budget.
+
+    Returns:
+        Values, minus infinity for moves that end outside the grid.
     """
-    worth = torch.zeros_like(away[0].moves[:1], dtype=torch.float32)
-    unknown = torch.ones_like(worth)
-    for made, now in enumerate(away, start=1):
-        branches = len(now.moves) // len(worth)
-        worth, unknown = (part.repeat_interleave(branches, dim=0) for part in (worth, unknown))
-        when = made + now.moves
-        found = unknown * planner.told(now) * (when <= left)
-        worth, unknown = worth + found * _power(planner.discount, when), unknown - found
-    return worth + unknown * planner.after(away[-1].moves, len(away), left)
+    (row, col), (rows, cols) = position, belief.shape
+    paths, ends, end_of, near, tail = path_tables(planner, moves_left, rows, cols)
+    length = paths.shape[1]
+    windows = np.lib.stride_tricks.sliding_window_view(tail, (rows, cols))
+    window = windows[rows - 1 + length - row - ends[:, 0], cols - 1 + length - col - ends[:, 1]]  # (E, rows, cols)
+    around = np.pad(belief, length + 1)[row : row + 2 * length + 3, col : col + 2 * length + 3]
+    value = (window.reshape(len(ends), -1) @ belief.ravel())[end_of] + near @ around.ravel()  # (P,)
+    cells = paths + np.array([row, col])
+    inside = ((cells >= 0) & (cells < (rows, cols))).all(axis=(1, 2))
+    best = np.where(inside, value, -np.inf).reshape(len(KING_MOVES), -1).max(axis=1)
+    return best * tie_preference()
 
 
-def _best_by_move(
-    planner: Greedy | Lookahead, horizon: int, belief: torch.Tensor, position: torch.Tensor, left: int, grid: Grid
-) -> torch.Tensor:
-    """Worth of each first move under the best path that begins with it, (B, 8)."""
-    device, length = position.device, max(1, min(horizon, left))
-    steps, reach = _paths(length, grid.moves, device), length + 1
-    ends, end_of = _ends(length, grid.moves, device)
-    # More moves than lead anywhere change nothing, so that those cases share a table.
-    beside = _beside(planner, length, min(left, 2 * length + 1), grid.moves, device)
-    after = _after(planner, length, min(left, grid.max_distance + 2 * length), grid, device)
-    around = pad(belief.view(-1, *grid.shape), (reach, reach, reach, reach))
-    rows, cols = (torch.arange(side, device=device) for side in grid.shape)
-    first = torch.arange(0, 8, 8 // grid.moves, device=device)  # on a grid of four moves the straight ones
-    best = torch.full((len(belief), 8), -torch.inf, device=device)
-    cells, which = torch.unique(position, dim=0, return_inverse=True)
-    for number, cell in enumerate(cells):
-        here = (which == number).nonzero()[:, 0]
-        row, col = cell.tolist()
-        down, across = (part + side - 1 + length for part, side in zip(-(cell + ends).T, grid.shape, strict=True))
-        window = after[(down[:, None] + rows)[:, :, None], (across[:, None] + cols)[:, None]]  # (E, rows, cols)
-        near = around[here, row : row + 2 * reach + 1, col : col + 2 * reach + 1].flatten(1)  # (b, N)
-        value = (belief[here] @ window.flatten(1).T)[:, end_of] + near @ beside.T  # (b, P)
-        value = value.masked_fill(~inside(cell + steps, grid).all(dim=1), -torch.inf)
-        best[here[:, None], first] = value.view(len(here), grid.moves, -1).amax(dim=2)
-    # Several moves often lead to the same cells equally soon: rounding must not decide between them.
-    return best * _preference(best.device)
+def path_value(planner: Planner, distances: list[Distance], moves_left: int) -> Any:
+    """Return the value of paths for goals at given distances from each of their cells, (P, ...).
+
+    Args:
+        planner: The planner.
+        distances: One entry for each move; the last one is (P, ...). Paths that begin with the same moves are adjacent,
+            and share a row in the entries before they differ.
+        moves_left: Moves left at the start of the paths.
+    """
+    value = np.zeros_like(distances[0].moves[:1], dtype=np.float32)
+    unseen = np.ones_like(value)
+    for made, distance in enumerate(distances, start=1):
+        branches = len(distance.moves) // len(value)
+        value, unseen = value.repeat(branches, axis=0), unseen.repeat(branches, axis=0)
+        arrival = made + distance.moves
+        found = unseen * planner.detection_probability(distance) * (arrival <= moves_left)
+        value, unseen = value + found * _powers(planner.discount, arrival), unseen - found
+    return value + unseen * planner.tail_value(distances[-1].moves, len(distances), moves_left)
 
 
 @lru_cache(maxsize=64)
-def _beside(planner: Greedy | Lookahead, length: int, left: int, moves: int, device: torch.device) -> torch.Tensor:
-    """What every path is worth for a goal at every place near the agent, beyond what its end is, (P, N)."""
-    near = torch.arange(-length - 1, length + 2, device=device)
-    cells = [_paths(made, moves, device)[:, -1, :, None, None] for made in range(1, length + 1)]  # (P, 2, 1, 1)
-    away = [Away.of(near[:, None] - cell[:, 0], near - cell[:, 1], moves) for cell in cells]  # (P, Y, X)
-    return (worth(planner, away, left) - planner.after(away[-1].moves, length, left)).float().flatten(1)
+def near_table(planner: Planner, length: int, moves_left: int, moves: int) -> Any:
+    """Return the value of every path for a goal in every cell near the agent, beyond that of its end, (P, N)."""
+    near = np.arange(-length - 1, length + 2)
+    cells = [_paths(made, moves)[:, -1, :, None, None] for made in range(1, length + 1)]  # (P, 2, 1, 1)
+    distances = [Distance.of(near[:, None] - cell[:, 0], near - cell[:, 1], moves) for cell in cells]
+    value = path_value(planner, distances, moves_left) - planner.tail_value(distances[-1].moves, length, moves_left)
+    return value.astype(np.float32).reshape(len(value), -1)
 
 
 @lru_cache(maxsize=64)
-def _after(planner: Greedy | Lookahead, length: int, left: int, grid: Grid, device: torch.device) -> torch.Tensor:
-    """What a path's end is worth for a goal at every place around it, (2 (rows + H) - 1, 2 (cols + H) - 1)."""
-    rows, cols = (torch.arange(1 - side - length, side + length, device=device) for side in grid.shape)
-    return planner.after(Away.of(rows[:, None], cols, grid.moves).moves, length, left).float()
+def tail_table(planner: Planner, length: int, moves_left: int, rows: int, cols: int, moves: int) -> Any:
+    """Return the value of a path's end for a goal at every offset, (2 (rows + H) - 1, 2 (cols + H) - 1)."""
+    down, across = (np.arange(1 - side - length, side + length) for side in (rows, cols))
+    distance = Distance.of(down[:, None], across, moves)
+    return planner.tail_value(distance.moves, length, moves_left).astype(np.float32)
 
 
-def _power(base: float, exponent: torch.Tensor) -> torch.Tensor:
-    """Powers of a number, from a short list of them: tables have millions of entries and few different ones."""
-    return (base ** torch.arange(int(exponent.max()) + 1, device=exponent.device))[exponent]
+def tie_preference() -> Any:
+    """Return factors close to one that order moves of equal value by `TIE_ORDER`, float32 (8,).
 
-
-@lru_cache(maxsize=8)
-def _ends(length: int, moves_known: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where paths may end, as steps from the start, (E, 2), and which of these every path's end is, (P,)."""
-    ends, which = torch.unique(_paths(length, moves_known, device)[:, -1], dim=0, return_inverse=True)
-    return ends, which
-
-
-@lru_cache
-def _preference(device: torch.device) -> torch.Tensor:
-    """Nearly one for every move, (8,)."""
-    place = torch.tensor([0, 4, 1, 5, 2, 6, 3, 7], device=device)
-    return 1 - TIE * place
+    Several moves often reach the same cells equally soon, and rounding must not decide between them.
+    """
+    return (1 - np.float32(TIE_MARGIN) * np.array(TIE_ORDER, dtype=np.float32)).astype(np.float32)
 
 
 @lru_cache(maxsize=8)
-def _paths(length: int, moves_known: int, device: torch.device) -> torch.Tensor:
-    """Every sequence of so many moves, of eight or four, as steps from the start, (P, H, 2), ordered by the first."""
-    moves = moves_on(device)[:: 8 // moves_known]
-    choices = torch.cartesian_prod(*[torch.arange(len(moves), device=device)] * length).view(-1, length)
-    return moves[choices].cumsum(dim=1)
+def _path_ends(length: int, moves: int) -> tuple[Any, Any]:
+    """Return the different ends of all paths, (E, 2), and the index of each path's end, (P,)."""
+    ends, index = np.unique(_paths(length, moves)[:, -1], axis=0, return_inverse=True)
+    return ends, index.ravel()
+
+
+@lru_cache(maxsize=8)
+def _paths(length: int, moves: int) -> Any:
+    """Return every sequence of `length` moves as cells relative to the start, (P, H, 2), ordered by first move."""
+    steps = np.array(KING_MOVES)[:: 8 // moves]
+    choices = np.indices([moves] * length).reshape(length, -1).T
+    return steps[choices].cumsum(axis=1)
+
+
+def _powers(base: float, exponent: Any) -> Any:
+    """Return float32 powers of a number. Tables have many entries and few different exponents."""
+    return (np.float32(base) ** np.arange(exponent.max() + 1, dtype=np.float32))[exponent]

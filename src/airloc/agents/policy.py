@@ -1,8 +1,8 @@
-"""The temporal and the decision unit of AiRLoc, for one policy or several of the same kind at once.
+"""AiRLoc's temporal and decision unit, for one policy or for several of the same variant at once.
 
-An LSTM (256) reads [c + p ; u] at every step, where c is the embedding of the pair, p the encoded position and u the
-exploitation prior. Its output is projected to eight logits and u is added: the policy learns when to deviate from
-the prior. Variants leave parts out.
+At every step an LSTM (256) reads [c + p ; u], where c is the embedding of the pair, p the encoded position and u the
+exploitation prior. Its output is projected to eight logits and u is added: the policy learns when to deviate from the
+prior. Variants leave parts out.
 
 Several policies (seeds) are stacked along a first axis and computed together.
 
@@ -23,16 +23,16 @@ HIDDEN = 256
 
 @dataclass(frozen=True)
 class Variant:
-    """Which parts of AiRLoc are kept."""
+    """The parts of AiRLoc that are in use."""
 
     residual: bool = True
     """Add the exploitation prior u to the logits."""
     prior: bool = True
-    """Let the temporal unit see u; without it u is not used at all."""
+    """Let the temporal unit read u. Without it u is not used at all."""
     sem_seg: bool = True
-    """Let the embedder see building masks."""
+    """Let the embedder use building masks."""
     priv: bool = False
-    """Forbid moves that leave the area or go to a visited cell, while there is another."""
+    """Restrict moves to unvisited cells inside the area; see `privileged_moves`."""
 
     def __post_init__(self) -> None:
         if self.residual and not self.prior:
@@ -40,7 +40,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """The agent's name: airloc[-no-residual|-no-prior][-no-sem-seg][-priv]."""
+        """Name of the agent: airloc[-no-residual|-no-prior][-no-sem-seg][-priv]."""
         part = "" if self.residual else "-no-residual" if self.prior else "-no-prior"
         return f"airloc{part}{'' if self.sem_seg else '-no-sem-seg'}{'-priv' if self.priv else ''}"
 
@@ -52,11 +52,11 @@ VARIANTS: dict[str, Variant] = {
     for residual, prior in ((True, True), (False, True), (False, False))
     for variant in [Variant(residual, prior, sem_seg, priv)]
 }
-"""The paper's twelve agents by name."""
+"""The twelve variants of the paper by name."""
 
 
-class Memory(NamedTuple):
-    """What the LSTM remembers: hidden and cell state, each (K, B, H)."""
+class LSTMState(NamedTuple):
+    """Hidden and cell state of the LSTM, each (K, B, H)."""
 
     hidden: torch.Tensor
     cell: torch.Tensor
@@ -66,8 +66,15 @@ class Policy(nn.Module):
     """K policies of one variant.
 
     Args:
-        variant: Which parts to use.
-        count: How many policies (K).
+        variant: The parts in use.
+        count: Number of policies (K).
+
+    Attributes:
+        read: Input-to-hidden weights, (K, inputs, 4 H).
+        recall: Hidden-to-hidden weights, (K, H, 4 H).
+        bias: Bias of the gates, (K, 1, 4 H).
+        decide: Output weights, (K, H, 8).
+        offset: Output bias, (K, 1, 8).
     """
 
     def __init__(self, variant: Variant, count: int = 1) -> None:
@@ -81,54 +88,65 @@ class Policy(nn.Module):
         self.decide = _uniform(count, HIDDEN, DIRECTIONS, bound=bound)
         self.offset = _uniform(count, 1, DIRECTIONS, bound=bound)
 
-    def begin(self, batch: int) -> Memory:
-        """An empty memory for a batch of episodes."""
+    def initial_state(self, batch: int) -> LSTMState:
+        """Return the zero state for a batch of episodes."""
         blank = self.bias.new_zeros(len(self.bias), batch, HIDDEN)
-        return Memory(blank, blank)
+        return LSTMState(blank, blank)
 
-    def forward(self, embedding: torch.Tensor, prior: torch.Tensor, memory: Memory) -> tuple[torch.Tensor, Memory]:
-        """Read one step and decide.
+    def forward(
+        self, embedding: torch.Tensor, prior: torch.Tensor, memory: LSTMState
+    ) -> tuple[torch.Tensor, LSTMState]:
+        """Compute one step.
 
         Args:
             embedding: c + p, (K, B, E).
             prior: u, (K, B, 8).
-            memory: What is remembered.
+            memory: State of the LSTM.
 
         Returns:
-            Logits of the eight moves, (K, B, 8), and the new memory.
+            Logits of the eight moves, (K, B, 8), and the new state of the LSTM.
         """
-        seen = torch.cat([embedding, prior], dim=2) if self.variant.prior else embedding
-        read = torch.baddbmm(self.bias, seen, self.read)
+        inputs = torch.cat([embedding, prior], dim=2) if self.variant.prior else embedding
+        read = torch.baddbmm(self.bias, inputs, self.read)
         recalled = torch.bmm(memory.hidden, self.recall)
         memory, _ = lstm(read, recalled, memory.cell)
         logits = torch.baddbmm(self.offset, memory.hidden, self.decide)
         return (logits + prior if self.variant.residual else logits), memory
 
 
-def lstm(gates: torch.Tensor, more: torch.Tensor, cell: torch.Tensor) -> tuple[Memory, tuple[torch.Tensor, ...]]:
-    """Update the cell state (K, B, H) by gates that are the sum of two (K, B, 4 H): input, forget, candidate, output.
+def lstm(gates: torch.Tensor, more: torch.Tensor, cell: torch.Tensor) -> tuple[LSTMState, tuple[torch.Tensor, ...]]:
+    """Apply an LSTM cell.
+
+    Args:
+        gates: Input-to-hidden activations of the gates (input, forget, candidate, output), (K, B, 4 H).
+        more: Hidden-to-hidden activations of the gates, (K, B, 4 H).
+        cell: Cell state, (K, B, H).
 
     Returns:
-        The new memory, and what a gradient needs: the gates as they acted and the squashed cell state, or one tensor on
-        a GPU.
+        The new state, and the tensors that the backward pass needs: the activated gates and tanh of the cell state, or
+        one tensor on a GPU.
     """
     return fused_lstm(gates, more, cell) if gates.is_cuda else plain_lstm(gates + more, cell)
 
 
-def plain_lstm(gates: torch.Tensor, cell: torch.Tensor) -> tuple[Memory, tuple[torch.Tensor, ...]]:
-    """Update the cell state by gates (K, B, 4 H), in plain operations."""
+def plain_lstm(gates: torch.Tensor, cell: torch.Tensor) -> tuple[LSTMState, tuple[torch.Tensor, ...]]:
+    """Apply an LSTM cell to summed gate activations (K, B, 4 H), in plain tensor operations."""
     enter, forget, candidate, leave = gates.chunk(4, dim=2)
     enter, forget, candidate, leave = enter.sigmoid(), forget.sigmoid(), candidate.tanh(), leave.sigmoid()
     cell = torch.addcmul(forget * cell, enter, candidate)
     squashed = cell.tanh()
-    return Memory(leave * squashed, cell), (enter, forget, candidate, leave, squashed)
+    return LSTMState(leave * squashed, cell), (enter, forget, candidate, leave, squashed)
 
 
-def fused_lstm(gates: torch.Tensor, more: torch.Tensor, cell: torch.Tensor) -> tuple[Memory, tuple[torch.Tensor, ...]]:
-    """The same on a GPU, as one kernel, by gates that are the sum of two."""
-    parts = (part.flatten(0, 1) for part in (gates, more, cell))  # without weights, policies are a batch
+def fused_lstm(
+    gates: torch.Tensor, more: torch.Tensor, cell: torch.Tensor
+) -> tuple[LSTMState, tuple[torch.Tensor, ...]]:
+    """Apply an LSTM cell on a GPU as one kernel; see `lstm`."""
+    parts = (
+        part.flatten(0, 1) for part in (gates, more, cell)
+    )  # the kernel has no weights, so that policies are part of the batch
     hidden, after, acted = torch.ops.aten._thnn_fused_lstm_cell(*parts)
-    return Memory(hidden.view_as(cell), after.view_as(cell)), (acted,)
+    return LSTMState(hidden.view_as(cell), after.view_as(cell)), (acted,)
 
 
 def _uniform(*shape: int, bound: float) -> nn.Parameter:

@@ -1,8 +1,25 @@
-"""The checkpoints that come with the package: where they are, whether they are there, and their terms."""
+"""Agents from checkpoints: the weights in the package, and how networks are saved and loaded.
+
+`config.json` of an agent's checkpoint has these keys besides those of every checkpoint:
+
+| kind     | key     | meaning                                                                      |
+|----------|---------|------------------------------------------------------------------------------|
+| "airloc" | variant | the parts in use: residual, prior, sem_seg, priv, each true or false         |
+|          | grid    | the grid of the training, "5x5" by default; the agent plays on any           |
+|          | vision  | `name` and `weights_sha256` of a shared vision checkpoint, if there is one   |
+| "vision" | sem_seg | whether the patch encoder has a segmentation unit                            |
+| "belief" | width   | width of the relation network                                                |
+| any      | terms   | terms of use, if the licence of the project does not cover the weights       |
+
+The tensors of "airloc" are `eyes.*` (patch encoder) and `policy.*` (temporal and decision unit). Many policies can
+share one patch encoder: a checkpoint with the key `vision` has the `policy.*` tensors alone, and its patch encoder is
+the checkpoint of that name, in the folder beside it or in the package. `share_vision` converts a complete checkpoint.
+The tensors of "vision" and "belief" are those of `PatchEncoder` and `RelationNetwork`.
+"""
 
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,110 +27,161 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from airloc.agents.agent import Agent, AgentOptions
+from airloc.agents.agent import AgentOptions
 from airloc.agents.airloc import AirlocAgent, LocalAgent
 from airloc.agents.belief import BeliefAgent
-from airloc.agents.checkpoint import CONFIG, Checkpoint, load_checkpoint, load_into, save_checkpoint, stored_as
-from airloc.agents.freeze import freeze
+from airloc.agents.checkpoint import (
+    CONFIG,
+    FETCH_AGAIN,
+    Checkpoint,
+    load_checkpoint,
+    load_into,
+    save_checkpoint,
+    stored_as,
+)
+from airloc.agents.inference import optimize_for_inference
 from airloc.agents.planner import PLANNERS
-from airloc.agents.policy import VARIANTS, Policy, Variant
+from airloc.agents.policy import Policy, Variant
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.vision.embedder import PatchEncoder
 from airloc.vision.relation import RelationNetwork
 
+AIRLOC_KIND, VISION_KIND, BELIEF_KIND = "airloc", "vision", "belief"
+ENCODER_PREFIX = "eyes."
+"""Prefix of the patch encoder's tensors in a complete checkpoint."""
+MAX_WIDTH = 128
+LOAD_OTHER = "Use the checkpoint folder of an agent, such as one that 'airloc train airloc' saves"
+
 
 def weights_root() -> Path:
-    """The folder of all shipped checkpoints."""
+    """Return the folder of the checkpoints in the package."""
     return Path(str(resources.files("airloc"))) / "weights"
 
 
-def is_there(checkpoint: str) -> bool:
-    """Whether a checkpoint is installed."""
+def is_installed(checkpoint: str) -> bool:
+    """Return True if the package has this checkpoint."""
     return (weights_root() / checkpoint / CONFIG).is_file()
 
 
-def folder_of(checkpoint: str, agent: str, command: str) -> Path:
-    """The folder of a checkpoint.
+def checkpoint_folder(checkpoint: str, agent: str = "") -> Path:
+    """Return the folder of a checkpoint in the package.
 
     Args:
-        checkpoint: Its name.
-        agent: Who asks for it, for the error.
-        command: What trains such weights, for the error.
+        checkpoint: Name of the checkpoint.
+        agent: Name of the agent that needs it, for the error message.
 
     Raises:
-        AirlocError: When it is not installed.
+        AirlocError: If the package does not have the checkpoint.
     """
     folder = weights_root() / checkpoint
-    if not is_there(checkpoint):
+    if not is_installed(checkpoint):
         raise AirlocError(
-            f"The weights of the agent {agent!r} are not there: no checkpoint in {str(folder)!r}",
-            f"Train them with '{command}' and give the checkpoint folder instead of the name",
+            f"The weights of the agent {agent or checkpoint!r} are missing: no checkpoint in {str(folder)!r}",
+            "Install airloc again, or train weights with 'airloc train' and use their checkpoint folder",
         )
     return folder
 
 
-def say_terms(name: str, config: Mapping[str, Any]) -> None:
-    """Say on stderr which terms weights are under, where the project's licence does not cover them."""
+def print_terms(name: str, config: Mapping[str, Any]) -> None:
+    """Print the terms of use to stderr if the licence of the project does not cover the weights."""
     if terms := config.get("terms"):
         print(f"airloc: the weights of {name} are under {terms}, not under airloc's licence", file=sys.stderr)
 
 
-# ---------- AiRLoc and its variants from checkpoint folders, and those whose weights are shipped with the package.
-# ~
-# ~ `config.json` of an agent's checkpoint holds, besides what every checkpoint has:
-# ~
-# ~ | key     | meaning                                                                       |
-# ~ |---------|-------------------------------------------------------------------------------|
-# ~ | kind    | "airloc"                                                                      |
-# ~ | variant | which parts are used: residual, prior, sem_seg, priv, each true or false      |
-# ~ | grid    | the grid it was trained on, "5x5" unless it is given; it plays on any         |
-# ~ | terms   | only where the project's licence does not cover the weights: which terms do   |
-# ~
-# ~ Tensors are named `eyes.*` (segmentation unit and patch embedder) and `policy.*` (temporal and decision unit).
-
-AIRLOC_KIND = "airloc"
-LOAD_OTHER = "Give the checkpoint folder of an agent, such as one that 'airloc train airloc' saves"
-
-
-class Shipped(NamedTuple):
-    """Where a learned agent's weights come from, and which part of them plays."""
-
-    checkpoint: str
-    """Name of the shipped checkpoint."""
-    variant: Variant
-    """What the checkpoint is of."""
-    local: bool = False
-    """Follow the embedder alone, without the policy."""
-    priv: bool = False
-    """With the embedder alone: stay inside and avoid visited cells."""
-
-
-_FULL, _NO_SEM_SEG = VARIANTS["airloc"], VARIANTS["airloc-no-sem-seg"]
-
-SHIPPED: dict[str, Shipped] = {
-    **{name: Shipped(name, variant) for name, variant in VARIANTS.items()},
-    "local": Shipped("airloc", _FULL, local=True),
-    "priv-local": Shipped("airloc", _FULL, local=True, priv=True),
-    "local-no-sem-seg": Shipped("airloc-no-sem-seg", _NO_SEM_SEG, local=True),
-    "priv-local-no-sem-seg": Shipped("airloc-no-sem-seg", _NO_SEM_SEG, local=True, priv=True),
-    "airloc-xbd-research": Shipped("airloc-xbd-research", _FULL),
-    "priv-local-xbd-research": Shipped("airloc-xbd-research", _FULL, local=True, priv=True),
-}
-"""AiRLoc, its variants and what its embedder does alone, by name."""
-
-
 class Units(NamedTuple):
-    """The trained networks of an agent, on the CPU as they were saved."""
+    """The networks of an AiRLoc checkpoint, on the CPU as they were saved."""
 
     encoder: PatchEncoder
     policy: Policy
-    trained: Grid
-    """The grid that the policy was trained on."""
+    training_grid: Grid
     config: Mapping[str, Any]
 
 
-def save_agent(
+def load_airloc(checkpoint: Checkpoint, name: str, options: AgentOptions) -> AirlocAgent:
+    """Create the AiRLoc agent of a checkpoint."""
+    units = read_units(checkpoint)
+    print_terms(name, units.config)
+    policy = units.policy.requires_grad_(False).to(options.device)
+    encoder = optimize_for_inference(units.encoder, options.device)
+    return AirlocAgent(name, encoder, policy, units.training_grid, options.sample)
+
+
+def load_local(checkpoint: Checkpoint, name: str, options: AgentOptions, *, privileged: bool = False) -> LocalAgent:
+    """Create the agent that follows the patch embedder of an AiRLoc checkpoint."""
+    units = read_units(checkpoint)
+    print_terms(name, units.config)
+    return LocalAgent(name, optimize_for_inference(units.encoder, options.device), privileged, options.sample)
+
+
+def load_belief(
+    checkpoint: Checkpoint,
+    name: str,
+    options: AgentOptions,
+    *,
+    planner: str = "lookahead",
+    memory: bool = True,
+    seams: bool = True,
+    textures: bool = True,
+) -> BeliefAgent:
+    """Create the belief agent of a checkpoint.
+
+    Args:
+        checkpoint: A checkpoint of the kind "belief".
+        name: Name of the agent.
+        options: Options of the agent.
+        planner: A name in `PLANNERS`.
+        memory: Keep the evidence of earlier glimpses.
+        seams: Use the sides and corners of patches.
+        textures: Use the patches as a whole.
+    """
+    print_terms(name, checkpoint.config)
+    relation = load_relation(checkpoint)
+    network = optimize_for_inference(relation, options.device, bfloat16=not options.full_precision)
+    network.seams, network.textures = seams, textures
+    return BeliefAgent(name, network, PLANNERS[planner], memory=memory, sample=options.sample)
+
+
+def load_units(folder: Path) -> Units:
+    """Read the networks of an AiRLoc checkpoint folder; see `read_units`."""
+    return read_units(load_checkpoint(folder))
+
+
+def read_units(checkpoint: Checkpoint) -> Units:
+    """Create the networks of an AiRLoc checkpoint, with its own or with a shared patch encoder.
+
+    Raises:
+        AirlocError: If the checkpoint is damaged or of another kind, or its weights do not fit its config.
+    """
+    variant = _variant(checkpoint)
+    encoder, policy = PatchEncoder(variant.sem_seg), Policy(variant)
+    tensors = checkpoint.tensors
+    if "vision" in checkpoint.config:
+        shared = _shared_vision(checkpoint)
+        tensors = {**tensors, **{ENCODER_PREFIX + key: tensor for key, tensor in shared.tensors.items()}}
+    load_into(_networks(encoder, policy), tensors, checkpoint.folder)
+    return Units(encoder.eval(), policy.eval(), _training_grid(checkpoint), checkpoint.config)
+
+
+def load_relation(checkpoint: Checkpoint) -> RelationNetwork:
+    """Create the relation network of a checkpoint.
+
+    Raises:
+        AirlocError: If the checkpoint is of another kind, or its weights do not fit its config.
+    """
+    path, width = checkpoint.folder / CONFIG, checkpoint.config.get("width")
+    if checkpoint.config.get("kind") != BELIEF_KIND:
+        problem = f"{str(path)!r} has the kind {checkpoint.config.get('kind')!r}, not {BELIEF_KIND!r}"
+        raise AirlocError(problem, "Use the checkpoint folder of a belief agent")
+    if type(width) is not int or not 1 <= width <= MAX_WIDTH:
+        problem = f"{str(path)!r} has the network width {width!r}, not a number from 1 to {MAX_WIDTH}"
+        raise AirlocError(problem, FETCH_AGAIN)
+    network = RelationNetwork(width)
+    load_into(network, checkpoint.tensors, checkpoint.folder)
+    return network.eval()
+
+
+def save_airloc(
     folder: Path,
     encoder: PatchEncoder,
     policy: Policy,
@@ -122,138 +190,23 @@ def save_agent(
     *,
     dtype: torch.dtype = torch.float16,
 ) -> None:
-    """Write the checkpoint of an agent.
+    """Save a complete AiRLoc checkpoint.
 
     Args:
-        folder: Where; a checkpoint that is there is replaced.
-        eyes: As trained, not frozen for play.
-        policy: A single one (K = 1).
-        config_extra: What else the config should say: `grid`, and `terms` where there are any.
-        card: Data, terms, command and figures, in Markdown.
-        dtype: What weights are stored as; loading gives float32 again.
+        folder: Folder of the checkpoint. An existing checkpoint is replaced.
+        encoder: As trained, not optimised for inference.
+        policy: A single policy (K = 1).
+        config_extra: More entries of the config: `grid`, and `terms` if there are any.
+        card: Data, terms, command and scores, in Markdown.
+        dtype: Data type of the stored weights. Loading returns float32.
     """
     if len(policy.bias) != 1:
         raise ValueError(f"a checkpoint holds one policy, not {len(policy.bias)}")
     config = {**config_extra, "kind": AIRLOC_KIND, "variant": asdict(policy.variant)}
-    save_checkpoint(folder, stored_as(dtype, _together(encoder, policy)), config, card)
+    save_checkpoint(folder, stored_as(dtype, _networks(encoder, policy)), config, card)
 
 
-def load_units(folder: Path) -> Units:
-    """Read the networks of an agent's checkpoint.
-
-    Raises:
-        AirlocError: When the checkpoint is damaged, of another kind or version, or its weights do not fit its config.
-    """
-    checkpoint = load_checkpoint(folder)
-    variant = _variant(checkpoint)
-    encoder, policy = PatchEncoder(variant.sem_seg), Policy(variant)
-    load_into(_together(encoder, policy), checkpoint.tensors, folder)
-    return Units(encoder.eval(), policy.eval(), _trained(checkpoint), checkpoint.config)
-
-
-def load_agent(folder: Path, options: AgentOptions | None = None, name: str | None = None) -> Agent:
-    """Make the agent of a checkpoint folder, called by its variant unless `name` says otherwise."""
-    options = options or AgentOptions()
-    units = load_units(folder)
-    say_terms(name or str(folder), units.config)
-    return _airloc(name or units.policy.variant.name, units, options)
-
-
-def shipped_agent(name: str, options: AgentOptions) -> Agent:
-    """Make an agent of `SHIPPED` from the package's own weights."""
-    shipped = SHIPPED[name]
-    folder = folder_of(shipped.checkpoint, name, "airloc train airloc")
-    units = load_units(folder)
-    if units.policy.variant != shipped.variant:
-        found, wanted = units.policy.variant.name, shipped.variant.name
-        problem = f"{str(folder / CONFIG)!r} is of the variant {found!r}, not {wanted!r}"
-        raise AirlocError(problem, "Put the checkpoint of that variant there, or install airloc again")
-    say_terms(name, units.config)
-    if shipped.local:
-        encoder = freeze(units.encoder, options.device)
-        return LocalAgent(name, encoder, privileged=shipped.priv, sample=options.sample)
-    return _airloc(name, units, options)
-
-
-def _airloc(name: str, units: Units, options: AgentOptions) -> AirlocAgent:
-    policy = units.policy.requires_grad_(False).to(options.device)
-    return AirlocAgent(name, freeze(units.encoder, options.device), policy, units.trained, options.sample)
-
-
-def _together(encoder: PatchEncoder, policy: Policy) -> nn.ModuleDict:
-    return nn.ModuleDict({"eyes": encoder, "policy": policy})
-
-
-def _trained(checkpoint: Checkpoint) -> Grid:
-    """Read which grid the policy was trained on."""
-    grid = checkpoint.config.get("grid", str(Grid()))
-    try:
-        return Grid.parse(str(grid))
-    except AirlocError as error:
-        problem = f"{str(checkpoint.folder / CONFIG)!r} gives the grid that it was trained on as {grid!r}"
-        raise AirlocError(problem, LOAD_OTHER) from error
-
-
-def _variant(checkpoint: Checkpoint) -> Variant:
-    """Read which variant a config is of."""
-    path, config = checkpoint.folder / CONFIG, checkpoint.config
-    if config.get("kind") != AIRLOC_KIND:
-        problem = f"{str(path)!r} is of the kind {config.get('kind')!r}, and agents are of the kind {AIRLOC_KIND!r}"
-        raise AirlocError(problem, LOAD_OTHER)
-    parts, names = config.get("variant"), [field.name for field in fields(Variant)]
-    if not isinstance(parts, dict) or set(parts) != set(names) or not all(type(v) is bool for v in parts.values()):
-        problem = f"{str(path)!r} does not say of each of {', '.join(names)} under 'variant' whether it is used"
-        raise AirlocError(problem, LOAD_OTHER)
-    try:
-        return Variant(**parts)
-    except AirlocError as error:
-        raise AirlocError(f"{str(path)!r} names no variant: {error.problem}", LOAD_OTHER) from error
-
-
-# ---------- Belief searchers from checkpoint folders, and those whose weights are shipped with the package.
-# ~
-# ~ `config.json` of a belief searcher's checkpoint holds, besides what every checkpoint has:
-# ~
-# ~ | key   | meaning                                                                       |
-# ~ |-------|-------------------------------------------------------------------------------|
-# ~ | kind  | "belief"                                                                      |
-# ~ | width | width of the relation network                                                 |
-# ~ | terms | only where the project's licence does not cover the weights: which terms do   |
-# ~
-# ~ Tensors are those of the relation network.
-
-BELIEF_KIND = "belief"
-WIDEST = 128
-
-
-@dataclass(frozen=True)
-class Searcher:
-    """A belief searcher: whose weights it has, and which of its parts play."""
-
-    checkpoint: str
-    """Name of the shipped checkpoint."""
-    planner: str = "lookahead"
-    """A name of `PLANNERS`."""
-    memory: bool = True
-    """Keep what earlier glimpses said."""
-    seams: bool = True
-    """Look at how sides and corners join."""
-    textures: bool = True
-    """Look at what the patches show as a whole."""
-
-
-SEARCHERS: dict[str, Searcher] = {
-    "belief": Searcher("belief"),
-    "belief-greedy": Searcher("belief", planner="greedy"),
-    "belief-no-memory": Searcher("belief", memory=False),
-    "belief-seams": Searcher("belief", textures=False),
-    "belief-textures": Searcher("belief", seams=False),
-    "belief-research": Searcher("belief-research"),
-}
-"""The belief searcher, what is left of it without one of its parts, and its sister for research alone, by name."""
-
-
-def save_searcher(
+def save_belief(
     folder: Path,
     network: RelationNetwork,
     config_extra: Mapping[str, Any],
@@ -261,48 +214,93 @@ def save_searcher(
     *,
     dtype: torch.dtype = torch.float32,
 ) -> None:
-    """Write the checkpoint of a belief searcher.
+    """Save the checkpoint of a belief agent.
 
     Args:
-        folder: Where; a checkpoint that is there is replaced.
-        network: As trained, not frozen for play.
-        config_extra: What else the config should say, such as `terms`.
-        card: Data, terms, command and figures, in Markdown.
-        dtype: What weights are stored as; float16 halves the file, and loading gives float32 again.
+        folder: Folder of the checkpoint. An existing checkpoint is replaced.
+        network: As trained, not optimised for inference.
+        config_extra: More entries of the config, such as `terms`.
+        card: Data, terms, command and scores, in Markdown.
+        dtype: Data type of the stored weights; float16 halves the file. Loading returns float32.
     """
-    save_checkpoint(
-        folder, stored_as(dtype, network), {**config_extra, "kind": BELIEF_KIND, "width": network.width}, card
-    )
+    config = {**config_extra, "kind": BELIEF_KIND, "width": network.width}
+    save_checkpoint(folder, stored_as(dtype, network), config, card)
 
 
-def load_relation(checkpoint: Checkpoint) -> RelationNetwork:
-    """Make the relation network of a checkpoint.
+def share_vision(folder: Path, vision: Path, card: str = "") -> None:
+    """Convert a complete AiRLoc checkpoint to one that shares its patch encoder with others.
+
+    Args:
+        folder: The checkpoint. It keeps the policy and refers to the vision checkpoint by name and content.
+        vision: Folder of the vision checkpoint beside it. It is created if it does not exist.
+        card: Card of the vision checkpoint, if it is created.
 
     Raises:
-        AirlocError: When the checkpoint is of another kind, or its weights do not fit its config.
+        AirlocError: If the vision checkpoint exists and has other weights.
     """
-    path, width = checkpoint.folder / CONFIG, checkpoint.config.get("width")
-    if checkpoint.config.get("kind") != BELIEF_KIND:
-        problem = f"{str(path)!r} is of the kind {checkpoint.config.get('kind')!r}, not {BELIEF_KIND!r}"
-        raise AirlocError(problem, "Give the checkpoint folder of a belief searcher")
-    if type(width) is not int or not 1 <= width <= WIDEST:
-        problem = f"{str(path)!r} gives the width of the network as {width!r}, not as a number from 1 to {WIDEST}"
-        raise AirlocError(problem, "Copy the whole checkpoint again from where it came, or train it anew")
-    network = RelationNetwork(width)
-    load_into(network, checkpoint.tensors, checkpoint.folder)
-    return network.eval()
+    checkpoint = load_checkpoint(folder)
+    encoder = {
+        key.removeprefix(ENCODER_PREFIX): tensor
+        for key, tensor in checkpoint.tensors.items()
+        if key.startswith(ENCODER_PREFIX)
+    }
+    if not vision.exists():
+        config = {"kind": VISION_KIND, "sem_seg": _variant(checkpoint).sem_seg}
+        save_checkpoint(vision, encoder, config, card)
+    shared = load_checkpoint(vision)
+    same = encoder.keys() == shared.tensors.keys() and all(
+        torch.equal(encoder[key], shared.tensors[key]) for key in encoder
+    )
+    if not same:
+        problem = f"The patch encoder of {str(folder)!r} differs from that of {str(vision)!r}"
+        raise AirlocError(problem, "Keep the checkpoint complete, or use another folder for its vision checkpoint")
+    reference = {"name": vision.name, "weights_sha256": shared.config["weights_sha256"]}
+    policy = {key: tensor for key, tensor in checkpoint.tensors.items() if not key.startswith(ENCODER_PREFIX)}
+    save_checkpoint(folder, policy, {**checkpoint.config, "vision": reference}, checkpoint.card)
 
 
-def make_searcher(checkpoint: Checkpoint, parts: Searcher, options: AgentOptions, name: str) -> BeliefAgent:
-    """Make the belief searcher of a checkpoint."""
-    say_terms(name, checkpoint.config)
-    network = freeze(load_relation(checkpoint), options.device, half=not options.exact)
-    network.seams, network.textures = parts.seams, parts.textures
-    return BeliefAgent(name, network, PLANNERS[parts.planner], memory=parts.memory, sample=options.sample)
+def _shared_vision(checkpoint: Checkpoint) -> Checkpoint:
+    """Load the vision checkpoint that a config refers to, and check that it is the one the policy was saved with."""
+    path, reference = checkpoint.folder / CONFIG, checkpoint.config["vision"]
+    if not isinstance(reference, dict) or not isinstance(reference.get("name"), str) or "/" in reference["name"]:
+        raise AirlocError(f"{str(path)!r} does not name a vision checkpoint", FETCH_AGAIN)
+    name = reference["name"]
+    beside = checkpoint.folder.resolve().parent / name
+    shared = load_checkpoint(beside if beside.is_dir() else weights_root() / name)
+    if shared.config.get("kind") != VISION_KIND:
+        problem = f"{str(shared.folder / CONFIG)!r} has the kind {shared.config.get('kind')!r}, not {VISION_KIND!r}"
+        raise AirlocError(problem, FETCH_AGAIN)
+    if shared.config["weights_sha256"] != reference.get("weights_sha256"):
+        problem = f"The vision checkpoint {str(shared.folder)!r} is not the one that {str(path)!r} was saved with"
+        raise AirlocError(problem, f"Copy the folder {name!r} from the source of the checkpoint, beside it")
+    return shared
 
 
-def shipped_searcher(name: str, options: AgentOptions) -> Agent:
-    """Make an agent of `SEARCHERS` from the package's own weights."""
-    parts = SEARCHERS[name]
-    folder = folder_of(parts.checkpoint, name, "airloc train belief")
-    return make_searcher(load_checkpoint(folder), parts, options, name)
+def _networks(encoder: PatchEncoder, policy: Policy) -> nn.ModuleDict:
+    return nn.ModuleDict({ENCODER_PREFIX.rstrip("."): encoder, "policy": policy})
+
+
+def _training_grid(checkpoint: Checkpoint) -> Grid:
+    """Read the grid that a policy was trained on."""
+    grid = checkpoint.config.get("grid", str(Grid()))
+    try:
+        return Grid.parse(str(grid))
+    except AirlocError as error:
+        problem = f"{str(checkpoint.folder / CONFIG)!r} has the training grid {grid!r}, which is not a grid"
+        raise AirlocError(problem, LOAD_OTHER) from error
+
+
+def _variant(checkpoint: Checkpoint) -> Variant:
+    """Read the variant of an AiRLoc checkpoint."""
+    path, config = checkpoint.folder / CONFIG, checkpoint.config
+    if config.get("kind") != AIRLOC_KIND:
+        problem = f"{str(path)!r} has the kind {config.get('kind')!r}, not {AIRLOC_KIND!r}"
+        raise AirlocError(problem, LOAD_OTHER)
+    parts, names = config.get("variant"), [field.name for field in fields(Variant)]
+    if not isinstance(parts, dict) or set(parts) != set(names) or not all(type(v) is bool for v in parts.values()):
+        problem = f"'variant' in {str(path)!r} does not have each of {', '.join(names)} as true or false"
+        raise AirlocError(problem, LOAD_OTHER)
+    try:
+        return Variant(**parts)
+    except AirlocError as error:
+        raise AirlocError(f"'variant' in {str(path)!r} is not valid: {error.problem}", LOAD_OTHER) from error

@@ -1,84 +1,125 @@
-"""All agents by name, one line each. Tests, tables and the command line follow this dict.
+"""All agents by name. Tests, tables and the command line follow `AGENTS`.
 
-Agents of other packages are found by their entry points in the group `airloc.agents`: each names a function that takes
-`AgentOptions` and gives an agent. They are looked for only where a name is none of ours, and stand in the same tables.
+Agents of other packages are entry points in the group `airloc.agents`. Each names a function that takes `AgentOptions`
+and returns an agent. They appear in the same tables as the agents of this package.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
 from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.baselines import PlannedAgent, RandomAgent, lawnmower, spiral
 from airloc.agents.blind import blind
-from airloc.agents.checkpoint import load_checkpoint
-from airloc.agents.pretrained import (
-    BELIEF_KIND,
-    SEARCHERS,
-    SHIPPED,
-    Searcher,
-    is_there,
-    load_agent,
-    make_searcher,
-    shipped_agent,
-    shipped_searcher,
-)
+from airloc.agents.checkpoint import CONFIG, Checkpoint, load_checkpoint
+from airloc.agents.pretrained import checkpoint_folder, is_installed, load_airloc, load_belief, load_local
 from airloc.errors import AirlocError
 
-__all__ = [
-    "AGENTS",
-    "CHECKPOINTS",
-    "DEFAULT_AGENT",
-    "GROUP",
-    "AgentOptions",
-    "available_agents",
-    "make_agent",
-    "plugged_agents",
-]
-
-GROUP = "airloc.agents"
+ENTRY_POINT_GROUP = "airloc.agents"
 DEFAULT_AGENT = "belief"
-"""Who plays where nobody is named."""
+"""The agent that plays if none is named."""
 
-AGENTS: dict[str, Callable[[AgentOptions], Agent]] = {
-    "random": lambda options: RandomAgent("random"),
-    "priv-random": lambda options: RandomAgent("priv-random", privileged=True),
-    "lawnmower": lambda options: PlannedAgent("lawnmower", lawnmower),
-    "spiral": lambda options: PlannedAgent("spiral", spiral),
-    "blind": lambda options: blind(options.seed),
-    **{name: partial(shipped_agent, name) for name in SHIPPED},
-    **{name: partial(shipped_searcher, name) for name in SEARCHERS},
+
+@dataclass(frozen=True)
+class Baseline:
+    """An agent without weights."""
+
+    create: Callable[[str, AgentOptions], Agent]
+    """Returns the agent for a name and options."""
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """An agent with a checkpoint in `airloc/weights`."""
+
+    checkpoint: str
+    """Name of the checkpoint folder."""
+    load: Callable[..., Agent]
+    """Returns the agent for a checkpoint, a name and options."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """More keyword arguments of `load`."""
+
+
+AGENTS: dict[str, Baseline | Pretrained] = {
+    "random": Baseline(lambda name, options: RandomAgent(name)),
+    "priv-random": Baseline(lambda name, options: RandomAgent(name, privileged=True)),
+    "lawnmower": Baseline(lambda name, options: PlannedAgent(name, lawnmower)),
+    "spiral": Baseline(lambda name, options: PlannedAgent(name, spiral)),
+    "blind": Baseline(lambda name, options: blind(options.seed)),
+    "airloc": Pretrained("airloc", load_airloc),
+    "airloc-no-residual": Pretrained("airloc-no-residual", load_airloc),
+    "airloc-no-prior": Pretrained("airloc-no-prior", load_airloc),
+    "airloc-no-sem-seg": Pretrained("airloc-no-sem-seg", load_airloc),
+    "airloc-no-residual-no-sem-seg": Pretrained("airloc-no-residual-no-sem-seg", load_airloc),
+    "airloc-no-prior-no-sem-seg": Pretrained("airloc-no-prior-no-sem-seg", load_airloc),
+    "airloc-priv": Pretrained("airloc-priv", load_airloc),
+    "airloc-no-residual-priv": Pretrained("airloc-no-residual-priv", load_airloc),
+    "airloc-no-prior-priv": Pretrained("airloc-no-prior-priv", load_airloc),
+    "airloc-no-sem-seg-priv": Pretrained("airloc-no-sem-seg-priv", load_airloc),
+    "airloc-no-residual-no-sem-seg-priv": Pretrained("airloc-no-residual-no-sem-seg-priv", load_airloc),
+    "airloc-no-prior-no-sem-seg-priv": Pretrained("airloc-no-prior-no-sem-seg-priv", load_airloc),
+    "local": Pretrained("airloc", load_local),
+    "priv-local": Pretrained("airloc", load_local, {"privileged": True}),
+    "local-no-sem-seg": Pretrained("airloc-no-sem-seg", load_local),
+    "priv-local-no-sem-seg": Pretrained("airloc-no-sem-seg", load_local, {"privileged": True}),
+    "airloc-xbd-research": Pretrained("airloc-xbd-research", load_airloc),
+    "priv-local-xbd-research": Pretrained("airloc-xbd-research", load_local, {"privileged": True}),
+    "belief": Pretrained("belief", load_belief),
+    "belief-greedy": Pretrained("belief", load_belief, {"planner": "greedy"}),
+    "belief-no-memory": Pretrained("belief", load_belief, {"memory": False}),
+    "belief-seams": Pretrained("belief", load_belief, {"textures": False}),
+    "belief-textures": Pretrained("belief", load_belief, {"seams": False}),
+    "belief-research": Pretrained("belief-research", load_belief),
 }
 
-CHECKPOINTS: dict[str, str] = {
-    **{name: agent.checkpoint for name, agent in SHIPPED.items()},
-    **{name: agent.checkpoint for name, agent in SEARCHERS.items()},
-}
-"""The shipped checkpoint of every agent that has one."""
+KINDS: dict[str, Callable[[Checkpoint, str, AgentOptions], Agent]] = {"airloc": load_airloc, "belief": load_belief}
+"""How to load a checkpoint folder, by the `kind` in its config."""
+
+CHECKPOINTS: dict[str, str] = {name: spec.checkpoint for name, spec in AGENTS.items() if isinstance(spec, Pretrained)}
+"""The checkpoint in the package of every agent that has one."""
+
+AIRLOC_AGENTS = tuple(name for name in CHECKPOINTS if CHECKPOINTS[name].startswith("airloc"))
+"""AiRLoc, its variants, and the agents that follow its patch embedder alone."""
+BELIEF_AGENTS = tuple(name for name in CHECKPOINTS if CHECKPOINTS[name].startswith("belief"))
+"""The belief agent and its variants."""
 
 
 def available_agents() -> list[str]:
-    """Names of the agents that need no weights, or whose weights are there, and of those that are plugged in."""
-    return [*(name for name in AGENTS if name not in CHECKPOINTS or is_there(CHECKPOINTS[name])), *plugged_agents()]
+    """Return the names of the agents that can play: without weights, with installed weights, and plugins."""
+    ready = [name for name in AGENTS if name not in CHECKPOINTS or is_installed(CHECKPOINTS[name])]
+    return [*ready, *plugin_agents()]
 
 
-def plugged_agents() -> dict[str, str]:
-    """Names of the agents of other packages, each with the package and version it comes from."""
-    found = {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in AGENTS}
+def plugin_agents() -> dict[str, str]:
+    """Return the names of the agents of other packages, each with its package and version."""
+    found = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP) if entry.name not in AGENTS}
     return {name: f"{entry.dist.name} {entry.dist.version}" if entry.dist else "" for name, entry in found.items()}
 
 
 def make_agent(name: str, options: AgentOptions | None = None) -> Agent:
-    """Make a registered agent by its name, or a trained one from its checkpoint folder."""
+    """Create an agent.
+
+    Args:
+        name: A name in `AGENTS`, the name of a plugin, or a checkpoint folder.
+        options: Options of the agent.
+
+    Raises:
+        AirlocError: If there is no such agent, or its weights are missing or damaged.
+    """
     options = options or AgentOptions()
-    if name in AGENTS:
-        return AGENTS[name](options)
-    if "/" in name or Path(name).is_dir():
-        return _trained(Path(name), options, name)
-    for entry in entry_points(group=GROUP, name=name):
-        return _plugged(entry, options)
+    spec = AGENTS.get(name)
+    if isinstance(spec, Baseline):
+        return spec.create(name, options)
+    if isinstance(spec, Pretrained):
+        checkpoint = load_checkpoint(checkpoint_folder(spec.checkpoint, name))
+        return spec.load(checkpoint, name, options, **spec.settings)
+    if name and ("/" in name or Path(name).is_dir()):
+        return load_agent(Path(name), options)
+    for entry in entry_points(group=ENTRY_POINT_GROUP, name=name) if name else ():
+        return _load_plugin(entry, options)
     near = get_close_matches(name, available_agents(), n=1)
     hint = f"Did you mean {near[0]!r}? Agents" if near else "Agents"
     raise AirlocError(
@@ -86,23 +127,40 @@ def make_agent(name: str, options: AgentOptions | None = None) -> Agent:
     )
 
 
-def _trained(folder: Path, options: AgentOptions, name: str) -> Agent:
-    """Make the agent of a checkpoint folder, of whichever kind it is."""
+def load_agent(folder: Path, options: AgentOptions | None = None, name: str = "") -> Agent:
+    """Create the agent of a checkpoint folder.
+
+    Args:
+        folder: The checkpoint folder.
+        options: Options of the agent.
+        name: Name of the agent; the folder by default.
+
+    Raises:
+        AirlocError: If the checkpoint is damaged or of an unknown kind.
+    """
     checkpoint = load_checkpoint(folder)
-    if checkpoint.config.get("kind") == BELIEF_KIND:
-        return make_searcher(checkpoint, Searcher(str(folder)), options, name)
-    return load_agent(folder, options, name)
+    kind = checkpoint.config.get("kind")
+    if kind not in KINDS:
+        problem = f"{str(folder / CONFIG)!r} has the kind {kind!r}, not one of: {', '.join(KINDS)}"
+        raise AirlocError(problem, "Use the checkpoint folder of an agent, such as one that 'airloc train' saves")
+    return KINDS[kind](checkpoint, name or str(folder), options or AgentOptions())
 
 
-def _plugged(entry: EntryPoint, options: AgentOptions) -> Agent:
-    """Make the agent of an entry point; what goes wrong in another package is told by its name."""
-    whose = f"The agent {entry.name!r} of {entry.dist.name if entry.dist else 'another package'} ({entry.value})"
+def find_checkpoint(name: str) -> Path:
+    """Return the checkpoint folder of a registered agent, or the folder of this name."""
+    return checkpoint_folder(CHECKPOINTS[name], name) if name in CHECKPOINTS else Path(name)
+
+
+def _load_plugin(entry: EntryPoint, options: AgentOptions) -> Agent:
+    """Create the agent of an entry point. Errors name the package that they come from."""
+    source = f"The agent {entry.name!r} of {entry.dist.name if entry.dist else 'another package'} ({entry.value})"
     try:
         agent: Agent = entry.load()(options)
     except AirlocError:
         raise
-    except Exception as error:  # whatever another package does
-        raise AirlocError(f"{whose} cannot be made: {error!r}", "Mend or remove that package") from error
-    if missing := [verb for verb in ("name", "reset", "act") if not hasattr(agent, verb)]:
-        raise AirlocError(f"{whose} has no {' and no '.join(missing)}", "See docs/your-agent.md for what an agent is")
+    except Exception as error:  # the code of another package can raise anything
+        raise AirlocError(f"{source} cannot be created: {error!r}", "Repair or uninstall that package") from error
+    if missing := [method for method in ("name", "reset", "act") if not hasattr(agent, method)]:
+        problem = f"{source} has no {' and no '.join(missing)}"
+        raise AirlocError(problem, "See docs/your-agent.md for the interface of agents")
     return agent

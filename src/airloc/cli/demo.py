@@ -9,8 +9,7 @@ import tyro
 from rich.console import Console
 
 from airloc.agents.agent import Agent
-from airloc.agents.pretrained import SEARCHERS
-from airloc.agents.registry import CHECKPOINTS, DEFAULT_AGENT, AgentOptions
+from airloc.agents.registry import BELIEF_AGENTS, DEFAULT_AGENT, AgentOptions
 from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.synthetic import Synthetic
 from airloc.cli.console import bar, promised, reading
@@ -85,7 +84,7 @@ def _belief_strip(scores: Sequence[Score], agents: Sequence[Agent], areas: Seque
     """Draw one search of the best agent that has a belief, step by step; return None if there is no such agent."""
     by_name = {agent.name: agent for agent in agents}
     for score in reversed(scores):
-        if CHECKPOINTS.get(score.agent) in SEARCHERS:
+        if score.agent in BELIEF_AGENTS:
             suite = score.suite.episodes([telling_search(score)])
             log = rollout(by_name[score.agent], suite, areas, record=[BELIEF])
             return search_strip([log.episode(0, areas)], suite.grid, scale=1)

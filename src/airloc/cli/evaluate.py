@@ -10,7 +10,7 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from airloc import __version__
-from airloc.agents.declaring import threshold_for
+from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import DEFAULT_AGENT, AgentOptions
 from airloc.cli.console import bar, promised
 from airloc.cli.options import PlayOptions, load_agents, load_episodes
@@ -64,7 +64,7 @@ class Evaluate(PlayOptions):
         if self.equal_distances and self.episodes != "all-pairs":
             raise AirlocError("--equal-distances weights all pairs of cells", "Add --episodes all-pairs")
         if self.false_alarm_cost is not None:
-            threshold_for(self.false_alarm_cost)
+            declaration_threshold(self.false_alarm_cost)
         super().check()
 
     def goal_change(self) -> GoalChange | None:
@@ -93,7 +93,7 @@ def run(options: Evaluate) -> None:
 
 def _score(options: Evaluate) -> list[Score]:
     """Play the same episodes with the agent and the one it is compared with."""
-    how = AgentOptions(seed=options.seed, device=options.device, sample=options.sample, exact=options.exact)
+    how = AgentOptions(seed=options.seed, device=options.device, sample=options.sample, full_precision=options.exact)
     names = [options.agent] if options.against is None else [options.agent, options.against]
     agents = load_agents(names, how)
     suite, areas, goal_areas = load_episodes(options)
@@ -107,7 +107,7 @@ def _score(options: Evaluate) -> list[Score]:
                 goal_areas=goal_areas,
                 control=options.control,
                 change=options.goal_change(),
-                threshold=threshold_for(options.false_alarm_cost or 0.0),
+                threshold=declaration_threshold(options.false_alarm_cost or 0.0),
                 seed=options.seed,
                 batch=options.batch,
                 device=options.device,

@@ -16,7 +16,7 @@ from airloc.cli.console import need, promised
 from airloc.errors import AirlocError
 
 if TYPE_CHECKING:
-    from airloc.export.export import Report
+    from airloc.export.export import ExportReport
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ def run(options: Export) -> None:
 
     if options.episodes < 1:
         raise AirlocError(f"Nothing can be compared on {options.episodes} episodes", "Give --episodes 1 or more")
-    agent = make_agent(options.agent, AgentOptions(seed=options.seed, exact=True))
+    agent = make_agent(options.agent, AgentOptions(seed=options.seed, full_precision=True))
     with promised([options.onnx / RUNNER]), Console(stderr=True).status("exporting") as status:
         report = export_agent(agent, options.onnx, episodes=options.episodes, seed=options.seed, on_step=status.update)
     _show(report)
 
 
-def _show(report: "Report") -> None:
+def _show(report: "ExportReport") -> None:
     table = Table("Version", "MB", "ms a move", "Success %", "Paths as in torch %", box=SIMPLE_HEAD)
     for version in report.versions:
         size = f"{version.bytes / 1e6:.2f}" if version.bytes else ""

@@ -13,7 +13,7 @@ import tyro
 from rich.console import Console
 from tyro.conf import arg
 
-from airloc.agents.declaring import threshold_for
+from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
 from airloc.areas.area import Pixels
 from airloc.areas.images import read_image
@@ -133,7 +133,7 @@ def _check(options: SearchOptions) -> None:
             raise AirlocError("A budget of moves and a flight time were both given", "Give one of them")
     metres_a_second(options.speed)
     seconds(options.hover, zero=True)
-    threshold_for(options.false_alarm_cost)
+    declaration_threshold(options.false_alarm_cost)
 
 
 def _search(options: SearchOptions, raster: "Raster") -> "Search":
@@ -166,7 +166,7 @@ def _search(options: SearchOptions, raster: "Raster") -> "Search":
         start=start,
         budget=budget,
         searchable=layout.searchable,
-        threshold=threshold_for(options.false_alarm_cost),
+        threshold=declaration_threshold(options.false_alarm_cost),
         detection=options.detection,
         seed=options.seed,
     )

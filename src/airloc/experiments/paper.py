@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from airloc.agents.policy import VARIANTS
-from airloc.agents.pretrained import SHIPPED, is_there
-from airloc.agents.registry import available_agents
+from airloc.agents.pretrained import is_installed
+from airloc.agents.registry import AIRLOC_AGENTS, CHECKPOINTS, available_agents
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.paper import PROTOCOL, TABLES, Table, table
 from airloc.experiments.data import Preset, Sources
@@ -24,7 +24,7 @@ DISTANCES, EXAMPLES = 3, (2, *range(4, 20))
 
 PAPER_AGENTS = frozenset(row.agent for each in TABLES for row in each.rows)
 
-TRAINABLE: dict[str, str] = {name: agent.checkpoint for name, agent in SHIPPED.items() if agent.checkpoint in VARIANTS}
+TRAINABLE: dict[str, str] = {name: CHECKPOINTS[name] for name in AIRLOC_AGENTS if CHECKPOINTS[name] in VARIANTS}
 """The paper's agents that are trained, each with the variant whose weights it takes; all others come as they are."""
 
 SEARCHERS = ("airloc", "priv-local")
@@ -194,7 +194,7 @@ def _examples() -> Iterable[Setup]:
 def _shipped_name(setup: Setup) -> str | None:
     """The shipped agent of a setup; None where there is none."""
     name = setup.agent if setup.trained_on == "masa" else f"{setup.agent}-xbd-research"
-    return name if setup.seed == "median" and name in SHIPPED and is_there(SHIPPED[name].checkpoint) else None
+    return name if setup.seed == "median" and name in AIRLOC_AGENTS and is_installed(CHECKPOINTS[name]) else None
 
 
 # ---------- From results in a store to what reports are made from.

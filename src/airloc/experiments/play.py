@@ -11,9 +11,9 @@ from typing import Any
 from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.airloc import LocalAgent
 from airloc.agents.blind import blind
-from airloc.agents.freeze import freeze
-from airloc.agents.pretrained import load_agent, load_units
-from airloc.agents.registry import make_agent
+from airloc.agents.inference import optimize_for_inference
+from airloc.agents.pretrained import load_units
+from airloc.agents.registry import load_agent, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.prepared import Prepared
 from airloc.evaluation.analysis import calibration, prior_agreement
@@ -65,14 +65,14 @@ def _played(agent: Agent, areas: list[SearchArea], suite: Suite, job: Job) -> tu
 def _agent(job: Job) -> Agent:
     """The agent that the settings name, with the weights of the job's input where there is one."""
     name = job.settings["agent"]
-    options = AgentOptions(seed=job.settings["seed"], device=job.device, exact=True)
+    options = AgentOptions(seed=job.settings["seed"], device=job.device, full_precision=True)
     if name == "blind" and job.settings["suite"] == "far-pairs":
         return blind(options.seed, priors.far_pairs)
     if "policy" not in job.inputs:
         return make_agent(name, options)
     folder = job.inputs["policy"] / f"agent-{job.settings['place']}"
     if "local" in name:
-        encoder = freeze(load_units(folder).encoder, options.device)
+        encoder = optimize_for_inference(load_units(folder).encoder, options.device)
         return LocalAgent(name, encoder, privileged=name.startswith("priv"))
     return load_agent(folder, options, name)
 

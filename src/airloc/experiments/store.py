@@ -17,7 +17,7 @@ from pathlib import Path
 
 from airloc.agents.checkpoint import CONFIG, WEIGHTS
 from airloc.agents.pretrained import weights_root
-from airloc.agents.registry import CHECKPOINTS, plugged_agents
+from airloc.agents.registry import CHECKPOINTS, plugin_agents
 from airloc.errors import AirlocError
 from airloc.experiments.graph import Task
 from airloc.files import check_writable, write_atomically
@@ -157,8 +157,8 @@ def weights_digest(name: str) -> str:
 
     A card does not count: it may tell the very figures that are computed.
     """
-    if name in plugged_agents():
-        return plugged_agents()[name]
+    if name in plugin_agents():
+        return plugin_agents()[name]
     folder = weights_root() / CHECKPOINTS.get(name, name)
     if not folder.is_dir():
         return ""

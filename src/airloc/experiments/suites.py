@@ -7,8 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from airloc.agents.pretrained import SEARCHERS, SHIPPED
-from airloc.agents.registry import available_agents
+from airloc.agents.registry import AIRLOC_AGENTS, BELIEF_AGENTS, available_agents
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.suites import PLACED, Recipe
 from airloc.experiments.graph import CODE, Task, code_digest, in_order
@@ -78,7 +77,7 @@ def choose_agents(patterns: Sequence[str]) -> list[str]:
         if not any(fnmatchcase(name, pattern) for name in known):
             raise AirlocError(f"No agent is called {pattern!r}", f"Agents are: {', '.join(known)}")
     chosen = [name for name in known if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
-    kinds = [[name for name in chosen if name in kind] for kind in (SEARCHERS, SHIPPED)]
+    kinds = [[name for name in chosen if name in kind] for kind in (BELIEF_AGENTS, AIRLOC_AGENTS)]
     return [*kinds[0], *kinds[1], *reversed([name for name in chosen if name not in kinds[0] + kinds[1]])]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from airloc.agents.policy import VARIANTS, Policy
-from airloc.agents.pretrained import load_units, save_agent
+from airloc.agents.pretrained import load_units, save_airloc
 from airloc.experiments.data import PICTURES
 from airloc.experiments.graph import Job
 from airloc.files import write_atomically
@@ -52,7 +52,7 @@ def train_policies(job: Job) -> None:
     for place, seed in enumerate(order):
         policy = Policy(VARIANTS[job.settings["variant"]])
         policy.load_state_dict({name: tensor[[seed]] for name, tensor in best.items()})
-        save_agent(job.out / f"agent-{place}", units.encoder, policy, {"grid": units.config["grid"]}, card)
+        save_airloc(job.out / f"agent-{place}", units.encoder, policy, {"grid": units.config["grid"]}, card)
     shutil.copyfile(job.run / "policy" / METRICS, job.out / METRICS)
     figures = {"val_success": [success[seed] for seed in order]}
     write_atomically(job.out / "seeds.json", json.dumps(figures) + "\n")

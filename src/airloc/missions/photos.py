@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from airloc.agents.belief import FLAT
+from airloc.agents.belief import FLAT_STD
 from airloc.areas.area import Pixels
 from airloc.areas.images import DAMAGE
 from airloc.areas.images import MAX_PIXELS as LARGEST
@@ -117,4 +117,4 @@ def goal_patch(picture: Pixels, cell_m: float | None = None, width_m: float | No
 
 def shows_nothing(patch: Pixels) -> bool:
     """Whether a patch is of one colour, so that agents see nothing in it."""
-    return bool(patch.reshape(-1, 3).std(axis=0).max() < FLAT)
+    return bool(patch.reshape(-1, 3).std(axis=0).max() < FLAT_STD)

@@ -14,7 +14,7 @@ import torch
 
 from airloc.agents.agent import Agent, EpisodeBatch
 from airloc.agents.belief import BeliefAgent
-from airloc.agents.declaring import declaring
+from airloc.agents.matching import with_match
 from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
 from airloc.grid import MOVES, Cell, Grid, distance
@@ -42,7 +42,7 @@ class AgentSession:
         self.moves = 0
         self.shown: set[Cell] = set()
         """The cells that it was shown."""
-        self._agent, self._grid, self._budget = declaring(_in_the_field(agent)), grid, budget
+        self._agent, self._grid, self._budget = with_match(_in_the_field(agent)), grid, budget
         noise = torch.from_numpy(stream(seed, "searcher").random((1, budget, len(MOVES)), dtype=np.float32))
         with torch.inference_mode():
             self._state = self._agent.reset(EpisodeBatch(torch.from_numpy(goal.copy())[None], grid, budget, noise))

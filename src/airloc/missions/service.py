@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from airloc.agents.agent import Agent
-from airloc.agents.declaring import threshold_for
+from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import AGENTS, make_agent
 from airloc.areas.area import Pixels
 from airloc.areas.layout import SIDE, Layout, lay_out_outline
@@ -193,7 +193,7 @@ class Searches:
             start=_start(layout, config),
             budget=budget,
             searchable=layout.searchable,
-            threshold=threshold_for(config["false_alarm_cost"]),
+            threshold=declaration_threshold(config["false_alarm_cost"]),
             detection=config["detection"],
             seed=config["seed"],
         )

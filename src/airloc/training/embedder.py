@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from airloc.agents.freeze import freeze
+from airloc.agents.inference import optimize_for_inference
 from airloc.areas.area import SearchArea
 from airloc.grid import MOVES, Grid
 from airloc.task.cells import cut_patches
@@ -105,14 +105,14 @@ def _learn(
     device = atlas.first.device
     torch.manual_seed(config.seed)
     pairs = adjacent_pairs(validation_areas(config.data, GRID), device)
-    marker = freeze(encoder, device)  # its segmentation unit does not learn here, and is faster frozen
+    marker = optimize_for_inference(encoder, device)  # its segmentation unit does not learn here, and is faster frozen
     encoder.embedder.train()
 
     direction = directions(config.blocks, device)
 
     def update() -> torch.Tensor:
         # Cut blocks, turn and recolour them.
-        patches = marker.mark(draw_blocks(atlas, config.blocks, config.recolour))
+        patches = marker.add_mask(draw_blocks(atlas, config.blocks, config.recolour))
         # Name the directions of all pairs of neighbours.
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
             current, goal = encoder.embedder.current_first(patches), encoder.embedder.goal_first(patches)
@@ -150,8 +150,8 @@ def even_out(encoder: PatchEncoder, atlas: Atlas, spread: float = SPREAD, blocks
     """
     encoder.embedder.eval()
     torch.manual_seed(0)
-    current = encoder.embedder.current_first(encoder.mark(draw_blocks(atlas, blocks, strength=0.0)))
-    goal = encoder.embedder.goal_first(encoder.mark(draw_blocks(atlas, blocks, strength=0.0)))
+    current = encoder.embedder.current_first(encoder.add_mask(draw_blocks(atlas, blocks, strength=0.0)))
+    goal = encoder.embedder.goal_first(encoder.add_mask(draw_blocks(atlas, blocks, strength=0.0)))
     # Pairs of unrelated patches, each patch in eight of them.
     seen = torch.cat([encoder.embedder.relate(current, goal.roll(shift, dims=0))[0] for shift in range(8)])
     scale = spread / seen.std(dim=0).clamp(min=1e-6)
@@ -229,7 +229,7 @@ def accuracy(encoder: PatchEncoder, pairs: Pairs) -> float:
     """How often the right one of the eight directions is named; what sees one patch alone is computed once."""
     was_training = encoder.embedder.training
     encoder.embedder.eval()
-    looked = [encoder.look(some) for some in torch.split(pairs.patches, 512)]
+    looked = [encoder.preprocess(some) for some in torch.split(pairs.patches, 512)]
     current = torch.cat([encoder.embedder.current_first(some) for some in looked])
     goal = torch.cat([encoder.embedder.goal_first(some) for some in looked])
     right = 0

@@ -23,7 +23,7 @@ from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from airloc.task.rules import inside, moves_on
 from airloc.vision.embedder import EMBEDDING, PatchEncoder
-from airloc.vision.position import as_trained, encode_position
+from airloc.vision.position import encode_position, to_training_grid
 
 FRESH, VISITED, OUTSIDE = 0, 1, 2
 """What speaks against flying to a place, for those who are told."""
@@ -197,7 +197,7 @@ def tabulate(
             table[number * rows : (number + 1) * rows] = part
     line = torch.arange(-budget, max(grid.shape) + budget, device=device)
     places = torch.cartesian_prod(line, line).reshape(len(line), len(line), 2)
-    positions = encode_position(as_trained(places, grid, trained or grid))
+    positions = encode_position(to_training_grid(places, grid, trained or grid))
     return Features(grid, len(images), table, positions, reach=budget)
 
 
@@ -226,7 +226,7 @@ def _mapped(parts: Iterable[torch.Tensor], folder: Path, size: int, dtype: torch
 def _pairs(encoder: PatchEncoder, image: Pixels, grid: Grid, device: torch.device) -> torch.Tensor:
     """All pairs of one area, ((n + 1) * n, F)."""
     patches = torch.from_numpy(cut_patches(image, grid)).to(device)
-    seen = encoder.look(torch.cat([patches, torch.zeros_like(patches[:1])]))
+    seen = encoder.preprocess(torch.cat([patches, torch.zeros_like(patches[:1])]))
     current, goal = encoder.embedder.current_first(seen), encoder.embedder.goal_first(seen[:-1])
     both = current.repeat_interleave(len(goal), dim=0), goal.repeat(len(current), 1, 1, 1)
     return torch.cat(encoder.embedder.relate(*both), dim=1)

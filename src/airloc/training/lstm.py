@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from airloc.agents.policy import Memory, Policy
+from airloc.agents.policy import LSTMState, Policy
 from airloc.vision.embedder import EMBEDDING
 
 
@@ -24,7 +24,7 @@ class Step(NamedTuple):
     """(K, B, I + H): what was read, and the hidden state from before."""
     cell: torch.Tensor
     """(K, B, H): the cell state from before."""
-    memory: Memory
+    memory: LSTMState
     """After the step."""
     acted: tuple[torch.Tensor, ...]
     """How the gates acted, see `policy.lstm`."""

@@ -17,7 +17,8 @@ from typing import Literal, NamedTuple
 import torch
 
 from airloc.agents.policy import Policy, Variant
-from airloc.agents.pretrained import SHIPPED, folder_of, load_units, save_agent
+from airloc.agents.pretrained import load_units, save_airloc
+from airloc.agents.registry import find_checkpoint
 from airloc.errors import AirlocError
 from airloc.training.data import Data, terms
 from airloc.training.embedder import EmbedderConfig, train_embedder
@@ -134,7 +135,7 @@ def train_stages(
         chosen.load_state_dict({name: tensor[[trained.median]].cpu() for name, tensor in trained.policies.items()})
         under = _terms(config, given)
         about = {"grid": policy.grid, **({"terms": under} if under else {})}
-        save_agent(folder / "agent", encoder.cpu(), chosen, about, card(config, trained, command, under))
+        save_airloc(folder / "agent", encoder.cpu(), chosen, about, card(config, trained, command, under))
 
 
 class Given(NamedTuple):
@@ -151,9 +152,7 @@ def _given(config: AirlocConfig, until: Stage) -> Given | None:
     if until == "segmenter" or not config.variant.sem_seg:
         problem = f"No segmentation unit is to be trained or used, and one to be taken from {config.segmenter!r}"
         raise AirlocError(problem, "Leave --segmenter out, or train a later stage of a variant with sem-seg")
-    name = config.segmenter
-    shipped = SHIPPED.get(name)
-    units = load_units(folder_of(shipped.checkpoint, name, "airloc train airloc") if shipped else Path(name))
+    units = load_units(find_checkpoint(config.segmenter))
     if units.encoder.segmenter is None:
         problem = f"The agent {config.segmenter!r} has no segmentation unit"
         raise AirlocError(problem, "Give --segmenter an agent that has one, such as airloc")

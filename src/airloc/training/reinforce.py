@@ -132,7 +132,7 @@ def fly(
     privileges = Privileges(frame, policies, batch) if policy.variant.priv else None
     weights = torch.cat([policy.read, policy.recall], dim=1)  # (K, I + H, 4 H)
     bias = policy.bias.repeat(1, batch, 1)
-    memory, reads = policy.begin(batch), policy.read.shape[1]
+    memory, reads = policy.initial_state(batch), policy.read.shape[1]
     path, actions = [place], []
     for liking in _chance(policy, budget, batch, sample=sample):
         # See and remember.

@@ -23,7 +23,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from airloc.agents.checkpoint import load_checkpoint
-from airloc.agents.pretrained import SEARCHERS, folder_of, load_relation, save_searcher
+from airloc.agents.pretrained import load_relation, save_belief
+from airloc.agents.registry import find_checkpoint
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -33,8 +34,7 @@ from airloc.training.embedder import schedule
 from airloc.training.learner import Learner
 from airloc.training.puzzles import Change, Puzzle, draw_puzzles, random_walks
 from airloc.training.runs import Run, check_finite, refuse_below_one, restore_rng, rng_state
-from airloc.vision.offsets import adjacent, between
-from airloc.vision.relation import Encoding, RelationNetwork
+from airloc.vision.relation import Encoding, RelationNetwork, adjacent_offsets, offsets_between_cells
 
 GRID = Grid()
 SMALL = Grid(3, 3)
@@ -203,8 +203,8 @@ def pair_loss(by_cell: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
 
 def direction_loss(logits: torch.Tensor, goal: torch.Tensor, grid: Grid) -> torch.Tensor:
     """How far glimpses beside the goal are from naming its direction; logits (A, C, G, O), goal (A, G)."""
-    to = adjacent(logits.device)
-    offset = between(grid, logits.device).T[goal].transpose(1, 2)  # (A, C, G)
+    to = adjacent_offsets(logits.device)
+    offset = offsets_between_cells(grid, logits.device).T[goal].transpose(1, 2)  # (A, C, G)
     is_it = offset[..., None] == to  # (A, C, G, 8)
     beside = is_it.any(dim=3).float()
     named = logits[..., to].log_softmax(dim=3)
@@ -231,7 +231,7 @@ def walk_loss(by_cell: torch.Tensor, goal: torch.Tensor, walks: torch.Tensor) ->
 
 def _cells(grid: Grid, device: torch.device) -> torch.Tensor:
     """For each glimpse's cell the offsets to all cells, (1, C, 1, C)."""
-    return between(grid, device)[None, :, None]
+    return offsets_between_cells(grid, device)[None, :, None]
 
 
 @torch.no_grad()
@@ -240,7 +240,7 @@ def relate_all(network: RelationNetwork, areas: Sequence[SearchArea], grid: Grid
     device = next(network.parameters()).device
     tables = []
     for area in areas:
-        encoding = network.look(torch.from_numpy(cut_patches(area.image, grid)).to(device))
+        encoding = network.encode_patches(torch.from_numpy(cut_patches(area.image, grid)).to(device))
         glimpse = encoding.at(torch.arange(grid.count, device=device).repeat_interleave(grid.count))
         goal = encoding.at(torch.arange(grid.count, device=device).repeat(grid.count))
         tables.append(network.relate(glimpse, goal).view(grid.count, grid.count, -1))
@@ -254,8 +254,8 @@ def validate(network: RelationNetwork, areas: Sequence[SearchArea], grid: Grid =
     logits = relate_all(network, areas, grid)
     network.train(was_training)
     device = logits.device
-    offset = between(grid, device)
-    to = adjacent(device)
+    offset = offsets_between_cells(grid, device)
+    to = adjacent_offsets(device)
     beside = torch.isin(offset, to)
     named = to[logits[:, beside][..., to].argmax(dim=2)]
     by_cell = logits.gather(3, _cells(grid, device).expand(*logits.shape[:3], -1))
@@ -290,7 +290,7 @@ def train_searcher(
     figures = validate(network, validation_areas(config.data, GRID))
     parts = (terms(config.data), config.pairs.terms, known)
     under = " and ".join(dict.fromkeys(filter(None, parts)))
-    save_searcher(
+    save_belief(
         folder / "agent", network.cpu(), {"terms": under} if under else {}, card(config, figures, command, under)
     )
 
@@ -299,9 +299,7 @@ def _begin(config: RelationConfig) -> tuple[RelationNetwork, str]:
     """The network that training begins with, and the terms it is under."""
     if not config.start:
         return RelationNetwork(config.width), ""
-    shipped = SEARCHERS.get(config.start)
-    place = folder_of(shipped.checkpoint, config.start, "airloc train belief") if shipped else Path(config.start)
-    checkpoint = load_checkpoint(place)
+    checkpoint = load_checkpoint(find_checkpoint(config.start))
     network = load_relation(checkpoint)
     if network.width != config.width:
         problem = f"{config.start!r} has the width {network.width}, and {config.width} is asked for"

@@ -1,93 +1,69 @@
-"""Offsets from a glimpse to a goal, in cells, and how a quarter turn moves them.
+"""Offsets from a glimpse to a goal in cells, their indices, and how a quarter turn rotates them.
 
-The relation network sees a pair of patches in four frames, each turned on by a quarter, and in each it judges only the
-offsets of one sector; the four sectors together are all offsets but the zero one. So a turned pair gives turned
-answers by construction.
+The relation network sees a pair of patches in four frames, each rotated by another quarter turn, and in each frame it
+predicts the offsets of one sector only. The four sectors together cover all offsets but zero, so that a rotated pair
+gives rotated predictions by construction.
 
-Legend: R radius, O = (2 R + 1)^2 offsets in row-major order, J = R (R + 1) offsets of a sector, K = 4 turns.
+This module needs NumPy alone: `airloc export` copies it into the runner of an exported agent.
+
+Legend: R radius, O = (2 R + 1)^2 offsets in row-major order, J = R (R + 1) offsets of a sector, K = 4 rotations.
 """
 
 from functools import lru_cache
+from typing import Any
 
-import torch
-
-from airloc.grid import MOVES, Grid
+import numpy as np
 
 RADIUS = 4
-"""Farthest offset that is told apart, in cells; farther ones count as the nearest in their direction."""
-COUNT = (2 * RADIUS + 1) ** 2
-SAME = COUNT // 2
-"""Number of the offset zero: glimpse and goal are the same place."""
+"""Largest offset that is distinguished, in cells. A larger offset counts as the nearest one in its direction."""
+NUM_OFFSETS = (2 * RADIUS + 1) ** 2
+ZERO_OFFSET = NUM_OFFSETS // 2
+"""Index of the zero offset: glimpse and goal are the same place."""
 SECTOR = tuple((row, col) for col in range(1, RADIUS + 1) for row in range(1 - col, col + 1))
-"""The offsets judged in a frame: east and south-east, and what lies behind them."""
-TURNS = 4
+"""Offsets that are predicted in one frame: east, south-east and what lies behind them."""
+NUM_ROTATIONS = 4
 
 
-def number(row: int, col: int) -> int:
-    """Number of an offset; one beyond the radius is drawn in towards zero.
+def offset_index(row: int, col: int) -> int:
+    """Return the index of an offset. An offset beyond the radius is scaled down to the radius.
 
-    >>> number(0, 0) == SAME, number(0, 9) == number(0, 4), number(-8, 4) == number(-4, 2)
-    (True, True, True)
+    >>> offset_index(0, 0) == ZERO_OFFSET, offset_index(0, 9) == offset_index(0, 4)
+    (True, True)
+    >>> offset_index(-8, 4) == offset_index(-4, 2)
+    True
     """
-    reach = max(abs(row), abs(col))
-    if reach > RADIUS:
-        row, col = round(row * RADIUS / reach), round(col * RADIUS / reach)
+    length = max(abs(row), abs(col))
+    if length > RADIUS:
+        row, col = round(row * RADIUS / length), round(col * RADIUS / length)
     return (row + RADIUS) * (2 * RADIUS + 1) + col + RADIUS
 
 
-def turned(row: int, col: int, turns: int) -> tuple[int, int]:
-    """Where an offset goes when the picture is turned left by so many quarters.
+def rotate_offset(row: int, col: int, quarters: int) -> tuple[int, int]:
+    """Rotate an offset counter-clockwise by quarter turns, as `torch.rot90` rotates an image.
 
-    >>> turned(0, 1, 1), turned(1, 1, 1), turned(2, 1, 4)
+    >>> rotate_offset(0, 1, 1), rotate_offset(1, 1, 1), rotate_offset(2, 1, 4)
     ((-1, 0), (-1, 1), (2, 1))
     """
-    for _ in range(turns % TURNS):
+    for _ in range(quarters % NUM_ROTATIONS):
         row, col = -col, row
     return row, col
 
 
-@lru_cache
-def sectors(device: torch.device) -> torch.Tensor:
-    """For each offset but zero its place among the answers of all frames, (O - 1,) in 0..K J - 1."""
-    place = {
-        number(*turned(row, col, -turn)): turn * len(SECTOR) + judged
-        for turn in range(TURNS)
-        for judged, (row, col) in enumerate(SECTOR)
+def sector_positions() -> list[int]:
+    """Return, for each offset but zero, its position among the predictions of all frames, (O - 1,) in 0..K J - 1."""
+    positions = {
+        offset_index(*rotate_offset(row, col, -rotation)): rotation * len(SECTOR) + place
+        for rotation in range(NUM_ROTATIONS)
+        for place, (row, col) in enumerate(SECTOR)
     }
-    return _table([place[offset] for offset in range(COUNT) if offset != SAME], device)
+    return [positions[offset] for offset in range(NUM_OFFSETS) if offset != ZERO_OFFSET]
 
 
-def offsets_from(position: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Number of the offset from cells (B, 2) to every cell of the grid, (B, cells)."""
-    reach = max(grid.shape)
-    row, col = (
-        torch.arange(side, device=position.device) - position[:, axis, None] + reach - 1
-        for axis, side in enumerate(grid.shape)
-    )
-    return _numbers(reach, position.device)[row[:, :, None], col[:, None]].flatten(1)
+@lru_cache(maxsize=16)
+def offset_table(reach: int) -> Any:
+    """Return the indices of all offsets shorter than `reach`, int64 (2 reach - 1, 2 reach - 1).
 
-
-@lru_cache
-def between(grid: Grid, device: torch.device) -> torch.Tensor:
-    """Number of the offset from every cell to every other, (cells, cells)."""
-    with torch.inference_mode(False):
-        return offsets_from(torch.tensor(list(grid.cells()), device=device), grid)
-
-
-@lru_cache
-def _numbers(reach: int, device: torch.device) -> torch.Tensor:
-    """Numbers of all offsets shorter than `reach`, (2 reach - 1, 2 reach - 1)."""
+    The offset (row, col) is at `[row + reach - 1, col + reach - 1]`.
+    """
     steps = range(1 - reach, reach)
-    return _table([[number(row, col) for col in steps] for row in steps], device)
-
-
-@lru_cache
-def adjacent(device: torch.device) -> torch.Tensor:
-    """Numbers of the eight moves' offsets, (8,)."""
-    return _table([number(row, col) for row, col in MOVES.tolist()], device)
-
-
-def _table(numbers: list[int] | list[list[int]], device: torch.device) -> torch.Tensor:
-    """A tensor to be kept, which training may use even where it was first asked for in play."""
-    with torch.inference_mode(False):
-        return torch.tensor(numbers, device=device)
+    return np.array([[offset_index(row, col) for col in steps] for row in steps])

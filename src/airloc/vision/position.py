@@ -1,15 +1,16 @@
-"""The positional encoding of the paper: where a cell lies in its area, as 256 numbers.
+"""The positional encoding of the paper: the position of a cell in its area as 256 numbers.
 
-The first half encodes x (the row), the second y (the column), each with cosines at odd and sines at even places of ever
-longer waves: for i = 1, ..., d / 2
+The first half encodes x (the row), the second y (the column), each with cosines at odd and sines at even places and
+increasing wavelengths: for i = 1, ..., d / 2
 
     cos(x / 100^(2 (i - 1) / (d / 2)))  if i is odd,    sin(x / 100^(2 i / (d / 2)))  if i is even.
 
-The equation as printed lets i run on to d in the second half, where every wave is so long that y would hardly show;
-here i begins anew, as the text ("similarly to Transformers") means. Positions outside the area are encoded alike.
+In the printed equation i continues up to d in the second half, where the wavelengths are so long that y has almost no
+effect. Here i starts again at 1, as the text ("similarly to Transformers") implies. Positions outside the area are
+encoded in the same way.
 
-What a policy learns of positions are the borders of the grid it was trained on. On another grid it is told positions by
-the nearest border (`as_trained`): else the far side of a larger grid would be the outside to it, where it never flies.
+A policy learns where the borders of its training grid are. On another grid, `to_training_grid` maps positions by their
+distance to the nearest border; otherwise the policy would take the far side of a larger grid for the outside.
 """
 
 import torch
@@ -31,16 +32,18 @@ def encode_position(position: torch.Tensor, size: int = SIZE) -> torch.Tensor:
     return waves.flatten(-2)
 
 
-def as_trained(position: torch.Tensor, grid: Grid, trained: Grid) -> torch.Tensor:
-    """Positions (..., 2) on a grid as the trained one has them: as far from the nearest border, the inside its middle.
+def to_training_grid(position: torch.Tensor, grid: Grid, training_grid: Grid) -> torch.Tensor:
+    """Map positions (..., 2) on a grid to the training grid: the distance to the nearest border stays the same.
 
-    >>> as_trained(torch.tensor([[0, 1], [3, 5], [6, 7]]), Grid(7, 7), Grid(5, 5)).tolist()
+    Cells that are farther from every border than any cell of the training grid are mapped to its middle.
+
+    >>> to_training_grid(torch.tensor([[0, 1], [3, 5], [6, 7]]), Grid(7, 7), Grid(5, 5)).tolist()
     [[0, 1], [2, 3], [4, 5]]
     """
-    if grid.shape == trained.shape:
+    if grid.shape == training_grid.shape:
         return position
-    sides = zip(grid.shape, trained.shape, strict=True)
-    middle, spare = torch.tensor(
+    sides = zip(grid.shape, training_grid.shape, strict=True)
+    middle, excess = torch.tensor(
         [((min(pair) - 1) // 2, pair[0] - pair[1]) for pair in sides], device=position.device
     ).T
-    return torch.where(position <= middle, position, torch.maximum(position - spare, middle))
+    return torch.where(position <= middle, position, torch.maximum(position - excess, middle))

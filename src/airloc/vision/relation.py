@@ -1,72 +1,81 @@
-"""The relation network: how probable is each offset from a glimpse to the goal?
+"""The relation network: the probability of each offset from a glimpse to the goal.
 
-Two patches are laid side by side as they would lie in the area, and the network judges how well they join. What it
-looks at, in each of four frames that are turned on by a quarter:
+The network lays two patches side by side as they would lie in the area and predicts how well they join. It sees the
+pair in four frames, each rotated by another quarter turn, and in each frame it compares:
 
-- the side: features along the eastern edge of the glimpse, laid against those of the goal's western edge; fine ones of
-  the last few pixels, which carry on across the gap, and deep ones of a broad band;
-- the corner: the same of the south-eastern corner, against the goal's north-western one;
-- the whole: what both patches show, their textures and land use, which also speaks of goals farther away;
+- the side: features along the eastern edge of the glimpse against those along the western edge of the goal. Fine
+  features cover the last few pixels, which continue across the gap; deep features cover a broad band;
+- the corner: the same for the south-eastern corner of the glimpse and the north-western corner of the goal;
+- the whole: texture and land use of both patches, which also tell about goals farther away;
 - the place: both patches laid over each other, for the case that glimpse and goal are the same place.
 
-All that sees one patch alone is done once a patch (`encode`), down to the dense layers that joins begin with, so that
-a new glimpse is encoded once and each pair costs little (`relate`). A goal's western edge is the eastern edge of the
-goal turned by two quarters, so one encoder serves both patches, and what continues across the gap has like features on
-both sides from the first day of training: joins begin with differences. Answers are logits over all offsets up to four
-cells: differences of log-likelihoods, which a belief over cells may add up over glimpses.
+`encode` computes everything that depends on one patch alone, including the dense layers that the joins begin with. A
+new glimpse is encoded once, and `relate` is cheap for each pair. The western edge of a goal is the eastern edge of the
+goal rotated by two quarter turns, so that one encoder serves both patches. What continues across the gap has similar
+features on both sides from the start of training: joins begin with differences. The outputs are logits over all offsets
+up to four cells. They are differences of log-likelihoods, which a belief over cells can add up over glimpses.
 
-Legend: N patches, B pairs, S = 48 side of a patch, K = 4 turns, L = 24 features along a side, O = 81 offsets, W and F
-features, as they are and prepared for a join.
+Legend: N patches, B pairs, S = 48 side of a patch, K = 4 rotations, L = 24 features along a side, O = 81 offsets, C
+cells, W and F features, raw and prepared for a join.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import nn
 
+from airloc.grid import MOVES, Grid
 from airloc.vision.embedder import standardise
-from airloc.vision.offsets import SAME, SECTOR, TURNS, sectors
+from airloc.vision.offsets import (
+    NUM_ROTATIONS,
+    SECTOR,
+    ZERO_OFFSET,
+    offset_index,
+    offset_table,
+    sector_positions,
+)
 
 SIDE = 48
-"""Side of the patches that the network sees."""
+"""Side of a patch in pixels."""
 BAND = 32
-"""Pixels from the edge that the deep features of sides and corners see."""
+"""Pixels from the edge that the deep features of sides and corners cover."""
 EDGE = 8
-"""Pixels from the edge that the fine features see."""
+"""Pixels from the edge that the fine features cover."""
 LENGTH = SIDE // 2
-"""Features along a side."""
-DROPPED = 0.05
-"""Share of the pairs, in training, that must be judged without seams, and of those without the whole."""
+"""Number of features along a side."""
+BRANCH_DROPOUT = 0.05
+"""Fraction of the training pairs that are predicted without sides and corners, and fraction without the whole."""
 
 
 class Encoding(NamedTuple):
-    """What is seen of patches alone, in all four frames."""
+    """Features of single patches in all four frames."""
 
     edge: torch.Tensor
     """Fine features along the eastern edge, from north to south, (N, K, S, W)."""
     side: torch.Tensor
-    """Deep ones, (N, K, L, F)."""
+    """Deep features along the eastern edge, (N, K, L, F)."""
     corner: torch.Tensor
-    """Of the south-eastern corner, fine and deep, (N, K, F)."""
+    """Fine and deep features of the south-eastern corner, (N, K, F)."""
     whole: torch.Tensor
-    """Of the patch as such, (N, K, F)."""
+    """Features of the whole patch, (N, K, F)."""
     place: torch.Tensor
-    """A small map of the patch, (N, K, 36, W): not prepared, which would take four times the room."""
+    """A small map of the patch, (N, K, 36, W). It is stored raw, because it would be four times as large prepared."""
 
     def at(self, which: torch.Tensor) -> "Encoding":
-        """The encodings of some patches."""
+        """Return the encodings of selected patches."""
         return Encoding(*(part[which] for part in self))
 
 
 class RelationNetwork(nn.Module):
-    """Judges offsets between pairs of patches.
+    """Predicts the offset between the patches of a pair.
 
     Args:
-        width: Feature maps of the first layers; later layers have two to four times as many.
+        width: Channels of the first layers; later layers have two to four times as many.
 
     Attributes:
-        seams: Look at sides and corners; without them only the whole counts.
-        textures: Look at the whole; without it only sides and corners count.
+        seams: Use sides and corners. Without them only the whole counts.
+        textures: Use the whole. Without it only sides and corners count.
     """
 
     def __init__(self, width: int = 32) -> None:
@@ -117,19 +126,19 @@ class RelationNetwork(nn.Module):
         )
         self.same = nn.Sequential(nn.Linear(6 * width, middle), nn.ReLU(inplace=True), nn.Linear(middle, 1))
         joined = [(LENGTH, self.join_side.prepared), (self.join_corner.prepared,), (self.join_whole.prepared,)]
-        self.shapes = tuple(torch.Size((TURNS, *shape)) for shape in ((SIDE, width), *joined, (36, width)))
+        self.shapes = tuple(torch.Size((NUM_ROTATIONS, *shape)) for shape in ((SIDE, width), *joined, (36, width)))
 
     def forward(self, glimpse: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-        """Judge pairs of standardised patches, each (B, 3, S, S): logits (B, O)."""
+        """Relate pairs of standardised patches, each (B, 3, S, S): logits (B, O)."""
         return self.relate(self.encode(glimpse), self.encode(goal))
 
-    def look(self, patches: torch.Tensor) -> Encoding:
-        """Encode patches (N, S, S, 3) uint8 as they are observed."""
+    def encode_patches(self, patches: torch.Tensor) -> Encoding:
+        """Encode patches (N, S, S, 3) uint8."""
         return self.encode(standardise(patches.permute(0, 3, 1, 2).float() / 255))
 
     def encode(self, standardised: torch.Tensor) -> Encoding:
         """Encode standardised patches (N, 3, S, S), each in four frames."""
-        frames = torch.stack([standardised.rot90(turn, (2, 3)) for turn in range(TURNS)], dim=1)
+        frames = torch.stack([standardised.rot90(turn, (2, 3)) for turn in range(NUM_ROTATIONS)], dim=1)
         frames = frames.flatten(0, 1).contiguous(memory_format=torch.channels_last)  # (N K, 3, S, S)
         band, maps = frames[..., -BAND:], self.map(frames)
         tip, corner = self.tip(frames[..., -EDGE:, -EDGE:]), self.corner(band[..., -BAND:, :])
@@ -140,36 +149,75 @@ class RelationNetwork(nn.Module):
             self.join_whole.prepare(self.whole(maps)),
             self.place(maps).flatten(2).transpose(1, 2),
         )
-        return Encoding(*(part.reshape(len(standardised), TURNS, *part.shape[1:]) for part in parts))
+        return Encoding(*(part.reshape(len(standardised), NUM_ROTATIONS, *part.shape[1:]) for part in parts))
 
     def relate(self, glimpse: Encoding, goal: Encoding) -> torch.Tensor:
-        """Judge pairs of encoded patches: logits (B, O)."""
-        # The goal's facing edge and corner are those it has when turned by two quarters.
+        """Relate pairs of encoded patches: logits (B, O)."""
+        # The facing edge and corner of the goal are its own after two quarter turns.
         edge, side, corner = (part.roll(2, dims=1) for part in (goal.edge.flip(2), goal.side.flip(2), goal.corner))
         fine = (glimpse.edge - edge).abs().reshape(*edge.shape[:2], LENGTH, 2 * self.width)  # (B, K, L, 2 W)
         rows = self.along(torch.cat([fine, self.join_side(glimpse.side, side)], dim=3))
         corners = self.join_corner(glimpse.corner, corner)
         whole = self.join_whole(glimpse.whole, goal.whole)
-        seams, textures = self._kept(rows)
+        seams, textures = self._branch_weights(rows)
         parts = [rows * seams, corners * seams, whole * textures]
-        answers: torch.Tensor = self.judge(torch.cat(parts, dim=2))  # (B, K, J)
+        sectors: torch.Tensor = self.judge(torch.cat(parts, dim=2))  # (B, K, J)
         over = self.join_place(*(self.join_place.prepare(patch.place) for patch in (glimpse, goal)))  # (B, K, 36, 3 W)
         same = self.same(torch.cat([over.mean(dim=2), over.amax(dim=2)], dim=2)).mean(dim=1)  # (B, 1)
-        others = answers.flatten(1)[:, sectors(answers.device)]
-        return torch.cat([others[:, :SAME], same, others[:, SAME:]], dim=1)
+        others = sectors.flatten(1)[:, _sector_positions(sectors.device)]
+        return torch.cat([others[:, :ZERO_OFFSET], same, others[:, ZERO_OFFSET:]], dim=1)
 
-    def _kept(self, rows: torch.Tensor) -> tuple[torch.Tensor | float, torch.Tensor | float]:
-        """Whether each pair is judged by its seams, and whether by the whole, each (B, 1, 1) or one for all."""
+    def _branch_weights(self, rows: torch.Tensor) -> tuple[torch.Tensor | float, torch.Tensor | float]:
+        """Return the weights (0 or 1) of seams and of textures, each (B, 1, 1) or one number for all pairs."""
         if self.training:
             drawn = torch.rand(len(rows), 1, 1, device=rows.device)
-            return (drawn >= DROPPED).to(rows.dtype), (drawn < 1 - DROPPED).to(rows.dtype)
+            return (drawn >= BRANCH_DROPOUT).to(rows.dtype), (drawn < 1 - BRANCH_DROPOUT).to(rows.dtype)
         return float(self.seams), float(self.textures)
 
 
-class _Join(nn.Module):
-    """Joins two patches' features: differences and products of like features, and a hidden layer of both.
+def offsets_from(position: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Return the index of the offset from cells (B, 2) to every cell of the grid, (B, C)."""
+    reach = max(grid.shape)
+    row, col = (
+        torch.arange(side, device=position.device) - position[:, axis, None] + reach - 1
+        for axis, side in enumerate(grid.shape)
+    )
+    return _offset_table(reach, position.device)[row[:, :, None], col[:, None]].flatten(1)
 
-    Its dense layers see one patch alone and are applied beforehand, by `prepare`.
+
+@lru_cache
+def offsets_between_cells(grid: Grid, device: torch.device) -> torch.Tensor:
+    """Return the index of the offset from every cell to every cell, (C, C)."""
+    with torch.inference_mode(False):
+        return offsets_from(torch.tensor(list(grid.cells()), device=device), grid)
+
+
+@lru_cache
+def adjacent_offsets(device: torch.device) -> torch.Tensor:
+    """Return the indices of the offsets of the eight moves, (8,)."""
+    return _constant([offset_index(row, col) for row, col in MOVES.tolist()], device)
+
+
+@lru_cache
+def _offset_table(reach: int, device: torch.device) -> torch.Tensor:
+    return _constant(offset_table(reach).tolist(), device)
+
+
+@lru_cache
+def _sector_positions(device: torch.device) -> torch.Tensor:
+    return _constant(sector_positions(), device)
+
+
+def _constant(values: list[int] | list[list[int]], device: torch.device) -> torch.Tensor:
+    """Return a cached tensor that training can use even if inference mode creates it."""
+    with torch.inference_mode(False):
+        return torch.tensor(values, device=device)
+
+
+class _Join(nn.Module):
+    """Joins the features of two patches: differences and products of shared features, and a hidden layer of both.
+
+    The dense layers depend on one patch alone; `prepare` applies them beforehand.
     """
 
     def __init__(self, inputs: int, differences: int, products: int, hidden: int) -> None:
@@ -181,17 +229,17 @@ class _Join(nn.Module):
         self.goal = nn.Linear(inputs, hidden, bias=False)
 
     def prepare(self, features: torch.Tensor) -> torch.Tensor:
-        """What is to be compared of a patch, and its share of the hidden layer as a glimpse and as a goal."""
+        """Return the features of a patch to compare, and its terms of the hidden layer as glimpse and as goal."""
         return torch.cat([self.like(features), self.glimpse(features), self.goal(features)], dim=-1)
 
     def forward(self, glimpse: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-        mine, my_factor, my_share, _ = torch.split(glimpse, self.sizes, dim=-1)
-        other, its_factor, _, its_share = torch.split(goal, self.sizes, dim=-1)
-        return torch.cat([(mine - other).abs(), my_factor * its_factor, (my_share + its_share).relu()], dim=-1)
+        term1, factor1, hidden1, _ = torch.split(glimpse, self.sizes, dim=-1)
+        term2, factor2, _, hidden2 = torch.split(goal, self.sizes, dim=-1)
+        return torch.cat([(term1 - term2).abs(), factor1 * factor2, (hidden1 + hidden2).relu()], dim=-1)
 
 
 class _Along(nn.Module):
-    """Reads joined features along a seam, (B, K, L, inputs), and sums them up, (B, K, 2 hidden)."""
+    """Convolves joined features along a seam, (B, K, L, inputs), and pools them, (B, K, 2 hidden)."""
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
