@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airloc.cli.main import VERBS
-from airloc.evaluation.benchmarks.suites import RECIPES
+from airloc.evaluation.benchmarks.suites import SUITES
 from conftest import Airloc
 
 ROOT = Path(__file__).parents[1]
@@ -57,9 +57,9 @@ def test_every_page_is_in_the_navigation():
 
 def test_the_page_of_all_suites_has_every_suite_with_its_commands_and_its_pictures():
     text = (ROOT / "docs" / "suites.md").read_text(encoding="utf-8")
-    for recipe in RECIPES:
-        assert f"| {recipe.name} |" in text
-        assert [command for command in recipe.commands() if f"\n    {command}\n" not in text] == []
+    for suite in SUITES:
+        assert f"| {suite.name} |" in text
+        assert [command for command in suite.commands() if f"\n    {command}\n" not in text] == []
     pictures = re.findall(r"\((img/[^)]+)\)", text)
     assert len(pictures) >= 5
     assert [name for name in pictures if not (ROOT / "docs" / name).is_file()] == []

@@ -32,7 +32,7 @@ from airloc.files import save_picture, write_atomically
 from airloc.reports.analysis import calibration_chart, calibration_table, exploitation_chart, exploitation_table
 from airloc.reports.searches import failure_sheet, spread_failures
 from airloc.rollout import BELIEF, MATCH, PRIOR_FOLLOWED, Recorder, RolloutLog, rollout
-from airloc.training.data import fold_overlaps
+from airloc.training.segmenter import fold_overlaps
 
 
 @dataclass(frozen=True, kw_only=True)
