@@ -3,8 +3,8 @@
 from xml.etree import ElementTree
 
 import pytest
-from airloc.evaluation.analysis import Bin, Reliability
 
+from airloc.evaluation.analysis import Bin, Reliability
 from airloc.reports.analysis import calibration_chart, percent_error
 
 FOUND = {
