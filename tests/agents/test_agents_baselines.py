@@ -7,7 +7,7 @@ from airloc.agents.baselines import lawnmower, moves_along, spiral
 from airloc.agents.registry import CHECKPOINTS, available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.grid import Grid, distance
-from airloc.rollout import Trajectories, play
+from airloc.rollout import RolloutLog, rollout
 from airloc.task import suites
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
@@ -16,12 +16,12 @@ from airloc.task.rules import inside
 grids = st.builds(Grid, st.integers(1, 7), st.integers(2, 7), st.just(2), st.just(0))
 
 
-def play_blank(name: str, grid: Grid, *, areas: int = 300, seed: int = 0) -> tuple[suites.Suite, Trajectories]:
+def play_blank(name: str, grid: Grid, *, areas: int = 300, seed: int = 0) -> tuple[suites.Suite, RolloutLog]:
     """Play on black areas, with cells of 2 px for agents without a network."""
     tiny = grid if name in CHECKPOINTS else Grid(grid.rows, grid.cols, 2, 0)
     suite = suites.per_distance([str(n) for n in range(areas)], tiny, seed=seed)
     env = BatchEnv(CellTable([np.zeros((*tiny.size, 3), dtype=np.uint8)] * areas, tiny), suite.budget)
-    return suite, play(make_agent(name), suite, env, seed=seed)
+    return suite, rollout(make_agent(name), suite, env, seed=seed)
 
 
 @pytest.mark.parametrize("name", available_agents())
@@ -41,15 +41,15 @@ def test_the_same_seed_gives_the_same_path_in_any_batch(name: str, toy_areas: li
     areas, agent = toy_areas[:1], make_agent(name)
     suite = suites.per_distance([area.name for area in areas], grid)
     env = BatchEnv(CellTable.of(areas, grid), suite.budget)
-    whole = play(agent, suite, env, seed=7).path
-    assert all(np.array_equal(play(agent, suite, env, seed=7, batch=batch).path, whole) for batch in (1, 3))
+    whole = rollout(agent, suite, env, seed=7).path
+    assert all(np.array_equal(rollout(agent, suite, env, seed=7, batch=batch).path, whole) for batch in (1, 3))
 
 
 def test_other_seeds_give_other_random_paths():
     paths = [play_blank("random", Grid(5, 5), areas=5, seed=0)[1].path]
     suite, _ = play_blank("random", Grid(5, 5), areas=5)
     env = BatchEnv(CellTable([np.zeros((10, 10, 3), dtype=np.uint8)] * 5, suite.grid), suite.budget)
-    paths.append(play(make_agent("random"), suite, env, seed=1).path)
+    paths.append(rollout(make_agent("random"), suite, env, seed=1).path)
     assert not np.array_equal(*paths)
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from airloc.areas.images import read_mask, read_picture
+from airloc.areas.images import read_image, read_mask
 from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -88,7 +88,7 @@ def test_what_is_validated_on_is_never_trained_on(world):
     assert checked.name == "2.png"
     assert checked.ground_m == (500.0, 500.0)
     assert checked.image.shape == (256, 256, 3)
-    trained = [read_picture(world / "masa" / "images" / f"{n}.png") for n in range(2)]
+    trained = [read_image(world / "masa" / "images" / f"{n}.png") for n in range(2)]
     whole = {resample(image, size).tobytes() for image in trained for size in sizes(atlas)}
     rows = np.split(atlas.pixels.numpy(), atlas.first[1:].numpy())
     assert {row.tobytes() for row in rows} <= whole

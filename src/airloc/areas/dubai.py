@@ -1,108 +1,113 @@
-"""Semantic segmentation of Dubai (`dubai`): desert city from space, 72 pictures of eight scenes.
+"""Semantic segmentation of Dubai (`dubai`): a desert city from space, 72 images of eight scenes.
 
-The data, as published: a folder a scene, pictures of 509 x 544 to 2149 x 2062 px, class masks, and the classes.
+The data, as published: one folder per scene, images of 509 x 544 to 2149 x 2062 px, class masks, and the classes.
 
     Tile 1/images/image_part_001.jpg    Tile 1/masks/image_part_001.png    classes.json
 
 Terms: CC0. Citation: Humans in the Loop, "Semantic segmentation dataset", 2020, https://humansintheloop.org.
 
-The paper only tests on it. Areas are cut as from Massachusetts: 500 x 500 px for 5 x 5 cells, pieces with 100 or
-more pure white pixels dropped. On the whole set that leaves 154 of 270 pieces (dropping every picture with white
-would leave 36; dropping nothing, as the authors' published script does here, 270). The paper has 196, by a rule that
-it does not state, so `count` reports the difference. Of the limits tried, any from 219 to 231 comes to 196 too, but
-only because it was searched for: which areas the paper dropped is not known, so the stated limit of 100 stays.
+The paper only tests on it. Areas are cut as from Massachusetts: 500 x 500 px for 5 x 5 cells, and pieces with 100 or
+more pure white pixels are dropped. On the whole set that leaves 154 of 270 pieces. Dropping every image with white
+would leave 36; dropping nothing, as the authors' published script does here, leaves 270. The paper has 196, by a rule
+that it does not state, so `airloc data list` shows the difference. Any limit from 219 to 231 white pixels gives 196
+too, but only because it was searched for: which areas the paper dropped is not known, so the stated limit of 100 stays.
 
 The masks are not painted in the colours of `classes.json`: there buildings are #D0021B, in the masks #3C1098. Both
-are taken as buildings; neither stands for anything else.
+count as buildings; neither stands for anything else.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from airloc.areas.area import MAX_WHITE, Mask, SearchArea, cut_pieces, fit, paper_size, white_pixels
-from airloc.areas.dataset import dataset_root
-from airloc.areas.images import list_pictures, read_picture
+from airloc.areas.area import MAX_WHITE, Mask, SearchArea, cut_pieces, paper_size, white_pixels
+from airloc.areas.dataset import Dataset
+from airloc.areas.images import list_images, read_image
+from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
-PICTURES = 72
-"""Published pictures."""
-
-PAPER = {"test": 196}
-"""Areas of 5 x 5 cells in the paper."""
-
-PAGE = "https://humansintheloop.org/resources/datasets/semantic-segmentation-dataset-2/"
-
-PAINTED = "#3C1098"
-"""The colour of buildings in the published masks."""
+MASK_COLOUR = "#3C1098"
+"""Colour of buildings in the published masks."""
 
 
 @dataclass(frozen=True)
-class Dubai:
-    """Areas cut from the pictures of Dubai; all of them are for testing."""
+class Dubai(Dataset):
+    """Areas cut from the images of Dubai; all of them are for testing."""
+
+    name = "dubai"
+    title = "Dubai"
+    terms = "Humans in the Loop, CC0"
+    citation = 'Humans in the Loop, "Semantic segmentation dataset", 2020'
+    homepage = "https://humansintheloop.org/resources/datasets/semantic-segmentation-dataset-2/"
+    obtain = f"the dataset is CC0, but its page requires a form: {homepage}"
+    unpack = "Unpack it so that {root} holds `Tile 1/images`, `Tile 1/masks` and so on, and `classes.json`"
+    expected: ClassVar[Mapping[str, int]] = {"test": 196}
 
     root: Path | None = None
     """The folder with Tile 1, Tile 2 and so on; $AIRLOC_DATA/dubai if not given."""
     max_white: int = MAX_WHITE
     """Areas with this many pure white pixels or more are dropped."""
 
-    def areas(self, grid: Grid) -> Iterator[SearchArea]:
-        """Read the areas one by one, fitted to the grid."""
-        root = dataset_root(self.root, "dubai")
-        colours = building_colours(root)
-        for path in pictures(root):
-            for piece in cut_pieces(_read(path, colours), paper_size(grid)):
-                if white_pixels(piece.image) < self.max_white:
-                    yield fit(piece, grid)
+    @classmethod
+    def detect(cls, path: Path) -> bool:
+        """Return True for a folder with scenes."""
+        return any(path.glob("Tile */images"))
+
+    def scan(self) -> list[ImageRecord]:
+        """List all images, scene by scene; names carry the scene, since file names repeat from scene to scene."""
+        root = self.require_location()
+        scenes = sorted(root.glob("Tile */images"))
+        if not scenes:
+            raise AirlocError(
+                f"The folder {root} has no `Tile 1/images`",
+                "Run `airloc data fetch dubai` to read where to get it",
+            )
+        return [_record(path) for scene in scenes for path in list_images(scene)]
+
+    def pieces(self, image: SearchArea, grid: Grid) -> Iterator[SearchArea]:
+        """Cut an image into pieces of the paper's size; pieces with too many white pixels are dropped."""
+        pieces = cut_pieces(image, paper_size(grid))
+        return (piece for piece in pieces if white_pixels(piece.image) < self.max_white)
+
+    def read_mask(self, path: Path, size: tuple[int, int]) -> Mask:
+        """Read the pixels that have a colour of buildings."""
+        del size
+        red, green, blue = np.moveaxis(read_image(path), 2, 0)
+        colours = building_colours(self.location)
+        mask: Mask = np.any([(red == r) & (green == g) & (blue == b) for r, g, b in colours], axis=0)
+        return mask
+
+    def count_areas(self) -> dict[str, int]:
+        """Return the number of 5 x 5 areas; all images are read for it."""
+        images = (SearchArea(record.name, read_image(record.path)) for record in self.scan())
+        return {"test": sum(1 for image in images for _ in self.pieces(image, Grid()))}
 
 
-def pictures(root: Path) -> list[Path]:
-    """Give all pictures, scene by scene."""
-    scenes = sorted(root.glob("Tile */images")) if root.is_dir() else []
-    if not scenes:
-        missing = f"There is no folder {root}" if not root.is_dir() else f"The folder {root} has no `Tile 1/images`"
-        raise AirlocError(missing, "Run `airloc data fetch dubai` to read where the dataset is had")
-    return [path for scene in scenes for path in list_pictures(scene)]
-
-
-def count(root: Path, grid: Grid) -> dict[str, int]:
-    """Count the areas, for comparison with `PAPER`."""
-    found = 0
-    for path in pictures(root):
-        pieces = cut_pieces(SearchArea(path.name, read_picture(path)), paper_size(grid))
-        found += sum(white_pixels(piece.image) < MAX_WHITE for piece in pieces)
-    return {"test": found}
+def _record(path: Path) -> ImageRecord:
+    scene = path.parent.parent
+    masks = sorted((scene / "masks").glob(f"{path.stem}.*"))
+    return ImageRecord(f"{scene.name} {path.name}", path, masks[0] if masks else None, tile=scene.name, split="test")
 
 
 def building_colours(root: Path) -> list[tuple[int, int, int]]:
-    """RGB colours that stand for buildings: the painted one, and the one that `classes.json` names."""
-    named = [PAINTED]
+    """Return the RGB colours of buildings: the one in the masks, and the one that `classes.json` names."""
+    names = [MASK_COLOUR]
     path = root / "classes.json"
     if path.is_file():
         try:
             classes = json.loads(path.read_text(encoding="utf-8"))["classes"]
-            named += [entry["color"] for entry in classes if entry["title"].lower() == "building"]
-            return [_rgb(colour) for colour in named]
+            names += [entry["color"] for entry in classes if entry["title"].lower() == "building"]
+            return [_rgb(name) for name in names]
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise AirlocError(f"Cannot read the classes in {path}: {error!r}", "Replace the file") from error
-    return [_rgb(PAINTED)]
+    return [_rgb(MASK_COLOUR)]
 
 
 def _rgb(colour: str) -> tuple[int, int, int]:
     red, green, blue = bytes.fromhex(colour.removeprefix("#"))
     return red, green, blue
-
-
-def _read(path: Path, colours: list[tuple[int, int, int]]) -> SearchArea:
-    """Read a picture with its mask; its name carries the scene, since file names repeat from scene to scene."""
-    scene = path.parent.parent
-    masks = sorted((scene / "masks").glob(f"{path.stem}.*"))
-    mask: Mask | None = None
-    if masks:
-        red, green, blue = np.moveaxis(read_picture(masks[0]), 2, 0)
-        mask = np.any([(red == r) & (green == g) & (blue == b) for r, g, b in colours], axis=0)
-    return SearchArea(f"{scene.name} {path.name}", read_picture(path), mask, tile=scene.name, split="test")

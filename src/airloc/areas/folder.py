@@ -1,20 +1,28 @@
-"""The index file `windows.csv` that may accompany a folder of pictures: ground size, split and building mask.
+"""Any folder of images, with an optional index.
+
+Every image is one area, or is cut into areas with `cut`. JPEG, PNG, TIFF, WebP and BMP are read; grey, RGBA, palette,
+CMYK and 16-bit images are converted. Subfolders are not searched, except that a folder without images of its own is
+read from its subfolder `images`. Files that are not images are ignored.
+
+The index `windows.csv` gives the ground size, split and building mask of images. It lies beside the images or in the
+parent folder, and the masks lie in `masks/` beside the index. Every column but `image` may be absent or empty:
 
     image,mask,side_m,split
     23129065_0_100.jpg,23129065_0_100.png,600,val
 
-It lies beside the pictures or in the parent folder; the masks lie in `masks/` beside the index. Every column but
-`image` may be absent or empty.
+Pairs: the goal of an area comes from the image of the same name in the folder `goals`, else from the image whose name
+differs only in `pre_disaster` and `post_disaster`. Without `goals`, both images lie in this folder.
 """
 
 import csv
-import logging
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from airloc.areas.area import SearchArea, crop_ground, cut_pieces, fit, piece_size, tile_of
-from airloc.areas.images import list_pictures, pick, read_mask, read_picture
+from airloc.areas.area import SearchArea, cut_pieces, piece_size, tile_of
+from airloc.areas.dataset import Dataset
+from airloc.areas.images import SUFFIXES, list_images
+from airloc.areas.records import POST, PRE, ImageRecord, NameFilter, count_splits
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
@@ -24,7 +32,7 @@ MASKS = "masks"
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What the index says about one picture."""
+    """One row of the index."""
 
     mask: Path | None = None
     """File of the building mask."""
@@ -34,14 +42,200 @@ class Window:
     """`train`, `val` or `test`."""
 
 
+@dataclass(frozen=True)
+class ImageSet(Dataset):
+    """Base class of datasets that are one folder of images, with an optional index."""
+
+    cut: int | None = field(default=None, kw_only=True)
+    """Cut each image into pieces, edge to edge, whose longer side has this many pixels and whose aspect is the grid's;
+    without it an image is one area."""
+    metres_per_pixel: float | None = field(default=None, kw_only=True)
+    """Side of a pixel on the ground, for images whose ground size is not in windows.csv."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cut is not None and self.cut < 1:
+            raise AirlocError(f"Cannot cut pieces of {self.cut} px", "Give --cut 1 or more")
+        if self.metres_per_pixel is not None and not 0 < self.metres_per_pixel < float("inf"):
+            raise AirlocError(
+                f"Pixels of {self.metres_per_pixel} m do not exist", "Give --metres-per-pixel above 0, such as 0.6"
+            )
+
+    def scan(self) -> list[ImageRecord]:
+        """List the images, with what the index says about them."""
+        return scan_folder(self.require_location(), self.metres_per_pixel)
+
+    def pieces(self, image: SearchArea, grid: Grid) -> Iterator[SearchArea]:
+        """Cut one image into pieces of `cut` pixels."""
+        return iter([image]) if self.cut is None else cut_pieces(image, piece_size(self.cut, grid))
+
+    def count_areas(self) -> dict[str, int]:
+        """Return the number of images, by split if the index names splits."""
+        records = self.scan()
+        if any(record.split for record in records):
+            return count_splits(record.split for record in records)
+        return {"images": len(records)}
+
+    def state(self) -> str:
+        """Return `windows` for a folder with an index, else `images`."""
+        return "images" if find_index(images_folder(self.location)) is None else "windows"
+
+    def remark(self) -> str:
+        """Return the number of building masks."""
+        masks = sum(record.mask is not None for record in self.scan())
+        return f"{masks} with building masks" if masks else ""
+
+    def _requirement(self, grid: Grid) -> str:
+        pixels = "" if self.cut is None else "{1} x {0} px".format(*piece_size(self.cut, grid))
+        return " and ".join(part for part in (pixels, super()._requirement(grid)) if part)
+
+
+@dataclass(frozen=True)
+class Folder(ImageSet):
+    """Any folder of images."""
+
+    name = "folder"
+    title = "A folder of images"
+    terms = "yours"
+    location_option = "path"
+
+    path: Path
+    """The folder; its subfolders are not read."""
+    goals: Path | None = None
+    """Folder with images of the same places on another day, for pairs; this folder unless given."""
+
+    def record_pairs(self) -> list[tuple[ImageRecord, ImageRecord]]:
+        """List the pairs (image of `goals`, image of this folder), or the pairs inside this folder."""
+        if self._pairs_inside():
+            return super().record_pairs()
+        assert self.goals is not None
+        goals = {record.name: record for record in scan_folder(self.goals)}
+        areas = self.records()
+        goal_of = match_goals([area.name for area in areas], goals, self.goals)
+        # The goal image shows the ground of the area, so that the index of the area holds for both.
+        pairs = ((replace(area, name=goal_of[area.name], path=goals[goal_of[area.name]].path), area) for area in areas)
+        return list(pairs)
+
+    def pairs(self, grid: Grid) -> Iterator[tuple[SearchArea, SearchArea]]:
+        """Read (area, goal area) pairs; inside one folder, every post_disaster image needs its pre_disaster image."""
+        if self._pairs_inside():
+            present = [record.name for record in self.scan()]
+            patterns = NameFilter(self.only, self.without)
+            areas = self.names or [name for name in present if POST in name and patterns.matches(name)]
+            check_partners(present, areas, self.location)
+        return super().pairs(grid)
+
+    def _pairs_inside(self) -> bool:
+        return self.goals is None or self.goals.resolve() == self.location.resolve()
+
+
+def images_folder(folder: Path) -> Path:
+    """Return the folder that holds the images: the folder itself, or its subfolder `images` if it has none."""
+    inside = folder / "images"
+    return inside if inside.is_dir() and not has_images(folder) else folder
+
+
+def has_images(folder: Path) -> bool:
+    """Return True if a folder holds at least one image file."""
+    return folder.is_dir() and any(path.suffix.lower() in SUFFIXES for path in folder.iterdir())
+
+
+def scan_folder(folder: Path, metres_per_pixel: float | None = None) -> list[ImageRecord]:
+    """List the images of a folder, with what its index says about them."""
+    place = images_folder(folder)
+    windows = read_windows(place)
+    return [_record(path, windows.get(path.name), metres_per_pixel) for path in list_images(place)]
+
+
+def _record(path: Path, window: Window | None, metres_per_pixel: float | None) -> ImageRecord:
+    # Only images in an index are windows of tiles; other names may end in two numbers by chance.
+    tile = "" if window is None else tile_of(path.name)
+    window = window or Window()
+    place, day = place_and_day(path.name)
+    return ImageRecord(path.name, path, window.mask, window.side_m, metres_per_pixel, tile, window.split, place, day)
+
+
+def place_and_day(name: str) -> tuple[str, int]:
+    """Return the place that an image shows and its order among the images of the place.
+
+    >>> place_and_day("socal-fire_00000001_post_disaster.png"), place_and_day("town.png")
+    (('socal-fire_00000001_.png', 1), ('', 0))
+    """
+    if POST in name:
+        return name.replace(POST, ""), 1
+    return (name.replace(PRE, ""), 0) if PRE in name else ("", 0)
+
+
+def partner(name: str) -> str | None:
+    """Return the name of the other image of a pre/post pair; None if the name is of neither kind.
+
+    >>> partner("socal-fire_00000001_post_disaster.png"), partner("town.png")
+    ('socal-fire_00000001_pre_disaster.png', None)
+    """
+    if POST in name:
+        return name.replace(POST, PRE)
+    return name.replace(PRE, POST) if PRE in name else None
+
+
+def match_goals(names: Sequence[str], goals: Collection[str], where: Path) -> dict[str, str]:
+    """Match areas with the images that their goals are taken from.
+
+    Args:
+        names: Names of the areas.
+        goals: Names of the images in the folder of goals.
+        where: The folder of goals.
+
+    Returns:
+        For each area the image of the same name, else its pre/post partner.
+    """
+    goal_of = {}
+    for name in names:
+        candidates = [candidate for candidate in (name, partner(name)) if candidate is not None]
+        found = next((candidate for candidate in candidates if candidate in goals), None)
+        if found is None:
+            wanted = " or ".join(map(repr, candidates))
+            raise AirlocError(
+                f"The folder of goals {where} has no image {wanted} for the area {name!r}",
+                "Put it there, or leave the area out",
+            )
+        goal_of[name] = found
+    return goal_of
+
+
+def check_partners(present: Sequence[str], names: Sequence[str] | None, folder: Path) -> None:
+    """Check that one folder holds areas (post_disaster) with their goals (pre_disaster).
+
+    Args:
+        present: Names of all images of the folder.
+        names: Names of the areas; all post_disaster images if None.
+        folder: The folder, for error messages.
+    """
+    areas = [name for name in present if POST in name] if names is None else list(names)
+    if not areas:
+        raise AirlocError(
+            f"{folder} holds no images named ..._{POST}, and the goals come from the same folder",
+            "Give another folder of goals",
+        )
+    for name in areas:
+        if POST not in name:
+            raise AirlocError(
+                f"The area {name!r} is not a ..._{POST} image, and its goal comes from the same folder {folder}",
+                f"Search {POST} images only, or give another folder of goals",
+            )
+        if (goal := partner(name)) not in present:
+            raise AirlocError(
+                f"{folder} has no image {goal!r} for the area {name!r}", "Put it there, or leave the area out"
+            )
+
+
 def find_index(folder: Path) -> Path | None:
-    """Find the index of a folder of pictures: in it, or in its parent."""
+    """Find the index of a folder of images: in the folder, or in its parent."""
     places = (folder / INDEX, folder.absolute().parent / INDEX)
     return next((place for place in places if place.is_file()), None)
 
 
 def read_windows(folder: Path) -> dict[str, Window]:
-    """Read what the index says of the pictures of a folder, by file name; nothing where there is no index."""
+    """Read the index of a folder of images, by file name; empty if there is no index."""
     index = find_index(folder)
     if index is None:
         return {}
@@ -54,11 +248,11 @@ def read_windows(folder: Path) -> dict[str, Window]:
                 )
             return {row["image"]: _window(row, index, reader.line_num) for row in reader}
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise AirlocError(f"Cannot read the index {index}: {error}", "Mend the file, or take it away") from error
+        raise AirlocError(f"Cannot read the index {index}: {error}", "Correct the file, or delete it") from error
 
 
 def _window(row: dict[str, str | None], index: Path, line: int) -> Window:
-    """Read one row; short rows have None for what they lack."""
+    """Parse one row; short rows have None for missing columns."""
     mask, side, split = (row.get(column) or "" for column in ("mask", "side_m", "split"))
     try:
         side_m = float(side) if side else None
@@ -66,102 +260,12 @@ def _window(row: dict[str, str | None], index: Path, line: int) -> Window:
         side_m = -1.0
     if not row["image"] or (side_m is not None and not 0 < side_m < float("inf")):
         raise AirlocError(
-            f"Line {line} of {index} is broken",
-            "Write image,mask,side_m,split with a name and a positive number of metres",
+            f"Line {line} of {index} is not valid",
+            "Write image,mask,side_m,split with a file name and a positive number of metres",
         )
     return Window(index.parent / MASKS / mask if mask else None, side_m, split)
 
 
-# ---------- Any folder of pictures: each one is an area, or is cut into areas.
-# ~
-# ~ JPEG, PNG, TIFF, WebP and BMP are read; grey, RGBA, palette, CMYK and 16-bit pictures are converted. The folder is
-# ~ not searched recursively, and files that are no pictures are ignored. An index file (`airloc.areas.folder`) may
-# ~ tell ground sizes, splits and building masks.
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Folder:
-    """A folder of pictures."""
-
-    path: Path
-    """The folder; its subfolders are not read."""
-    cut: int | None = None
-    """Cut each picture into pieces, edge to edge: squares of this many pixels, or for a grid that is not square
-    pieces of its aspect with a longer side of this many pixels. Without it a picture is one area."""
-    split: str = ""
-    """Only the areas that the index windows.csv puts into this split (train, val or test)."""
-    cell_metres: float | None = None
-    """Crop the centre so that each cell stands for this many metres: with 100, 500 x 500 m for a 5 x 5 grid.
-    Areas that are smaller are left out; ground sizes come from the index windows.csv."""
-    only: tuple[str, ...] | None = None
-    """Only these pictures, by file name; the others are not read."""
-
-    def areas(self, grid: Grid) -> Iterator[SearchArea]:
-        """Read the areas one by one, fitted to the grid."""
-        windows = read_windows(self.path)
-        given, left_out = 0, 0
-        for path in self._pictures(windows):
-            for area in self._cut(read_area(path, windows.get(path.name)), grid):
-                if area is None:
-                    left_out += 1
-                else:
-                    given += 1
-                    yield fit(area, grid)
-        self._report(given, left_out, grid)
-
-    def _pictures(self, windows: dict[str, Window]) -> list[Path]:
-        """The pictures that are asked for."""
-        found = pick(list_pictures(self.path), self.only, self.path)
-        if not self.split:
-            return found
-        inside = [path for path in found if windows.get(path.name, Window()).split == self.split]
-        if not inside:
-            raise AirlocError(
-                f"No picture of {self.path} is in the split {self.split!r}",
-                f"Ask for another split, or name the splits in {INDEX} beside the pictures",
-            )
-        return inside
-
-    def _cut(self, area: SearchArea, grid: Grid) -> Iterator[SearchArea | None]:
-        """The pieces of one picture; None for each that is too small."""
-        if self.cut is not None and self.cut < 1:
-            raise AirlocError(f"Cannot cut pieces of {self.cut} px", "Give a cut of 1 px or more")
-        pieces = [area] if self.cut is None else cut_pieces(area, piece_size(self.cut, grid))
-        count = 0
-        for count, piece in enumerate(pieces, start=1):  # noqa: B007
-            if self.cell_metres is None:
-                yield piece
-            else:
-                yield crop_ground(piece, (grid.rows * self.cell_metres, grid.cols * self.cell_metres))
-        if count == 0:
-            yield None
-
-    def _report(self, given: int, left_out: int, grid: Grid) -> None:
-        """Say what was left out; an empty result is an error."""
-        wanted = []
-        if self.cut is not None:
-            wanted.append("{1} x {0} px".format(*piece_size(self.cut, grid)))
-        if self.cell_metres is not None:
-            wanted.append(f"{grid.cols * self.cell_metres:g} x {grid.rows * self.cell_metres:g} m")
-        needed = " and ".join(wanted)
-        if given == 0:
-            raise AirlocError(
-                f"No picture of {self.path} is known to have the {needed} asked for",
-                f"Ask for less, or give the ground size (side_m) in {INDEX} beside the pictures",
-            )
-        if left_out:
-            log.warning("%d of %s left out: not known to have %s", left_out, self.path, needed)
-
-
 def read_area(path: Path, window: Window | None = None) -> SearchArea:
-    """Read one picture as an area at its own size, with what the index says about it."""
-    # Only an index says that the pictures are windows of tiles; other names may end in two numbers by chance.
-    tile = "" if window is None else tile_of(path.name)
-    window = window or Window()
-    area = SearchArea(path.name, read_picture(path), tile=tile, split=window.split)
-    if window.side_m is not None:
-        height, width = area.image.shape[:2]
-        area = replace(area, ground_m=(window.side_m * height / width, window.side_m))
-    return area if window.mask is None else replace(area, mask=read_mask(window.mask))
+    """Deprecated: use `Dataset.read`."""
+    return Folder(path.parent).read(_record(path, window, None))

@@ -12,8 +12,10 @@ It is written under another name and renamed when complete, so an interrupted `p
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from airloc.areas.area import Mask, Pixels, SearchArea
+from airloc.areas.dataset import Dataset
+from airloc.areas.folder import check_partners, match_goals, place_and_day
+from airloc.areas.records import ImageRecord, count_splits
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
@@ -28,30 +33,123 @@ VERSION = 1
 IMAGES, MASKS, INDEX = "images.npy", "masks.npy", "index.json"
 
 
+@dataclass(frozen=True, slots=True)
+class _Row(ImageRecord):
+    """A record of a prepared area."""
+
+    row: int = 0
+    """Row of its image in images.npy."""
+
+
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Dataset):
     """Areas that `airloc data prepare` has written."""
+
+    name = "prepared"
+    title = "Prepared areas"
+    terms = "as of the dataset they were prepared from"
+    location_option = "path"
 
     path: Path
     """The folder with images.npy and index.json."""
-    split: str = ""
-    """Only the areas of this split; all if empty."""
-    only: tuple[str, ...] | None = None
-    """Only the areas of these names."""
+    goals: Path | None = None
+    """Prepared folder with the same places on another day, for pairs; this folder unless given."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cell_metres is not None:
+            raise AirlocError(
+                f"{self.path} holds prepared areas, which are cut already", "Give --cell-metres when preparing them"
+            )
+
+    @classmethod
+    def detect(cls, path: Path) -> bool:
+        """Return True for a folder that `airloc data prepare` has written."""
+        return is_prepared(path)
+
+    def scan(self) -> list[ImageRecord]:
+        """List the areas, in the order in which they were written."""
+        return [_record(self.path, row, entry) for row, entry in enumerate(open_prepared(self.path).entries)]
 
     def areas(self, grid: Grid) -> Iterator[SearchArea]:
-        """Give the areas one by one, their images mapped from the disk; the grid must be the prepared one."""
-        opened = open_prepared(self.path)
-        if opened.grid != replace(grid, moves=opened.grid.moves):  # how one moves is nothing to pictures
+        """Yield the areas, their images mapped from the disk; the grid must be the prepared one."""
+        self._check_grid(grid)
+        return self.images()
+
+    def pairs(self, grid: Grid) -> Iterator[tuple[SearchArea, SearchArea]]:
+        """Yield (area, goal area) pairs; the grid must be the prepared one."""
+        self._check_grid(grid)
+        if self._pairs_inside():
+            check_partners([record.name for record in self.scan()], self.names, self.location)
+        return super().pairs(grid)
+
+    def record_pairs(self) -> list[tuple[ImageRecord, ImageRecord]]:
+        """List the pairs (area of `goals`, area of this folder), or the pairs inside this folder."""
+        if self._pairs_inside():
+            return super().record_pairs()
+        assert self.goals is not None
+        if not is_prepared(self.goals):
             raise AirlocError(
-                f"{self.path} was prepared for {_describe(opened.grid)}, not for {_describe(grid)}",
-                f"Ask for the grid {opened.grid}, or run `airloc data prepare` again with --grid {grid}",
+                f"{self.path} holds prepared areas, and {self.goals} does not", "Prepare both folders, or neither"
             )
-        inside = [row for row, entry in enumerate(opened.entries) if self.split in ("", entry["split"])]
-        rows = [row for row in inside if self.only is None or opened.entries[row]["name"] in self.only]
-        if not rows:
-            raise AirlocError(f"No area of {self.path} is in the split {self.split!r}", "Ask for another split")
-        return (opened[row] for row in rows)
+        goals = {record.name: record for record in Prepared(self.goals).scan()}
+        areas = self.records()
+        goal_of = match_goals([area.name for area in areas], goals, self.goals)
+        return [(goals[goal_of[area.name]], area) for area in areas]
+
+    def count_areas(self) -> dict[str, int]:
+        """Return the number of areas by split."""
+        return count_splits(record.split for record in self.scan())
+
+    def state(self) -> str:
+        """Return `prepared`."""
+        return "prepared"
+
+    def remark(self) -> str:
+        """Return the grid."""
+        return f"for a grid of {open_prepared(self.path).grid}"
+
+    def _pairs_inside(self) -> bool:
+        return self.goals is None or self.goals.resolve() == self.path.resolve()
+
+    def _check_grid(self, grid: Grid) -> None:
+        prepared = open_prepared(self.path).grid
+        if prepared != replace(grid, moves=prepared.moves):  # the moves do not matter for images
+            raise AirlocError(
+                f"{self.path} was prepared for {_describe(prepared)}, not for {_describe(grid)}",
+                f"Give --grid {prepared}, or run `airloc data prepare` again with --grid {grid}",
+            )
+
+    def _read_all(self, records: Sequence[ImageRecord]) -> Iterator[SearchArea]:
+        for folder, group in groupby(records, key=lambda record: record.path):
+            opened = _opened(folder, (folder / INDEX).stat().st_mtime_ns)
+            for record in group:
+                assert isinstance(record, _Row)
+                yield opened[record.row]
+
+
+@lru_cache(maxsize=4)
+def _opened(folder: Path, modified: int) -> "PreparedAreas":
+    """Open a folder, or return it if it is open already and has not been written since."""
+    del modified
+    return open_prepared(folder)
+
+
+def _record(folder: Path, row: int, entry: Mapping[str, Any]) -> _Row:
+    place, day = place_and_day(entry["name"])
+    mask = None if entry["mask"] is None else folder / MASKS
+    width = None if entry["ground_m"] is None else float(entry["ground_m"][1])
+    return _Row(
+        entry["name"],
+        folder,
+        mask,
+        width,
+        tile=entry["tile"],
+        split=entry["split"],
+        place=place,
+        day=day,
+        row=row,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +294,7 @@ def _write(
             on_area(area)
         sha256 = {IMAGES: images.finish(), MASKS: masks.finish()}
     if not entries:
-        raise AirlocError("The source gave no areas", "Ask for another split or subset")
+        raise AirlocError("The dataset gives no areas", "Give another --split or --only")
     if masks.rows == 0:
         (folder / MASKS).unlink()
         del sha256[MASKS]

@@ -1,264 +1,150 @@
-"""All sources of search areas. A new one is a file beside this, a line here and a test."""
+"""All datasets by name, and `load_dataset`, which reads a dataset by name or from a path.
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+A new dataset is a class in a file of its own and one line in `DATASETS`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from difflib import get_close_matches
 from pathlib import Path
-from shlex import quote
-from typing import Protocol
+from typing import Any
 
-from airloc.areas import dubai, masa, xbd
-from airloc.areas.area import SearchArea, crop_ground, fit
-from airloc.areas.dataset import NAMES
+from airloc.areas.austin import Austin
+from airloc.areas.dataset import Dataset
+from airloc.areas.deepglobe import DeepGlobe
 from airloc.areas.dubai import Dubai
-from airloc.areas.folder import INDEX as WINDOWS
-from airloc.areas.folder import Folder, Window, read_area, read_windows
+from airloc.areas.folder import INDEX, Folder, has_images, images_folder
 from airloc.areas.geotiff import GeoTiff
-from airloc.areas.images import SUFFIXES, list_pictures
 from airloc.areas.masa import Masa
-from airloc.areas.pairs import ALL_NAMES, Names, goal_names, goal_pictures
-from airloc.areas.prepared import Prepared, is_prepared, open_prepared
+from airloc.areas.naip import Naip
+from airloc.areas.prepared import Prepared
+from airloc.areas.records import Status
 from airloc.areas.synthetic import Synthetic
 from airloc.areas.xbd import Xbd
 from airloc.errors import AirlocError
-from airloc.grid import Grid
 
-
-class AreaSource(Protocol):
-    """Where areas come from: a frozen dataclass of options with one method."""
-
-    def areas(self, grid: Grid) -> Iterator[SearchArea]:
-        """Give the areas one by one, cut and fitted to the grid, so that only one is in memory at a time."""
-        ...
-
-
-SOURCES: dict[str, type[AreaSource]] = {
+DATASETS: dict[str, type[Dataset]] = {
     "synthetic": Synthetic,
-    "folder": Folder,
     "masa": Masa,
     "dubai": Dubai,
     "xbd": Xbd,
+    "naip": Naip,
+    "austin": Austin,
+    "deepglobe": DeepGlobe,
+    "folder": Folder,
     "geotiff": GeoTiff,
     "prepared": Prepared,
 }
-"""Sources by the name they have on the command line."""
+"""Datasets by the name they have on the command line."""
 
 
-# ---------- Areas from wherever a command points to: procedural ones, a prepared cache, or a folder of pictures.
-# ~
-
-
-def choose_source(
-    where: Path | None,
+def load_dataset(
+    source: str | Path,
     *,
+    root: Path | None = None,
     split: str = "",
     cell_metres: float | None = None,
-    only: Sequence[str] | None = None,
-    names: Names = ALL_NAMES,
-    count: int = 100,
-    seed: int = 0,
-) -> AreaSource:
-    """Give the source that a place stands for.
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
+    **options: Any,
+) -> Dataset:
+    """Load a dataset by name or from a path.
 
     Args:
-        where: A folder of pictures or a prepared cache; None for procedural areas.
-        split: Only the areas of this split.
-        cell_metres: Crop so that each cell stands for this many metres.
-        only: Only the areas of these names.
-        names: Only the areas whose names are wanted.
-        count: How many procedural areas.
-        seed: Decides the procedural areas.
+        source: A name of `DATASETS`, or the path of a folder or GeoTIFF file. A folder may hold prepared areas, a
+            published layout (Massachusetts, Dubai, xBD), or any images with an optional index windows.csv.
+        root: Folder of the dataset, with a name only; $AIRLOC_DATA/NAME if not given.
+        split: Only the areas of this split: train, val or test.
+        cell_metres: Crop areas so that a cell covers this many metres.
+        only: Only the areas whose names match one of these shell patterns.
+        without: Leave out the areas whose names match one of these shell patterns.
+        options: Further options of the dataset's class, such as `subset` of `Xbd` or `count` of `Synthetic`.
+
+    Raises:
+        AirlocError: If there is no such dataset or path, or the dataset does not have an option.
+
+    >>> from airloc.grid import Grid
+    >>> next(load_dataset("synthetic", count=1).areas(Grid(5, 5))).image.shape
+    (256, 256, 3)
     """
-    _check_cell_metres(cell_metres)
-    if where is None:
-        if split or cell_metres is not None:
-            raise AirlocError("Procedural areas have neither splits nor another ground size", "Give --areas too")
-        if names:
-            raise AirlocError("Procedural areas are not chosen by name", "Give --areas too, or leave out the patterns")
-        return Synthetic(count=count, seed=seed)
-    if is_prepared(where):
-        if cell_metres is not None:
-            raise _cut_already(where)
-        if names:
-            only = names.choose((entry["name"] for entry in open_prepared(where).entries), where)
-            return Prepared(where, split=split, only=tuple(only))
-        return Prepared(where, split=split)
-    if names:
-        only = names.choose((path.name for path in list_pictures(where)) if only is None else only, where)
-    return Folder(where, split=split, cell_metres=cell_metres, only=None if only is None else tuple(only))
-
-
-def load_pairs(
-    areas: Path,
-    goals: Path,
-    grid: Grid,
-    *,
-    split: str = "",
-    cell_metres: float | None = None,
-    only: Sequence[str] | None = None,
-    names: Names = ALL_NAMES,
-) -> tuple[list[SearchArea], list[SearchArea]]:
-    """Read areas and, for each, the picture of the same ground that its goals are taken from."""
-    _check_cell_metres(cell_metres)
-    if is_prepared(areas) or is_prepared(goals):
-        return _prepared_pairs(areas, goals, grid, split=split, cell_metres=cell_metres, only=only, names=names)
-    pictures = goal_pictures(areas, goals, only, names)
-    windows = read_windows(areas)
-    chosen = [name for name in pictures if split in ("", windows.get(name, Window()).split)]
-    if not chosen:
-        raise AirlocError(f"No picture of {areas} is in the split {split!r}", "Ask for another split")
-    flown, shown = [], []
-    for name in chosen:
-        window, goal = windows.get(name, Window()), pictures[name]
-        flown.append(_fitted(areas / name, window, grid, cell_metres))
-        shown.append(_fitted(goal, replace(window, mask=None), grid, cell_metres))
-    return flown, shown
-
-
-def _prepared_pairs(
-    areas: Path,
-    goals: Path,
-    grid: Grid,
-    *,
-    split: str,
-    cell_metres: float | None,
-    only: Sequence[str] | None,
-    names: Names,
-) -> tuple[list[SearchArea], list[SearchArea]]:
-    """Pairs from prepared caches, or from one that holds both pictures of every place."""
-    if not (is_prepared(areas) and is_prepared(goals)):
-        cache = areas if is_prepared(areas) else goals
-        raise AirlocError(f"{cache} is a prepared cache, and the other folder is not", "Prepare both, or neither")
+    kind, location = find_dataset(source, root)
+    values: dict[str, Any] = {"split": split, "only": tuple(only), "without": tuple(without), **options}
     if cell_metres is not None:
-        raise _cut_already(areas)
-    here, there = ([entry["name"] for entry in open_prepared(folder).entries] for folder in (areas, goals))
-    goal_of = goal_names(areas, here, goals, there, only, names)
-    flown = {area.name: area for area in Prepared(areas, split=split, only=tuple(goal_of)).areas(grid)}
-    shown = {area.name: area for area in Prepared(goals, only=tuple(goal_of.values())).areas(grid)}
-    chosen = [name for name in goal_of if name in flown]
-    return [flown[name] for name in chosen], [shown[goal_of[name]] for name in chosen]
+        values["cell_metres"] = cell_metres
+    if location is not None:
+        values[kind.location_option or "root"] = location
+    known = {field.name for field in fields(kind)}
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise AirlocError(
+            f"The dataset {kind.name} has no option {unknown[0]!r}", f"Its options are: {', '.join(sorted(known))}"
+        )
+    return kind(**values)
 
 
-def _cut_already(cache: Path) -> AirlocError:
-    return AirlocError(f"{cache} is a prepared cache, cut already", "Give --cell-metres when preparing it")
+def find_dataset(source: str | Path, root: Path | None = None) -> tuple[type[Dataset], Path | None]:
+    """Return the class and the location that a name or a path stands for."""
+    if isinstance(source, str) and source in DATASETS:
+        kind = DATASETS[source]
+        if root is None and kind.location_option == "path":
+            raise AirlocError(f"The dataset {source} needs a location", "Give its path instead of the name")
+        return kind, root
+    path = Path(source).expanduser()
+    if root is not None:
+        raise AirlocError(f"{source} is a path, and a root is given too", "Give a name with a root, or a path alone")
+    if not path.exists():
+        near = get_close_matches(str(source), DATASETS, n=1)
+        hint = f"Did you mean {near[0]!r}? Datasets" if near else "Check the path; datasets"
+        raise AirlocError(f"There is no folder, file or dataset {str(source)!r}", f"{hint} are: {', '.join(DATASETS)}")
+    if path.is_file():
+        return GeoTiff, path
+    return next((kind for kind in DATASETS.values() if kind.detect(path)), Folder), path
 
 
-def _check_cell_metres(cell_metres: float | None) -> None:
-    if cell_metres is not None and not 0 < cell_metres < float("inf"):
-        raise AirlocError(f"Cells of {cell_metres} m do not exist", "Give --cell-metres above 0, such as 100")
+def weight_terms(dataset: Dataset) -> str:
+    """Return the terms that weights trained on a dataset carry; empty if it is not known to have any.
+
+    A plain folder carries the terms of the registered dataset whose name it bears: `xbd`, or `xbd/images`.
+    """
+    folder = dataset.location.absolute()
+    name = folder.parent.name if folder.name == "images" else folder.name
+    return dataset.weight_terms or (DATASETS[name].weight_terms if name in DATASETS else "")
 
 
-def _fitted(path: Path, window: Window, grid: Grid, cell_metres: float | None) -> SearchArea:
-    area = read_area(path, window)
-    if cell_metres is not None:
-        cropped = crop_ground(area, (grid.rows * cell_metres, grid.cols * cell_metres))
-        if cropped is None:
-            raise AirlocError(f"The picture {path} is not known to cover the ground asked for", "Ask for less")
-        area = cropped
-    return fit(area, grid)
-
-
-# ---------- What data is there: where it was looked for, what was found, and how it differs from the paper.
-# ~
-
-PAPER: dict[str, Mapping[str, int]] = {"masa": masa.PAPER, "dubai": dubai.PAPER, "xbd": xbd.PAPER}
-"""Areas of 5 x 5 cells in the paper, by dataset and subset."""
-
-_COUNT: dict[str, Callable[[Path], dict[str, int]]] = {
-    "masa": lambda root: masa.count(root, Grid()),
-    "dubai": lambda root: dubai.count(root, Grid()),
-    "xbd": xbd.count,
-}
-
-
-@dataclass(frozen=True)
-class Found:
-    """One dataset, as found."""
-
-    name: str
-    place: Path
-    """Where it was looked for."""
-    state: str
-    """`published layout`, `windows`, `pictures`, `prepared`, `absent` or `damaged`."""
-    areas: Mapping[str, int] = field(default_factory=dict)
-    """Areas of 5 x 5 cells by split or subset; for pictures their number."""
-    source: str = ""
-    """What to give to a command to read it."""
-    remark: str = ""
-    """What to know or to do about it."""
-
-    @property
-    def paper(self) -> Mapping[str, int]:
-        """The paper's counts; empty for what the paper does not use or is not as published."""
-        return PAPER.get(self.name, {}) if self.state in ("published layout", "absent") else {}
-
-    @property
-    def differences(self) -> dict[str, int]:
-        """How many areas there are more (or fewer) than in the paper, where that is not none."""
-        if self.state != "published layout":
-            return {}
-        gaps = {split: self.areas.get(split, 0) - count for split, count in self.paper.items()}
-        return {split: gap for split, gap in gaps.items() if gap}
-
-
-def take_stock(root: Path) -> Iterator[Found]:
-    """Look for the published datasets and for any other pictures in the folders under `root`."""
+def list_datasets(root: Path) -> Iterator[Status]:
+    """Check the registered datasets, and every other folder of images, under a folder of datasets."""
     if not root.is_dir():
         raise AirlocError(
             f"There is no folder {root}", "Set AIRLOC_DATA to the folder of your datasets, or give --root"
         )
-    for name in PAPER:
-        yield check(name, root / name)
-    for place in sorted(path for path in root.iterdir() if path.is_dir() and path.name not in PAPER):
-        yield from _others(place)
+    for name, kind in DATASETS.items():
+        if kind.location_option == "root":
+            yield load_dataset(name, root=root / name).status()
+    for folder in sorted(path for path in root.iterdir() if path.is_dir() and path.name not in DATASETS):
+        if Prepared.detect(folder) or (folder / INDEX).is_file() or has_images(images_folder(folder)):
+            yield replace(load_dataset(folder).status(), name=folder.name)
 
 
-def check(name: str, place: Path) -> Found:
-    """Look for one of the published datasets in a folder, and count its areas."""
-    if not place.exists():
-        return Found(name, place, "absent", remark=f"run `airloc data fetch {name}`")
-    if (place / WINDOWS).is_file():
-        return _windows(name, place)
-    try:
-        return Found(name, place, "published layout", _COUNT[name](place), f"{name} --root {quote(str(place))}")
-    except AirlocError as error:
-        return Found(name, place, "damaged", remark=str(error))
+# Deprecated names, until all callers use `load_dataset`.
+SOURCES = DATASETS
+AreaSource = Dataset
 
 
-def _others(place: Path) -> Iterator[Found]:
-    """What a folder of no known name holds."""
-    if is_prepared(place):
-        yield _prepared(place)
-    elif (place / WINDOWS).is_file():
-        yield _windows(place.name, place)
-    elif count := sum(1 for path in place.iterdir() if path.suffix.lower() in SUFFIXES):
-        yield Found(place.name, place, "pictures", {"pictures": count}, f"folder --path {quote(str(place))}")
+def choose_source(where, *, split="", cell_metres=None, only=None, names=None, count=100, seed=0):  # type: ignore[no-untyped-def]
+    patterns = {"only": names.only, "without": names.without} if names else {}
+    if only is not None:
+        patterns["names"] = tuple(only)
+    if where is None:
+        return load_dataset("synthetic", split=split, cell_metres=cell_metres, count=count, seed=seed)
+    return load_dataset(where, split=split, cell_metres=cell_metres, **patterns)
 
 
-def _windows(name: str, place: Path) -> Found:
-    pictures = place / "images" if (place / "images").is_dir() else place
-    try:
-        windows = read_windows(pictures)
-    except AirlocError as error:
-        return Found(name, place, "damaged", remark=str(error))
-    splits = _tally(window.split for image, window in windows.items() if (pictures / image).is_file())
-    masks = sum(window.mask is not None for window in windows.values())
-    source = f"folder --path {quote(str(pictures))}"
-    return Found(name, place, "windows", splits, source, f"{masks} with building masks")
-
-
-def _prepared(place: Path) -> Found:
-    try:
-        opened = open_prepared(place)
-    except AirlocError as error:
-        return Found(place.name, place, "damaged", remark=str(error))
-    splits = _tally(entry["split"] for entry in opened.entries)
-    source = f"prepared --path {quote(str(place))}"
-    return Found(place.name, place, "prepared", splits, source, f"for a grid of {opened.grid}")
-
-
-def _tally(splits: Iterable[str]) -> dict[str, int]:
-    """Count areas by split, train first."""
-    found = Counter(splits)
-    known = {name: found.pop(name) for name in NAMES if name in found}
-    return known | {name or "without split": count for name, count in sorted(found.items())}
+def load_pairs(areas, goals, grid, *, split="", cell_metres=None, only=None, names=None):  # type: ignore[no-untyped-def]
+    patterns = {"only": names.only, "without": names.without} if names else {}
+    if only is not None:
+        patterns["names"] = tuple(only)
+    if Prepared.detect(goals) and not Prepared.detect(areas):
+        raise AirlocError(f"{goals} holds prepared areas, and {areas} does not", "Prepare both folders, or neither")
+    dataset = load_dataset(areas, split=split, cell_metres=cell_metres, goals=goals, **patterns)
+    pairs = list(dataset.pairs(grid))
+    return [area for area, _ in pairs], [goal for _, goal in pairs]

@@ -1,30 +1,179 @@
-"""Building outlines as well-known text (WKT) polygons, and masks drawn from them.
+"""xBD (`xbd`): places before and after natural disasters, from satellites.
+
+The data: 1024 x 1024 px PNG images in pre/post pairs with building outlines as JSON, unpacked into one folder or into
+`train`, `tier1`, `tier3`, `test`, `hold` and so on; JPEG and other sizes are read too.
+
+    images/hurricane-michael_00000001_pre_disaster.png    labels/hurricane-michael_00000001_pre_disaster.json
+
+Terms: CC BY-NC-SA 4.0, on request at https://xview2.org; weights trained on it carry the same terms.
+
+Citation: R. Gupta et al., "xBD: A Dataset for Assessing Building Damage from Satellite Imagery", 2019.
+
+One image is one area. The paper trains on hurricane Michael before the event (xBD-pre) and tests on every other event
+after it (xBD-disaster), both from what was then published as `tier1`. Ground sizes vary (0.4 to 0.5 m per pixel at full
+size) and are not in the images, so they are left unknown.
 
 Legend: a ring is a list of (x, y) pixels; a polygon is its outer ring followed by its holes.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from PIL import Image, ImageChops, ImageDraw
 
-from airloc.areas.area import Mask, SearchArea, fit
-from airloc.areas.dataset import dataset_root
-from airloc.areas.images import SUFFIXES, read_picture
+from airloc.areas.area import Mask
+from airloc.areas.dataset import Dataset
+from airloc.areas.folder import has_images
+from airloc.areas.images import SUFFIXES
+from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
-from airloc.grid import Grid
 
+TRAINING_EVENT = "hurricane-michael"
+"""The event that the paper trains on; all the others are for testing."""
+
+NAME = re.compile(r"(?P<event>.+)_(?P<number>\d+)_(?P<when>pre|post)_disaster")
+"""The published names, without their suffix."""
+
+Subset = Literal["pre", "post", "disaster", "before", "all"]
 Ring: TypeAlias = list[tuple[float, float]]
 Polygon: TypeAlias = list[Ring]
 
 
+@dataclass(frozen=True)
+class Xbd(Dataset):
+    """Images of xBD, each an area."""
+
+    name = "xbd"
+    title = "xBD"
+    terms = "CC BY-NC-SA 4.0"
+    weight_terms = "CC BY-NC-SA 4.0"
+    citation = 'R. Gupta et al., "xBD: A Dataset for Assessing Building Damage from Satellite Imagery", 2019'
+    homepage = "https://xview2.org"
+    obtain = f"the dataset is CC BY-NC-SA 4.0 and available to registered users only: {homepage}"
+    unpack = (
+        "Unpack it so that {root} holds `images` and `labels`, or `train/images` and so on "
+        "(files are called EVENT_00000000_pre_disaster.png)"
+    )
+    expected: ClassVar[Mapping[str, int]] = {"pre": 902, "disaster": 1303}
+
+    root: Path | None = None
+    """The folder with images and labels, or with subfolders that have them; $AIRLOC_DATA/xbd if not given."""
+    subset: Subset = "pre"
+    """Michael before the event (pre: the paper's xBD-pre) or after it (post), the other events after (disaster: the
+    paper's xBD-disaster) or before them (before), or all images."""
+    tiers: tuple[str, ...] = ()
+    """Only these subfolders, such as tier1; all unless given."""
+    validation_every: int = 0
+    """Put every image of the training event with this number, such as the 10th, 20th and so on, into the split val;
+    0 for none."""
+
+    @classmethod
+    def detect(cls, path: Path) -> bool:
+        """Return True for a folder without images of its own and with images of published names in subfolders."""
+        inside = (file.stem for folder in _image_folders(path, ()) for file in folder.iterdir())
+        return not has_images(path) and any(NAME.fullmatch(stem) for stem in inside)
+
+    def scan(self) -> list[ImageRecord]:
+        """List all images, in the order of their names; a name that occurs in two subfolders counts once."""
+        found: dict[str, ImageRecord] = {}
+        for path in (path for folder in _image_folders(self.location, self.tiers) for path in folder.iterdir()):
+            match = NAME.fullmatch(path.stem)
+            if match and path.suffix.lower() in SUFFIXES:
+                found.setdefault(path.stem, _record(path, match))
+        if not found:
+            raise AirlocError(
+                f"There are no images images/EVENT_00000000_pre_disaster.png in {self.location}"
+                + (f" under {', '.join(self.tiers)}" if self.tiers else ""),
+                "Run `airloc data fetch xbd` to read where to get the dataset",
+            )
+        return self._mark_validation([found[name] for name in sorted(found)])
+
+    def selects(self, *records: ImageRecord) -> bool:
+        """Return True if an image, or one of a pair of images, is in the subset and selected."""
+        return any(_in_subset(record, self.subset) for record in records) and super().selects(*records)
+
+    def read_mask(self, path: Path, size: tuple[int, int]) -> Mask:
+        """Draw the buildings of a label file."""
+        return read_labels(path, size)
+
+    def count_areas(self) -> dict[str, int]:
+        """Return the number of areas of the paper's two subsets."""
+        records = self.scan()
+        subsets: tuple[Subset, Subset] = ("pre", "disaster")
+        return {subset: sum(_in_subset(record, subset) for record in records) for subset in subsets}
+
+    def _mark_validation(self, records: list[ImageRecord]) -> list[ImageRecord]:
+        """Put every `validation_every`-th image of the training event, before and after apart, into val."""
+        if self.validation_every < 1:
+            return records
+        seen = {"pre": 0, "post": 0}
+        marked = []
+        for record in records:
+            if record.split == "train":
+                seen[_when(record)] += 1
+                if seen[_when(record)] % self.validation_every == 0:
+                    record = replace(record, split="val")
+            marked.append(record)
+        return marked
+
+
+def _image_folders(root: Path, tiers: tuple[str, ...]) -> list[Path]:
+    """Return the folders of images: below the root, and below its subfolders or the given ones."""
+    bases = [root / tier for tier in tiers] if tiers else [root, *sorted(root.glob("*/"))]
+    return [base / "images" for base in bases if (base / "images").is_dir()]
+
+
+def _record(path: Path, match: re.Match[str]) -> ImageRecord:
+    place = f"{match['event']}_{match['number']}"
+    labels = path.parent.with_name("labels") / f"{path.stem}.json"
+    split = "train" if match["event"] == TRAINING_EVENT else "test"
+    return ImageRecord(
+        path.name,
+        path,
+        labels if labels.is_file() else None,
+        tile=place,
+        split=split,
+        place=place,
+        day=int(match["when"] == "post"),
+    )
+
+
+def _when(record: ImageRecord) -> str:
+    return "post" if record.day else "pre"
+
+
+def _in_subset(record: ImageRecord, subset: Subset) -> bool:
+    training = record.split != "test"
+    return {
+        "pre": training and record.day == 0,
+        "post": training and record.day == 1,
+        "disaster": not training and record.day == 1,
+        "before": not training and record.day == 0,
+        "all": True,
+    }[subset]
+
+
+def read_labels(path: Path, size: tuple[int, int]) -> Mask:
+    """Draw the buildings of a label file as a mask of `size` (height, width), scaled from the size of the labels."""
+    try:
+        labels = json.loads(path.read_text(encoding="utf-8"))
+        labelled = float(labels["metadata"]["width"]), float(labels["metadata"]["height"])
+        polygons: list[Polygon] = []
+        for feature in labels["features"]["xy"]:
+            if feature.get("properties", {}).get("feature_type", "building") == "building":
+                polygons += parse_polygons(feature["wkt"])
+        return draw_mask(polygons, size, (size[1] / labelled[0], size[0] / labelled[1]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+        raise AirlocError(f"Cannot read the labels {path}: {error!r}", "Replace the file, or delete it") from error
+
+
 def parse_polygons(text: str) -> list[Polygon]:
-    """Read a POLYGON or MULTIPOLYGON.
+    """Parse a POLYGON or MULTIPOLYGON in well-known text (WKT).
 
     >>> parse_polygons("POLYGON ((0 0, 4 0, 4 4, 0 0), (1 1, 2 1, 2 2, 1 1))")
     [[[(0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (0.0, 0.0)], [(1.0, 1.0), (2.0, 1.0), (2.0, 2.0), (1.0, 1.0)]]]
@@ -34,7 +183,7 @@ def parse_polygons(text: str) -> list[Polygon]:
     """
     match = re.fullmatch(r"\s*(MULTI)?POLYGON\s*Z?\s*(EMPTY|\(.*\))\s*", text, re.IGNORECASE | re.DOTALL)
     if match is None:
-        raise ValueError(f"{text[:40]!r} is no WKT polygon")
+        raise ValueError(f"{text[:40]!r} is not a WKT polygon")
     if match[2].upper() == "EMPTY":
         return []
     bodies = re.split(r"\)\s*\)\s*,\s*\(\s*\(", match[2]) if match[1] else [match[2]]
@@ -59,142 +208,8 @@ def draw_mask(polygons: Iterable[Polygon], size: tuple[int, int], scale: tuple[f
 
 
 def _ring(text: str) -> Ring:
-    """Read `x y, x y, ...`; a third coordinate is left out."""
+    """Parse `x y, x y, ...`; a third coordinate is ignored."""
     points = [tuple(map(float, pair.split())) for pair in text.split(",")]
     if len(points) < 3 or any(len(point) < 2 for point in points):
-        raise ValueError(f"{text[:40]!r} is no ring of three points or more")
+        raise ValueError(f"{text[:40]!r} is not a ring of three points or more")
     return [(point[0], point[1]) for point in points]
-
-
-# ---------- xBD (`xbd`): places before and after natural disasters, from satellites.
-# ~
-# ~ The data: 1024 x 1024 px PNG pictures in pre/post pairs with building outlines as JSON, unpacked into one folder or
-# ~ into `train`, `tier1`, `tier3`, `test`, `hold` and so on; JPEG and other sizes are read too.
-# ~
-# ~     images/hurricane-michael_00000001_pre_disaster.png    labels/hurricane-michael_00000001_pre_disaster.json
-# ~
-# ~ Terms: CC BY-NC-SA 4.0, on request at https://xview2.org: weights trained on it say so.
-# ~
-# ~ Citation: R. Gupta et al., "xBD: A Dataset for Assessing Building Damage from Satellite Imagery", 2019.
-# ~
-# ~ One picture is one area. The paper trains on hurricane Michael before the event (xBD-pre) and tests on every other
-# ~ event after it (xBD-disaster), both from what was then published as `tier1`. Ground sizes vary (0.4 to 0.5 m a
-# ~ pixel at full size) and are not in the pictures, so they are left open.
-
-PAPER = {"pre": 902, "disaster": 1303}
-"""Areas in the paper's two subsets."""
-
-PAGE = "https://xview2.org"
-
-TRAINING_EVENT = "hurricane-michael"
-"""The event the paper trains on; all the others are for testing."""
-
-NAME = re.compile(r"(?P<event>.+)_(?P<number>\d+)_(?P<when>pre|post)_disaster")
-"""The published names, less their suffix."""
-
-Subset = Literal["pre", "post", "disaster", "before", "all"]
-
-
-@dataclass(frozen=True)
-class Xbd:
-    """Pictures of xBD, each an area."""
-
-    root: Path | None = None
-    """The folder with images and, where wanted, labels, or with subfolders that have them; $AIRLOC_DATA/xbd if not
-    given."""
-    subset: Subset = "pre"
-    """Michael before (pre: the paper's xBD-pre) or after the event (post), the other events after (disaster: the
-    paper's xBD-disaster) or before them (before), or all pictures."""
-    tiers: tuple[str, ...] = ()
-    """Only these subfolders, such as tier1; none: all."""
-
-    def areas(self, grid: Grid) -> Iterator[SearchArea]:
-        """Read the areas one by one, fitted to the grid."""
-        for picture in self.pictures():
-            yield fit(_read(picture), grid)
-
-    def pictures(self) -> list["Picture"]:
-        """The pictures of the subset, in the order of their names."""
-        return [found for found in pictures(dataset_root(self.root, "xbd"), self.tiers) if _belongs(found, self.subset)]
-
-    def pairs(self) -> list[tuple["Picture", "Picture"]]:
-        """The places of the subset that are there before and after the event, as (pre, post)."""
-        there = {(found.place, found.when): found for found in pictures(dataset_root(self.root, "xbd"), self.tiers)}
-        places = dict.fromkeys(picture.place for picture in self.pictures())
-        return [
-            (there[place, "pre"], there[place, "post"])
-            for place in places
-            if (place, "pre") in there and (place, "post") in there
-        ]
-
-
-class Picture(NamedTuple):
-    """One published picture."""
-
-    path: Path
-    place: str
-    """Event and number: what a pair shares."""
-    event: str
-    when: str
-    """`pre` or `post`."""
-
-
-def pictures(root: Path, tiers: tuple[str, ...] = ()) -> list[Picture]:
-    """Give all pictures, in the order of their names; a name that occurs in two subfolders counts once."""
-    bases = [root / tier for tier in tiers] if tiers else [root, *sorted(root.glob("*/"))]
-    folders = [base / "images" for base in bases if (base / "images").is_dir()]
-    found: dict[str, Picture] = {}
-    for path in (path for folder in folders for path in folder.iterdir()):
-        match = NAME.fullmatch(path.stem)
-        if match and path.suffix.lower() in SUFFIXES:
-            place = f"{match['event']}_{match['number']}"
-            found.setdefault(path.stem, Picture(path, place, match["event"], match["when"]))
-    if not found:
-        raise AirlocError(
-            f"There are no pictures images/EVENT_00000000_pre_disaster.png in {root}"
-            + (f" under {', '.join(tiers)}" if tiers else ""),
-            "Run `airloc data fetch xbd` to read where the dataset is had",
-        )
-    return [found[name] for name in sorted(found)]
-
-
-def count(root: Path, tiers: tuple[str, ...] = ()) -> dict[str, int]:
-    """Count the areas of the paper's subsets, for comparison with `PAPER`."""
-    there = pictures(root, tiers)
-    return {
-        "pre": sum(_belongs(picture, "pre") for picture in there),
-        "disaster": sum(_belongs(picture, "disaster") for picture in there),
-    }
-
-
-def _belongs(picture: Picture, subset: Subset) -> bool:
-    trains = picture.event == TRAINING_EVENT
-    return {
-        "pre": trains and picture.when == "pre",
-        "post": trains and picture.when == "post",
-        "disaster": not trains and picture.when == "post",
-        "before": not trains and picture.when == "pre",
-        "all": True,
-    }[subset]
-
-
-def _read(picture: Picture) -> SearchArea:
-    split = "train" if picture.event == TRAINING_EVENT else "test"
-    area = SearchArea(picture.path.name, read_picture(picture.path), tile=picture.place, split=split)
-    labels = picture.path.parent.with_name("labels") / f"{picture.path.stem}.json"
-    height, width = area.image.shape[:2]
-    return replace(area, mask=read_labels(labels, (height, width))) if labels.is_file() else area
-
-
-def read_labels(path: Path, size: tuple[int, int]) -> Mask:
-    """Draw the buildings of a label file as a mask of `size` (height, width), whatever size they were marked at."""
-    try:
-        labels = json.loads(path.read_text(encoding="utf-8"))
-        marked = float(labels["metadata"]["width"]), float(labels["metadata"]["height"])
-        polygons: list[Polygon] = []
-        for feature in labels["features"]["xy"]:
-            if feature.get("properties", {}).get("feature_type", "building") == "building":
-                polygons += parse_polygons(feature["wkt"])
-        return draw_mask(polygons, size, (size[1] / marked[0], size[0] / marked[1]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
-        raise AirlocError(f"Cannot read the labels {path}: {error!r}", "Replace the file, or take it away") from error

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional
 
-from airloc.agents.registry import AgentOptions, make_agent
+from airloc.agents.agent import AgentOptions
+from airloc.agents.registry import make_agent
 from airloc.cli.console import need, promised
 from airloc.errors import AirlocError
 

@@ -9,10 +9,14 @@ resolution; over other ground they show another one.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from airloc.areas.area import SearchArea
+from airloc.areas.dataset import Dataset
+from airloc.areas.records import ImageRecord, Status
 from airloc.areas.synthetic.canvas import Canvas
 from airloc.areas.synthetic.disasters import DISASTERS
 from airloc.areas.synthetic.plan import draw_plan
@@ -33,6 +37,9 @@ CELL_M = 96.0
 
 WORLDS = 1_000_000
 """Worlds per seed of a source, so that sources of different seeds share none."""
+
+IMAGE_GRID = Grid(7, 7)
+"""The grid of the images for training."""
 
 MAX_SIDE_M = 20_000.0
 """Longest side of an area; a plan grows with the ground, not with the pixels."""
@@ -73,7 +80,7 @@ def generate(
     canvas = Canvas(*size, metres_per_px)
     image, mask = render(draw_plan(seed, kind, canvas.ground_m), canvas, disaster)
     stem = pair_stem(seed, kind, disaster) if disaster else ""
-    plain = f"{stem}_post_disaster" if disaster else f"synthetic_{kind}_{seed:06d}"
+    plain = f"{stem}_post_disaster" if disaster else area_name(seed, kind)
     return SearchArea(name or plain, image, mask, canvas.ground_m, tile=stem)
 
 
@@ -87,14 +94,30 @@ def disaster_of(seed: int) -> str:
     return DISASTERS[int(stream(seed, "synthetic", "disaster").integers(len(DISASTERS)))]
 
 
+def area_name(seed: int, regime: str) -> str:
+    """Return the name of an area without a disaster."""
+    return f"synthetic_{regime}_{seed:06d}"
+
+
 def pair_stem(seed: int, regime: str, disaster: str) -> str:
     """What the names of the two areas of a pair begin with, after the pattern of xBD."""
     return f"synthetic-{regime}-{disaster}_{seed:08d}"
 
 
+@dataclass(frozen=True, slots=True)
+class _World(ImageRecord):
+    """A record of one image of a world."""
+
+    seed: int = 0
+    """Which world."""
+    regime: str = ""
+    disaster: str | None = None
+    """The disaster that the image shows; None for an image before any."""
+
+
 @dataclass(frozen=True)
-class Synthetic:
-    """A source of synthetic areas.
+class Synthetic(Dataset):
+    """Synthetic areas.
 
     With a disaster every world comes twice, before and after it, under names that differ in `pre_disaster` and
     `post_disaster` alone, as xBD names its pairs; both have the pair as their tile.
@@ -103,10 +126,15 @@ class Synthetic:
     ['synthetic_rural_2000000']
     """
 
+    name = "synthetic"
+    title = "Procedural areas"
+    terms = "part of airloc"
+    location_option = ""
+
     count: int = 20
     """Number of worlds."""
     seed: int = 0
-    """Which worlds; different seeds share none."""
+    """Random seed of the worlds; different seeds share none."""
     regime: str | None = None
     """`city`, `suburb`, `rural`, `coast` or `desert`; a mixture when not given."""
     disaster: str | None = None
@@ -114,22 +142,63 @@ class Synthetic:
     when not given."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 1 <= self.count <= WORLDS:
-            raise AirlocError(f"A source of {self.count} worlds cannot be made", f"Ask for 1 to {WORLDS} of them")
+            raise AirlocError(f"A dataset of {self.count} worlds cannot be made", f"Give a --count of 1 to {WORLDS}")
+        if self.split or self.cell_metres is not None:
+            raise AirlocError(
+                "Procedural areas have no splits and a fixed ground size",
+                "Give --areas or --dataset too, or leave out --split and --cell-metres",
+            )
+
+    @property
+    def location(self) -> Path:
+        """Return an empty path: nothing is read."""
+        return Path()
+
+    def scan(self) -> list[ImageRecord]:
+        """List all worlds, with a disaster before and after it."""
+        return list(self._worlds())
+
+    def images(self) -> Iterator[SearchArea]:
+        """Render the selected worlds at 2 m per pixel on the ground of a 7 x 7 grid."""
+        return self.areas(IMAGE_GRID)
 
     def areas(self, grid: Grid) -> Iterator[SearchArea]:
-        """Generate areas that fit the grid exactly, one after the other."""
-        metres_per_px = CELL_M / grid.cell
+        """Render the selected worlds so that they fit the grid exactly."""
+        selected = self.only or self.without or self.names is not None
+        worlds: Iterable[ImageRecord] = self.records() if selected else self._worlds()
+        return (_render(world, grid) for world in worlds)
+
+    def pairs(self, grid: Grid) -> Iterator[tuple[SearchArea, SearchArea]]:
+        """Render (area after a disaster, goal area before it) pairs that fit the grid exactly."""
+        return ((_render(after, grid), _render(before, grid)) for before, after in self.record_pairs())
+
+    def read(self, record: ImageRecord) -> SearchArea:
+        """Render one world at 2 m per pixel on the ground of a 7 x 7 grid."""
+        return _render(record, IMAGE_GRID)
+
+    def status(self) -> Status:
+        """Return the number of worlds."""
+        return Status(self.name, self.location, "generated", {"worlds": self.count}, command=self.name)
+
+    def _worlds(self) -> Iterator["_World"]:
         for seed in range(self.seed * WORLDS, self.seed * WORLDS + self.count):
             regime = self.regime or regime_of(seed)
-            before = generate(seed, grid.size, metres_per_px, regime)
             if self.disaster is None:
-                yield before
+                yield _World(area_name(seed, regime), Path(), seed=seed, regime=regime)
                 continue
             disaster = disaster_of(seed) if self.disaster == ANY else self.disaster
             stem = pair_stem(seed, regime, disaster)
-            yield replace(before, name=f"{stem}_pre_disaster", tile=stem)
-            yield generate(seed, grid.size, metres_per_px, regime, disaster)
+            about: dict[str, Any] = {"tile": stem, "place": stem, "seed": seed, "regime": regime}
+            yield _World(f"{stem}_pre_disaster", Path(), day=0, **about)
+            yield _World(f"{stem}_post_disaster", Path(), day=1, disaster=disaster, **about)
+
+
+def _render(record: ImageRecord, grid: Grid) -> SearchArea:
+    assert isinstance(record, _World)
+    area = generate(record.seed, grid.size, CELL_M / grid.cell, record.regime, record.disaster)
+    return replace(area, name=record.name, tile=record.tile)
 
 
 def _check(size: tuple[int, int], metres_per_px: float, regime: str | None, disaster: str | None) -> None:
