@@ -17,7 +17,7 @@ from airloc.areas.folder import INDEX, Folder, has_images, images_folder
 from airloc.areas.geotiff import GeoTiff
 from airloc.areas.masa import Masa
 from airloc.areas.naip import Naip
-from airloc.areas.prepared import Prepared
+from airloc.areas.prepared import Prepared, open_prepared
 from airloc.areas.records import Status
 from airloc.areas.synthetic import Synthetic
 from airloc.areas.xbd import Xbd
@@ -104,11 +104,19 @@ def find_dataset(source: str | Path, root: Path | None = None) -> tuple[type[Dat
 def weight_terms(dataset: Dataset) -> str:
     """Return the terms that weights trained on a dataset carry; empty if it is not known to have any.
 
-    A plain folder carries the terms of the registered dataset whose name it bears: `xbd`, or `xbd/images`.
+    Prepared areas carry the terms of the dataset they were prepared from. A plain folder carries the terms of the
+    registered dataset whose name it bears: `xbd`, or `xbd/images`.
     """
-    folder = dataset.location.absolute()
-    name = folder.parent.name if folder.name == "images" else folder.name
-    return dataset.weight_terms or (DATASETS[name].weight_terms if name in DATASETS else "")
+    if dataset.weight_terms:
+        return dataset.weight_terms
+    name, folder = dataset.name, dataset.location
+    if isinstance(dataset, Prepared):
+        source = open_prepared(folder).source
+        name, folder = str(source.get("name", "")), Path(str(source.get("path", "")))
+    folder = folder.absolute()
+    named = folder.parent.name if folder.name == "images" else folder.name
+    kinds = [DATASETS[word] for word in (name, named) if word in DATASETS]
+    return next((kind.weight_terms for kind in kinds if kind.weight_terms), "")
 
 
 def list_datasets(root: Path) -> Iterator[Status]:
