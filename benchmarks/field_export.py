@@ -45,7 +45,7 @@ def main() -> None:
                 who, ratio = ("", f"{ms / times[0]:.2f}") if number else (f"`{name}`", "")
                 row = (who, version.name, size, f"{ms:.1f}", ratio, f"{version.success:.1%}", same)
                 print("| " + " | ".join(row) + " |", flush=True)
-            ready = best(lambda folder=folder, runner=runner: begin(runner.Agent(folder)))
+            ready = best(lambda folder=folder, runner=runner: reset(runner.Agent(folder)))
         print(f"{name}: largest difference {report.difference:.1e}, runner ready in {ready:.2f} s")
 
 
@@ -57,14 +57,14 @@ def timed(agents: list[Any]) -> list[float]:
         one = stage.some(slice(episode, episode + 1))
         for _ in range(ROUNDS):
             for number, agent in enumerate(agents):
-                began = time.process_time()
+                started = time.process_time()
                 played = one.play(agent)
-                seconds[number, episode] = min(seconds[number, episode], time.process_time() - began)
+                seconds[number, episode] = min(seconds[number, episode], time.process_time() - started)
                 moves[number, episode] = played.steps.sum()
     return (1000 * seconds.sum(axis=1) / moves.sum(axis=1)).tolist()
 
 
-def begin(agent: Any) -> None:
+def reset(agent: Any) -> None:
     agent.reset(np.zeros((48, 48, 3), dtype=np.uint8), 5, 5)
 
 
@@ -72,9 +72,9 @@ def best(work: Callable[[], None]) -> float:
     """Return the shortest time of a function in seconds."""
     times = []
     for _ in range(ROUNDS):
-        began = time.perf_counter()
+        started = time.perf_counter()
         work()
-        times.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - started)
     return min(times)
 
 

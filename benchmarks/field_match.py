@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from airloc.evaluation.analysis import first_glimpses
 from scipy.optimize import minimize
 from scipy.special import softmax
 
@@ -39,6 +38,7 @@ from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.synthetic import DISASTERS, Synthetic
 from airloc.cli.options import PlayOptions, load_episodes
+from airloc.evaluation.analysis import first_glimpses
 from airloc.grid import Grid
 from airloc.rollout import rollout
 from airloc.task.batch import BatchEnv, Observation

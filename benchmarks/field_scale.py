@@ -120,10 +120,10 @@ def whole(file: Path, agent: str) -> str:
         options = ["--area", str(file), "--goal", goal, "--cell", "100m", "--out", f"{folder}/out", "--agent", agent]
         code = f"from airloc.cli.main import main; main({['search', *options]!r})"
         code += "; import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
-        began = time.perf_counter()
+        started = time.perf_counter()
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         peak = float(done.stdout.splitlines()[-1])
-        return f"airloc search, all files: {time.perf_counter() - began:.0f} s, peak {peak:.0f} MB"
+        return f"airloc search, all files: {time.perf_counter() - started:.0f} s, peak {peak:.0f} MB"
 
 
 def write_large(path: Path) -> None:

@@ -19,6 +19,7 @@ from airloc import web
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.game import (
+    LOOPBACK_HOSTS,
     Baselines,
     Game,
     Limits,
@@ -111,7 +112,7 @@ def running(app: FastAPI) -> Iterator[str]:
 @contextmanager
 def playing(room: PlayRoom, limits: Limits = NO_LIMITS, routers: Sequence[APIRouter] = ()) -> Iterator[str]:
     """Serve free play in a room; yield the URL."""
-    with running(make_app(PlayLobby(room), limits=limits, hosts=("127.0.0.1", "localhost"), routers=routers)) as url:
+    with running(make_app(PlayLobby(room), limits=limits, hosts=LOOPBACK_HOSTS, routers=routers)) as url:
         yield url
 
 

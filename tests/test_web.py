@@ -38,6 +38,17 @@ def test_an_invalid_address_is_an_airloc_error_that_names_it(host: str, port: in
     assert "--port" in caught.value.cure
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.org"])
+def test_an_address_that_other_machines_can_reach_needs_public(host: str):
+    with pytest.raises(AirlocError, match="--public"):
+        bind(host, 0, public=False)
+
+
+def test_a_public_server_is_reached_as_localhost():
+    with bind("0.0.0.0", 0, public=True) as bound:
+        assert url_of(bound).startswith("http://localhost:")
+
+
 def test_a_port_in_use_is_an_airloc_error():
     with bind("127.0.0.1", 0) as bound:
         bound.listen()

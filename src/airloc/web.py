@@ -28,16 +28,19 @@ BODY_TIMEOUT = 30.0
 """Seconds for the body of a request to arrive."""
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int, *, public: bool = True) -> socket.socket:
     """Bind a TCP socket, so that a wrong address is an error before any other work.
 
     Args:
         host: Host name or IP address.
         port: Port number; 0 takes any free port.
+        public: Allow addresses that other machines can reach.
 
     Raises:
-        AirlocError: If the address is invalid or in use.
+        AirlocError: If the address is invalid, in use, or public without `public`.
     """
+    if not public and not is_loopback(host):
+        raise AirlocError(f"Other machines can reach the address {host}", "Add --public to allow that")
     if not 0 <= port <= 65535:
         raise AirlocError(f"Port {port} does not exist", "Give a --port from 1 to 65535, or 0 for any free port")
     try:

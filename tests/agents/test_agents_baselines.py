@@ -11,7 +11,7 @@ from airloc.agents.registry import available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import Grid, distance
-from airloc.rollout import Trajectories, play
+from airloc.rollout import RolloutLog, rollout
 from airloc.task import suites
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
@@ -20,12 +20,12 @@ from airloc.task.rules import inside
 grids = st.builds(Grid, st.integers(1, 7), st.integers(2, 7), st.just(2), st.just(0))
 
 
-def play_blank(name: str, grid: Grid, *, areas: int = 300, seed: int = 0) -> tuple[suites.Suite, Trajectories]:
+def play_blank(name: str, grid: Grid, *, areas: int = 300, seed: int = 0) -> tuple[suites.Suite, RolloutLog]:
     """Play on areas that show nothing, as small as the agent's eyes allow."""
     tiny = grid if name in SHIPPED or name in SEARCHERS else Grid(grid.rows, grid.cols, 2, 0)
     suite = suites.per_distance([str(n) for n in range(areas)], tiny, seed=seed)
     env = BatchEnv(CellTable([np.zeros((*tiny.size, 3), dtype=np.uint8)] * areas, tiny), suite.budget)
-    return suite, play(make_agent(name), suite, env, seed=seed)
+    return suite, rollout(make_agent(name), suite, env, seed=seed)
 
 
 @pytest.mark.parametrize("name", available_agents())
@@ -44,9 +44,9 @@ def test_same_seed_same_path_whatever_the_batch(name: str, toy_areas: list[Searc
     grid = Grid(5, 5)
     suite = suites.per_distance([area.name for area in toy_areas], grid)
     env = BatchEnv(CellTable.of(toy_areas, grid), suite.budget)
-    whole = play(make_agent(name), suite, env, seed=7)
-    single = play(make_agent(name), suite, env, seed=7, batch=1)
-    odd = play(make_agent(name), suite, env, seed=7, batch=5)
+    whole = rollout(make_agent(name), suite, env, seed=7)
+    single = rollout(make_agent(name), suite, env, seed=7, batch=1)
+    odd = rollout(make_agent(name), suite, env, seed=7, batch=5)
     assert np.array_equal(whole.path, single.path)
     assert np.array_equal(whole.path, odd.path)
 
@@ -55,7 +55,7 @@ def test_other_seeds_give_other_random_paths():
     paths = [play_blank("random", Grid(5, 5), areas=5, seed=0)[1].path]
     suite, _ = play_blank("random", Grid(5, 5), areas=5)
     env = BatchEnv(CellTable([np.zeros((10, 10, 3), dtype=np.uint8)] * 5, suite.grid), suite.budget)
-    paths.append(play(make_agent("random"), suite, env, seed=1).path)
+    paths.append(rollout(make_agent("random"), suite, env, seed=1).path)
     assert not np.array_equal(*paths)
 
 

@@ -203,7 +203,7 @@ def test_black_glimpses_tell_nothing(agent: BeliefAgent, stage: Stage):
 
 def test_where_nothing_can_be_seen_it_searches_nearly_as_well_as_the_best_blind_path(agent: BeliefAgent):
     black = SearchArea("black", np.zeros((*GRID.size, 3), dtype=np.uint8))
-    record = evaluate(agent, [black], all_pairs(["black"], GRID, equal_distances=True)).record()
+    record = evaluate(agent, all_pairs(["black"], GRID, equal_distances=True), [black]).record()
     assert record["success"] > record["blind_optimum"] - 0.04
 
 

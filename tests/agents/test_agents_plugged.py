@@ -10,8 +10,8 @@ import pytest
 
 from airloc.agents.registry import available_agents, make_agent, plugin_agents
 from airloc.errors import AirlocError
-from airloc.experiments.paper import Asked, our_agents
-from airloc.reports.outcomes import Setup
+from airloc.evaluation.benchmarks.paper import Setup
+from airloc.experiments.paper import Selection, other_agents
 from small_reproduction import planner
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-agent.md"
@@ -67,8 +67,8 @@ def _scored(airloc, areas_folder: Path, example: Path, batch: int) -> str:
 def test_it_is_planned_beside_ours_without_touching_our_code(example: Path):
     assert plugin_agents() == {"sb3-ppo": "airloc-sb3 0.1.0"}
     assert "sb3-ppo" in available_agents()
-    assert "sb3-ppo" in our_agents()
-    assert Setup("sb3-ppo", "masa", "test") in planner().plan(Asked(tables=(1,))).scores
+    assert "sb3-ppo" in other_agents()
+    assert Setup("sb3-ppo", "masa", "test") in planner().plan(Selection(tables=(1,))).evaluations
 
 
 def test_our_own_names_cannot_be_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

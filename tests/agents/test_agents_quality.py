@@ -27,7 +27,7 @@ def suite(windows: list[SearchArea]) -> Suite:
 
 
 def test_airloc_finds_more_than_priv_local_and_far_more_than_blind_flight(windows, suite):
-    airloc, local = (evaluate(make_agent(name), windows, suite) for name in ("airloc", "priv-local"))
+    airloc, local = (evaluate(make_agent(name), suite, windows) for name in ("airloc", "priv-local"))
     assert airloc.value("success") > 0.80
     assert airloc.value("success") > blind_optimum(suite) + 0.25
     low, _ = compare(airloc, local)["metrics"]["success"]["ci95"]
@@ -35,10 +35,10 @@ def test_airloc_finds_more_than_priv_local_and_far_more_than_blind_flight(window
 
 
 def test_local_without_privileges_is_far_below_priv_local(windows, suite):
-    alone, privileged = (evaluate(make_agent(name), windows, suite) for name in ("local", "priv-local"))
+    alone, privileged = (evaluate(make_agent(name), suite, windows) for name in ("local", "priv-local"))
     assert privileged.value("success") > alone.value("success") + 0.3
 
 
 @pytest.mark.parametrize("name", ["airloc", "priv-local"])
 def test_with_a_wrong_goal_agents_that_look_find_no_more_than_blind_flight(windows, suite, name: str):
-    assert evaluate(make_agent(name), windows, suite, control="wrong-goal").value("success") < blind_optimum(suite)
+    assert evaluate(make_agent(name), suite, windows, control="wrong-goal").value("success") < blind_optimum(suite)

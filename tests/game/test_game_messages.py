@@ -72,21 +72,21 @@ def transcript(world: World, goal: Cell) -> tuple[list[tuple[int, dict[str, str]
 
 
 def test_every_response_is_the_same_byte_for_byte_wherever_the_goal_is(counted_tokens):
-    heard = []
+    transcripts = []
     for seed, goal in enumerate([(4, 0), (0, 0), (4, 4), (1, 1), (2, 4)]):
         counted_tokens()
-        heard.append(transcript(world_with(goal, seed), goal)[0])
-    assert len(heard[0]) == 2 + 11 * len(MOVES) + 1
-    for other in heard[1:]:
-        assert other == heard[0]
+        transcripts.append(transcript(world_with(goal, seed), goal)[0])
+    assert len(transcripts[0]) == 2 + 11 * len(MOVES) + 1
+    for other in transcripts[1:]:
+        assert other == transcripts[0]
 
 
 def test_responses_hold_the_visited_patches_and_no_others():
     goal = (4, 0)
     world = world_with(goal, 1)
-    heard, client = transcript(world, goal)
+    answers, client = transcript(world, goal)
     patches = cut_patches(world.image(0), GRID)
-    said = b"".join(body for _, _, body in heard)
+    said = b"".join(body for _, _, body in answers)
     for cell in GRID.cells():
         shown = base64.b64encode(patches[GRID.index(cell)].tobytes()) in said
         assert shown == (cell in VISITED or cell == goal), cell

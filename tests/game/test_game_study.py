@@ -1,6 +1,7 @@
 """The file of a study, and the assignment of episodes to participants."""
 
 import resource
+import sqlite3
 import stat
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def test_an_area_of_the_study_cannot_be_an_area_of_practice(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("room_left", [0, 10_000, 100_000])
+@pytest.mark.parametrize("room_left", [0, 5_000, 10_000, 100_000])
 def test_a_full_disk_is_an_airloc_error_and_leaves_no_file(tmp_path: Path, room_left: int):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room_left, hard))
@@ -107,6 +108,18 @@ def test_a_file_that_is_not_a_study_is_an_airloc_error_that_names_it(tmp_path: P
     (tmp_path / "empty.db").touch()
     with pytest.raises(AirlocError, match=r"empty\.db"):
         Study(tmp_path / "empty.db")
+
+
+def test_the_database_of_another_program_is_not_changed(tmp_path: Path):
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE things (name TEXT)")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(AirlocError, match=r"other\.db.*airloc study create"):
+        Study(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), 0.0, -5.0])

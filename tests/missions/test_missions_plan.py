@@ -8,7 +8,7 @@ from PIL import Image
 
 from airloc.agents.registry import make_agent
 from airloc.areas.raster import Raster
-from airloc.cli.search import SearchOptions, _plan
+from airloc.cli.search import SearchOptions, make_plan
 from airloc.errors import AirlocError
 from airloc.missions.messages import NewSearch
 from airloc.missions.plan import (
@@ -36,13 +36,13 @@ def test_the_command_line_and_the_server_make_the_same_plan(tmp_path):
         start={"lat": 59.5, "lon": 15.25}, budget=9, agent="spiral", false_alarm_cost=2, detection=0.8, fov=60,
         aspect=1.5, seed=4,
     )  # fmt: skip
-    assert _plan(options, georeferenced=True) == request.plan("belief")
+    assert make_plan(options, georeferenced=True) == request.plan("belief")
 
 
 def test_the_defaults_of_the_command_line_and_of_the_server_agree(tmp_path):
     options = SearchOptions(area=tmp_path, goal="", out=tmp_path)
     request = NewSearch(goal="x", outline=[{"lat": 1, "lon": 1}, {"lat": 2, "lon": 2}])
-    assert _plan(options, georeferenced=True) == request.plan(options.agent) == SearchPlan()
+    assert make_plan(options, georeferenced=True) == request.plan(options.agent) == SearchPlan()
 
 
 def test_settings_that_an_earlier_server_stored_still_make_a_plan():

@@ -18,7 +18,7 @@ from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.grid import Grid, distance
 from airloc.missions.searcher import Glimpse, Searcher
-from airloc.rollout import play
+from airloc.rollout import rollout
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable, cut_patches
 from airloc.task.suites import declared, per_distance
@@ -48,7 +48,7 @@ def fly(search: Searcher, patches: np.ndarray) -> None:
 def test_the_vehicle_flies_the_path_of_the_agent_and_declares_its_finds(areas, agent: str):
     suite = declared(per_distance([area.name for area in areas], GRID))
     cells = CellTable.of(areas, GRID)
-    played = play(make_agent(agent), suite, BatchEnv(cells, suite.budget, by_declaration=True), threshold=0.8)
+    played = rollout(make_agent(agent), suite, BatchEnv(cells, suite.budget, by_declaration=True), threshold=0.8)
     for number in range(len(suite)):
         patches = cut_patches(areas[suite.area[number]].image, GRID)
         start, goal = tuple(suite.start[number].tolist()), tuple(suite.goal[number].tolist())

@@ -4,7 +4,7 @@ import torch
 
 from airloc.agents.policy import VARIANTS, Policy
 from airloc.grid import Grid
-from airloc.rollout import play
+from airloc.rollout import rollout
 from airloc.task import rules
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
@@ -127,7 +127,7 @@ def test_episodes_are_drawn_from_all_areas_and_pairs_with_start_and_goal_apart(s
 def test_validation_is_the_success_of_the_agent_on_all_pairs_at_equal_distances(stage, seen, toy_areas):
     agent = untrained_airloc()
     suite = all_pairs([area.name for area in toy_areas[:3]], GRID, equal_distances=True)
-    played = play(agent, suite, BatchEnv(CellTable.of(toy_areas[:3], GRID), BUDGET))
+    played = rollout(agent, suite, BatchEnv(CellTable.of(toy_areas[:3], GRID), BUDGET))
     expected = np.average(played.found, weights=suite.weight)
     assert float(Validation(seen[True], 1).success(agent.policy, BUDGET)) == pytest.approx(expected, abs=1e-5)
     assert float(Validation(seen[True], 1).weight.sum()) == pytest.approx(1.0, abs=1e-5)

@@ -9,8 +9,7 @@ from rich.console import Console
 
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import SearchArea
-from airloc.areas.registry import choose_source
-from airloc.areas.synthetic import Synthetic
+from airloc.areas.registry import load_dataset
 from airloc.cli.console import need, reading
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -30,7 +29,7 @@ class Play:
     """Search yourself: start a server on this machine and open its page in the browser."""
 
     areas: Path | None = None
-    """Folder of images, each an area, or a prepared cache. Default: procedural areas."""
+    """Folder of images, one area each, or a prepared dataset. Default: procedural areas."""
     grid: str = "5x5"
     """Rows and columns of cells."""
     budget: int | None = None
@@ -67,7 +66,7 @@ def run(options: Play) -> None:
     if options.budget is not None:
         check_budget(options.budget)
     check_agents(options.agents)
-    with game.bind(options.host, options.port, public=options.public) as bound:
+    with web.bind(options.host, options.port, public=options.public) as bound:
         play_world, watch_world = (
             World.build(areas, grid, options.budget, "per-distance", None) for areas in _areas(options, grid)
         )
@@ -111,10 +110,10 @@ def say(text: str) -> None:
 def _areas(options: Play, grid: Grid) -> tuple[list[SearchArea], list[SearchArea]]:
     """Return areas to play on and other areas to watch agents on, because spectators see areas whole."""
     if options.areas is not None:
-        areas = reading(choose_source(options.areas).areas(grid))
+        areas = reading(load_dataset(options.areas).areas(grid))
         if len(areas) > 1:
             watched = areas[:: max(2, len(areas) // WATCH_AREAS)]
             return [area for area in areas if area not in watched], watched
-        return areas, reading(Synthetic(count=WATCH_AREAS, seed=options.seed + 1).areas(grid))
-    areas = reading(Synthetic(count=PLAY_AREAS + WATCH_AREAS, seed=options.seed).areas(grid))
+        return areas, reading(load_dataset("synthetic", count=WATCH_AREAS, seed=options.seed + 1).areas(grid))
+    areas = reading(load_dataset("synthetic", count=PLAY_AREAS + WATCH_AREAS, seed=options.seed).areas(grid))
     return areas[:PLAY_AREAS], areas[PLAY_AREAS:]

@@ -127,7 +127,7 @@ def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, Cell
     from airloc.missions.plan import lay_out_search, start_search
 
     warnings = [] if raster.georeferenced else [_without_georeference(options)]
-    plan = _plan(options, georeferenced=raster.georeferenced)
+    plan = make_plan(options, georeferenced=raster.georeferenced)
     outline = None if options.within is None else read_outline(options.within)
     layout = lay_out_search(plan, outline, raster)
     goal, truth = _goal(options, raster, layout, warnings)
@@ -137,7 +137,7 @@ def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, Cell
     return search, truth
 
 
-def _plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":
+def make_plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":
     """Parse the options into the plan of the search."""
     from airloc.missions.plan import SearchPlan
 

@@ -32,7 +32,7 @@ class ServeOptions:
     token_file: Path | None = None
     """File with the token that clients must send; by default $AIRLOC_TOKEN, or a new random token."""
     agent: str = DEFAULT_AGENT
-    """Agent of searches whose request names none."""
+    """Agent of searches whose request does not name one."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -62,7 +62,8 @@ def run(options: ServeOptions) -> None:
         if options.recover is not None:
             with progress.status(f"reading the store {options.store}"):
                 searches, photos = recover_store(options.store, options.recover)
-            console.print(f"Recovered {searches} searches with {photos} photos from {options.store}", soft_wrap=True)
+            found = f"{searches} search{'es' * (searches != 1)} with {photos} photo{'s' * (photos != 1)}"
+            console.print(f"Recovered {found} from {options.store}", soft_wrap=True, highlight=False)
         with progress.status(f"checking the store {path}"):
             store = SearchStore(path)
 

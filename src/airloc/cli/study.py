@@ -13,8 +13,8 @@ from tyro.conf import Positional, arg
 
 from airloc.agents.registry import DEFAULT_AGENT, available_agents, make_agent
 from airloc.areas.area import SearchArea
-from airloc.areas.registry import choose_source
-from airloc.areas.synthetic import Synthetic
+from airloc.areas.dataset import Dataset
+from airloc.areas.registry import load_dataset
 from airloc.cli.console import bar, need, promised, reading
 from airloc.cli.play import check_agents, check_screen, say, time_limit
 from airloc.errors import AirlocError
@@ -30,6 +30,8 @@ from airloc.task.suites import read_suite
 if TYPE_CHECKING:
     from airloc import game
 
+PROCEDURAL_AREAS = 100
+"""Procedural areas of a study without --areas."""
 PRACTICE_AREAS = 8
 PRACTICE_SEED = 999
 """Random seed of the procedural areas of practice; no other command uses it by default."""
@@ -42,7 +44,7 @@ class Create:
     out: Positional[Path]
     """The file to write, such as study.db."""
     areas: Path | None = None
-    """Folder of images, each an area, or a prepared cache. Default: 100 procedural areas."""
+    """Folder of images, one area each, or a prepared dataset. Default: 100 procedural areas."""
     episodes: Annotated[Path | None, arg(metavar="FILE.csv")] = None
     """Take the games from this episode file. Default: per-distance draws on the areas."""
     practice: Path | None = None
@@ -103,8 +105,7 @@ class Create:
         from airloc import game
 
         listed = None if self.episodes is None else read_suite(self.episodes, grid, budget=self.budget)
-        only = None if listed is None else listed.areas
-        areas = reading(choose_source(self.areas, split=self.split, only=only, seed=self.seed).areas(grid))
+        areas = reading(self._dataset(None if listed is None else listed.areas).areas(grid))
         if listed is None:
             names = [area.name for area in areas]
             return areas, game.draw_games(names, grid, self.people, self.per_distance, self.seed)
@@ -116,10 +117,16 @@ class Create:
         games = game.assign_episodes(game.episodes_of(listed), self.people, self.per_distance, self.seed)
         return [by_name[name] for name in listed.areas], games
 
+    def _dataset(self, names: tuple[str, ...] | None) -> Dataset:
+        """Return the dataset of the areas, limited to these names if it is one of images."""
+        if self.areas is None:
+            return load_dataset("synthetic", split=self.split, count=PROCEDURAL_AREAS, seed=self.seed)
+        return load_dataset(self.areas, split=self.split, names=names)
+
     def _practice_areas(self, grid: Grid) -> list[SearchArea]:
         if self.practice is None:
-            return reading(Synthetic(count=PRACTICE_AREAS, seed=PRACTICE_SEED).areas(grid))
-        return reading(choose_source(self.practice).areas(grid))
+            return reading(load_dataset("synthetic", count=PRACTICE_AREAS, seed=PRACTICE_SEED).areas(grid))
+        return reading(load_dataset(self.practice).areas(grid))
 
 
 @dataclass(frozen=True)
@@ -144,7 +151,7 @@ class Serve:
         from airloc import game, web
 
         study = game.Study(self.study)
-        with game.bind(self.host, self.port, public=self.public) as bound:
+        with web.bind(self.host, self.port, public=self.public) as bound:
             check_agents(self.agents)
             worlds = study.worlds()
             worker_pool = game.ProcessWorkerPool(worlds, self.agents)
@@ -249,7 +256,7 @@ def _score_agents(names: Sequence[str], results: "game.Results") -> list[Score]:
     """Let agents play the episodes of the study; the best comes last."""
     agents = [make_agent(name) for name in names]
     with bar("playing", len(results.suite) * len(agents)) as advance:
-        scores = [evaluate(agent, results.areas, results.suite, on_batch=advance) for agent in agents]
+        scores = [evaluate(agent, results.suite, results.areas, on_batch=advance) for agent in agents]
     return sorted(scores, key=lambda score: score.value("success") or 0.0)
 
 

@@ -15,7 +15,7 @@ from airloc.agents.agent import Agent, EpisodeBatch
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.rollout import Trajectories, play
+from airloc.rollout import RolloutLog, rollout
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
 from airloc.task.suites import Suite, per_distance
@@ -100,9 +100,9 @@ class Comparison:
         suite = per_distance([area.name for area in areas], cls.GRID, seed=seed)
         return cls(suite, BatchEnv(CellTable.of(areas, cls.GRID), suite.budget))
 
-    def play(self, agent: Agent) -> Trajectories:
+    def play(self, agent: Agent) -> RolloutLog:
         """Play all episodes one at a time, as a vehicle does."""
-        return play(agent, self.suite, self.env, batch=1)
+        return rollout(agent, self.suite, self.env, batch=1)
 
     def some(self, these: slice) -> "Comparison":
         """Return the comparison on some of the episodes."""
@@ -127,24 +127,26 @@ class Comparison:
             _version("int8", small, reference, sum(int8.values())),
         )
 
-    def _in_turns(self, agents: Sequence[Agent]) -> list[Trajectories]:
-        parts: list[list[Trajectories]] = [[] for _ in agents]
+    def _in_turns(self, agents: Sequence[Agent]) -> list[RolloutLog]:
+        parts: list[list[RolloutLog]] = [[] for _ in agents]
         for first in range(0, len(self.suite), TURN):
             some = self.some(slice(first, first + TURN))
             for played, agent in zip(parts, agents, strict=True):
                 played.append(some.play(agent))
         return [
-            Trajectories(
+            RolloutLog(
+                agent.name,
+                self.suite,
                 np.concatenate([part.path for part in played]),
                 np.concatenate([part.found for part in played]),
                 np.concatenate([part.steps for part in played]),
                 sum(part.seconds for part in played),
             )
-            for played in parts
+            for agent, played in zip(agents, parts, strict=True)
         ]
 
 
-def _version(name: str, played: Trajectories, reference: Trajectories, size: int) -> Version:
+def _version(name: str, played: RolloutLog, reference: RolloutLog, size: int) -> Version:
     same = (played.path == reference.path).all(axis=(1, 2))
     ms = 1000 * played.seconds / max(1, int(played.steps.sum()))
     return Version(name, size, ms, float(played.found.mean()), float(same.mean()))

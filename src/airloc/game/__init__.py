@@ -5,7 +5,7 @@ plays what), `routes` and `app` (HTTP). `study` and `results` are the study with
 `baselines` and `worker_pool` run them. Needs the extra `web` (FastAPI and uvicorn).
 """
 
-from airloc.game.app import bind, make_app, serve
+from airloc.game.app import make_app, serve
 from airloc.game.baselines import Baselines
 from airloc.game.lobby import Lobby, PlayLobby, StudyLobby
 from airloc.game.match import Episode, Game, RefusedError
@@ -53,7 +53,6 @@ __all__ = [
     "WatchService",
     "WorkerPool",
     "assign_episodes",
-    "bind",
     "count_shared",
     "create_study",
     "draw_games",

@@ -17,7 +17,6 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from airloc import web
-from airloc.errors import AirlocError
 from airloc.game.lobby import Lobby
 from airloc.game.match import RefusedError
 from airloc.game.middleware import Limits, make_middleware
@@ -59,22 +58,6 @@ def make_app(
         app.include_router(router)
     app.mount("/static", STATIC)
     return app
-
-
-def bind(host: str, port: int, *, public: bool) -> socket.socket:
-    """Bind the server's socket.
-
-    Args:
-        host: Host name or IP address.
-        port: Port number; 0 takes any free port.
-        public: Allow addresses that other machines can reach.
-
-    Raises:
-        AirlocError: If the address is invalid, in use, or public without `public`.
-    """
-    if not public and not web.is_loopback(host):
-        raise AirlocError(f"Other machines can reach the address {host}", "Add --public to allow that")
-    return web.bind(host, port)
 
 
 def serve(app: FastAPI, bound: socket.socket, *, open_url: str | None = None) -> None:

@@ -14,7 +14,7 @@ from airloc.files import encode_png
 from airloc.game.match import Episode
 from airloc.game.worker_pool import AgentCache, WorkerPool
 from airloc.grid import Cell
-from airloc.rollout import Trajectories, play
+from airloc.rollout import Recorder, RolloutLog, rollout
 from airloc.task.batch import BatchEnv
 from airloc.task.suites import Suite
 from airloc.task.world import World
@@ -63,8 +63,8 @@ class Baselines:
 
 def play_agents(world: World, agents: AgentCache, names: Sequence[str], episode: Episode) -> tuple[AgentPath, ...]:
     """Worker job: let agents play an episode."""
-    played = {name: play_episode(agents.get(name), world, episode) for name in names}
-    return tuple(AgentPath(name, path_of(one), bool(one.found[0])) for name, one in played.items())
+    logs = {name: play_episode(agents.get(name), world, episode) for name in names}
+    return tuple(AgentPath(name, path_of(log), bool(log.found[0])) for name, log in logs.items())
 
 
 def encode_area(world: World, agents: AgentCache, area: int) -> bytes:
@@ -72,8 +72,15 @@ def encode_area(world: World, agents: AgentCache, area: int) -> bytes:
     return encode_png(world.image(area))
 
 
-def play_episode(agent: Agent, world: World, episode: Episode, seed: int = 0) -> Trajectories:
-    """Play a single episode as `airloc evaluate` does."""
+def play_episode(agent: Agent, world: World, episode: Episode, record: Sequence[Recorder] = ()) -> RolloutLog:
+    """Play a single episode as `airloc evaluate` does.
+
+    Args:
+        agent: The agent.
+        world: The areas with their grid and budget.
+        episode: The episode.
+        record: Quantities to record.
+    """
     suite = Suite(
         name="one",
         grid=world.grid,
@@ -83,9 +90,9 @@ def play_episode(agent: Agent, world: World, episode: Episode, seed: int = 0) ->
         start=np.array([episode.start]),
         goal=np.array([episode.goal]),
     )
-    return play(agent, suite, BatchEnv(world.cells, world.budget), seed=seed)
+    return rollout(agent, suite, BatchEnv(world.cells, world.budget), record=record)
 
 
-def path_of(played: Trajectories) -> tuple[Cell, ...]:
+def path_of(log: RolloutLog) -> tuple[Cell, ...]:
     """Return the cells of the first episode from the start to the end."""
-    return tuple((row, col) for row, col in played.path[0, : int(played.steps[0]) + 1].tolist())
+    return tuple((row, col) for row, col in log.path[0, : int(log.steps[0]) + 1].tolist())

@@ -19,7 +19,7 @@ from airloc.evaluation.intervals import Bootstrap, Interval
 from airloc.game.match import Game
 from airloc.game.study import Participant, Study
 from airloc.grid import Cell, distance
-from airloc.rollout import Trajectories
+from airloc.rollout import RolloutLog
 from airloc.task.suites import Suite
 
 HUMAN = "Human"
@@ -106,13 +106,15 @@ class Results:
 
     def score(self) -> Score:
         """Return people's games as a score; its intervals resample areas, as those of agents do."""
-        played = Trajectories(
+        log = RolloutLog(
+            agent=HUMAN,
+            suite=self.suite,
             path=np.array([_padded_path(game) for game in self.games]),
             found=np.array([game.ending == "found" for game in self.games]),
             steps=np.array([game.turn if game.ending == "found" else game.budget for game in self.games]),
             seconds=sum(game.elapsed for game in self.games),
         )
-        return Score.of(HUMAN, self.suite, played, [area.source for area in self.areas], seed=0)
+        return Score.of(log, self.areas, seed=0)
 
     def summary(self, score: Score) -> StudySummary:
         """Summarize the participants; `score` is the result of `score()`."""

@@ -100,14 +100,11 @@ class Study:
     def __init__(self, path: Path) -> None:
         if not path.is_file():
             raise AirlocError(f"The study {str(path)!r} does not exist", _CURE)
-        self.store = Store(path)
-        try:
-            facts = dict(self.store.db.execute("SELECT key, value FROM study").fetchall())
-        except sqlite3.Error as error:
-            raise AirlocError(f"{str(path)!r} is not a study: {error}", _CURE) from error
+        facts = _read_facts(path)
         if facts.get("version") != str(VERSION):
             raise AirlocError(f"{str(path)!r} is a study of version {facts.get('version')}, not {VERSION}", _CURE)
         self.path = path
+        self.store = Store(path)
         self.admin_token = facts["admin"]
         self.config = StudyConfig(**json.loads(facts["rules"]))
         self.grid = Grid.parse(self.config.grid)
@@ -153,6 +150,18 @@ class Study:
             db.execute("UPDATE people SET practised = 1 WHERE token = ?", (token,))
 
 
+def _read_facts(path: Path) -> dict[str, str]:
+    """Read the settings of a study without changing a file that is none."""
+    try:
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            return dict(db.execute("SELECT key, value FROM study").fetchall())
+        finally:
+            db.close()
+    except sqlite3.Error as error:
+        raise AirlocError(f"{str(path)!r} is not a study: {error}", _CURE) from error
+
+
 def _participant(row: tuple[Any, ...]) -> Participant:
     number, token, agreed, practised, age, gender = row
     return Participant(number, token, bool(agreed), bool(practised), age, gender)
@@ -191,7 +200,7 @@ def create_study(
         _write(path, config, areas, practice, games)
         return Study(path)
     except BaseException as error:
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in ("", "-journal", "-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         if isinstance(error, (sqlite3.Error, OSError)):
             cure = "Free some space, or choose another disk"

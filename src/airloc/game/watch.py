@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import torch
+import numpy.typing as npt
+from scipy.special import softmax
 
-from airloc.agents.agent import Agent, EpisodeBatch
+from airloc.agents.agent import Agent
 from airloc.agents.registry import available_agents
 from airloc.areas.area import Pixels
 from airloc.drawing.heatmap import belief_strip, draw_belief
@@ -18,7 +18,7 @@ from airloc.game.baselines import encode_area, path_of, play_episode
 from airloc.game.match import Episode, RefusedError
 from airloc.game.worker_pool import AgentCache, WorkerPool
 from airloc.grid import Cell
-from airloc.task.batch import Observation
+from airloc.rollout import BELIEF, LOGITS
 from airloc.task.world import World
 
 MAX_AGENTS = 4
@@ -49,43 +49,19 @@ class SearchRecord:
     """One record per move."""
 
 
-@dataclass(frozen=True)
-class Recorder:
-    """An agent that writes down what another agent's state shows, and does what that one does."""
-
-    agent: Agent
-    steps: list[StepRecord] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """What the agent is called."""
-        return self.agent.name
-
-    def reset(self, episodes: EpisodeBatch) -> Any:
-        """Begin, as the agent does."""
-        return self.agent.reset(episodes)
-
-    def act(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
-        """Move as the agent does, and write down what it shows."""
-        action, state = self.agent.act(observation, state)
-        self.steps.append(_step_record(state))
-        return action, state
-
-
-def _step_record(state: Any) -> StepRecord:
-    belief, logits = getattr(state, "belief", None), getattr(state, "logits", None)
-    return StepRecord(
-        belief=None if belief is None else _rounded(belief[0]),
-        move_probabilities=None if logits is None else _rounded(logits[0].softmax(dim=0)),
-    )
-
-
 def record_search(agent: Agent, world: World, episode: Episode) -> SearchRecord:
     """Let an agent search, and record every step."""
-    recorder = Recorder(agent)
-    played = play_episode(recorder, world, episode)
-    path = path_of(played)
-    return SearchRecord(agent.name, path, bool(played.found[0]), tuple(recorder.steps[: len(path) - 1]))
+    log = play_episode(agent, world, episode, record=(BELIEF, LOGITS))
+    path = path_of(log)
+    beliefs, logits = log.recorded.get(BELIEF), log.recorded.get(LOGITS)
+    steps = tuple(
+        StepRecord(
+            belief=None if beliefs is None else _rounded(beliefs[0, step]),
+            move_probabilities=None if logits is None else _rounded(softmax(logits[0, step])),
+        )
+        for step in range(len(path) - 1)
+    )
+    return SearchRecord(agent.name, path, bool(log.found[0]), steps)
 
 
 class WatchService:
@@ -215,5 +191,5 @@ def _cells_outside(cell: Cell, world: World) -> int:
     return max(0, -row, -col, row - rows + 1, col - cols + 1)
 
 
-def _rounded(probabilities: torch.Tensor) -> list[float]:
+def _rounded(probabilities: npt.NDArray[np.float32]) -> list[float]:
     return [round(float(value), _DIGITS) for value in probabilities.tolist()]

@@ -72,7 +72,7 @@ class SearchService:
 
     Args:
         store: The store of the searches.
-        default_agent: Agent of searches whose request names none.
+        default_agent: Agent of searches whose request does not name one.
     """
 
     def __init__(self, store: SearchStore, default_agent: str) -> None:

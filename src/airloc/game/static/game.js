@@ -54,7 +54,7 @@ function tally() {
   if (me.mode === "study") {
     return me.stage === "practice" ? "Practise as long as you like. Practice games are not recorded." : "";
   }
-  return me.tally.played ? `You have found ${me.tally.found} of ${plural(me.tally.played, "place")}.` : "";
+  return me.tally.played ? `Score: ${me.tally.found} of ${me.tally.played} found.` : "";
 }
 
 function showConsent() {

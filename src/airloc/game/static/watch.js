@@ -102,7 +102,7 @@ function drawPicker() {
     }
   }
   by("picker").replaceChildren(svg);
-  by("picking").textContent = pickedStart ? "Now click the goal." : "Click the start, then the goal.";
+  by("picking").textContent = pickedStart ? "Now click a cell for the goal." : "Click a cell for the start, then a cell for the goal.";
 }
 
 function pick(cell) {
