@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from airloc.agents.agent import Agent, AgentOptions
-from airloc.agents.airloc import AirlocAgent, LocalAgent
+from airloc.agents.airloc import AirlocAgent
 from airloc.agents.blind import blind
-from airloc.agents.freeze import freeze
-from airloc.agents.pretrained import load_agent, load_units
-from airloc.agents.registry import make_agent
+from airloc.agents.checkpoint import load_checkpoint
+from airloc.agents.pretrained import load_local
+from airloc.agents.registry import load_agent, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.prepared import Prepared
 from airloc.evaluation.calibration import calibration
@@ -69,7 +69,7 @@ def evaluation_task(
     policy: Task | None = None,
     seed_rank: int = 0,
     seed: int = 0,
-    exact: bool = False,
+    full_precision: bool = False,
     analyses: bool = False,
 ) -> Task:
     """Return the task that evaluates an agent on a suite.
@@ -90,7 +90,7 @@ def evaluation_task(
         policy: The training whose weights the agent uses instead.
         seed_rank: Which of its seeds; 0 is the median one.
         seed: Seed of the episodes, the agent and the bootstrap.
-        exact: Compute in full precision on a GPU too.
+        full_precision: Compute in full precision on a GPU too.
         analyses: Also record agreement with the exploitation prior and calibration of the belief.
     """
     settings = {
@@ -106,7 +106,7 @@ def evaluation_task(
         "change": change,
         "control": control,
         "seed": seed,
-        "exact": exact,
+        "full_precision": full_precision,
         "analyses": analyses,
     }
     return Task(EVALUATION, name, settings, {"areas": areas} if policy is None else {"areas": areas, "policy": policy})
@@ -153,13 +153,12 @@ def _analyse(
 def _make_agent(context: TaskContext) -> Agent:
     """Make the agent of the settings, with the weights of the policy task if there is one."""
     settings, name = context.settings, context.settings["agent"]
-    options = AgentOptions(seed=settings["seed"], device=context.device, exact=settings["exact"])
+    options = AgentOptions(seed=settings["seed"], device=context.device, full_precision=settings["full_precision"])
     if name == "blind" and settings["episodes"] == "far-pairs":
         return blind(options.seed, priors.far_pairs)
     if "policy" not in context.inputs:
         return make_agent(name, options)
     folder = agent_folder(context.inputs["policy"], settings["seed_rank"])
     if "local" in name:
-        encoder = freeze(load_units(folder).encoder, options.device)
-        return LocalAgent(name, encoder, privileged=name.startswith("priv"))
+        return load_local(load_checkpoint(folder), name, options, privileged=name.startswith("priv"))
     return load_agent(folder, options, name)
