@@ -11,8 +11,9 @@ from tyro.conf import UseAppendAction, arg
 from airloc.agents.agent import Agent
 from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.area import SearchArea
-from airloc.areas.dataset import Dataset, NameFilter
+from airloc.areas.dataset import Dataset
 from airloc.areas.prepared import Prepared
+from airloc.areas.records import NameFilter
 from airloc.areas.registry import DATASETS, load_dataset
 from airloc.cli.console import reading
 from airloc.errors import AirlocError
