@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from airloc.agents.registry import available_agents
-from airloc.areas.pairs import Names
+from airloc.areas import NameFilter
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.suites import SUITES, find_suites
 from airloc.experiments import suites as suites_plan
@@ -75,7 +75,7 @@ def test_suites_without_data_are_skipped_with_the_reason(data: Path):
 
 
 def test_a_suite_may_be_for_some_agents_only(data: Path):
-    suite = replace(find_suites(["masa-5x5"])[0], agents=Names(only=("blind", "spiral")))
+    suite = replace(find_suites(["masa-5x5"])[0], agents=NameFilter(only=("blind", "spiral")))
     assert list(plan_suites([suite], ["random", "blind"], data).evaluations) == [("blind", "masa-5x5")]
     with pytest.raises(AirlocError, match="data list"):
         plan_suites([suite], ["random"], data)

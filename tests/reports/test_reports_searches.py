@@ -10,7 +10,7 @@ import pytest
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.registry import make_agent
 from airloc.areas.changes import CHANGES
-from airloc.areas.images import read_picture
+from airloc.areas.images import read_image
 from airloc.files import save_picture
 from airloc.reports.searches import (
     CHANGE_CELLS,
@@ -119,5 +119,5 @@ def test_the_documented_picture_is_the_sheet_of_all_changes(tmp_path: Path):
     sheet = changes_sheet()
     assert sheet.shape[0] > 112 * len(CHANGES)
     assert sheet.shape[1] > 112 * 2 * len(CHANGE_CELLS)
-    again = read_picture(save_picture(sheet, tmp_path / "again.jpg")).astype(int)
-    assert np.abs(again - read_picture(DOCUMENTED)).mean() < 1
+    again = read_image(save_picture(sheet, tmp_path / "again.jpg")).astype(int)
+    assert np.abs(again - read_image(DOCUMENTED)).mean() < 1

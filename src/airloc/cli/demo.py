@@ -8,8 +8,8 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from airloc.agents.agent import Agent
-from airloc.agents.registry import BELIEF_AGENTS, DEFAULT_AGENT, AgentOptions
+from airloc.agents.agent import Agent, AgentOptions
+from airloc.agents.registry import BELIEF_AGENTS, DEFAULT_AGENT
 from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.synthetic import Synthetic
 from airloc.cli.console import bar, promised, reading

@@ -11,12 +11,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from airloc.areas.area import SearchArea
-from airloc.areas.folder import INDEX, MASKS, read_area, read_windows
-from airloc.areas.images import list_pictures
-from airloc.areas.pairs import Names
+from airloc.areas import Dataset, SearchArea, load_dataset
+from airloc.areas.folder import INDEX, MASKS
 from airloc.areas.prepared import write_prepared
-from airloc.areas.registry import SOURCES, choose_source, load_pairs
 from airloc.errors import AirlocError
 from airloc.experiments.graph import Task, TaskContext, TaskKind
 from airloc.files import save_png
@@ -34,7 +31,7 @@ Item = TypeVar("Item")
 def write_areas(context: TaskContext) -> None:
     """Write the search areas of a suite, and the images of its goals if they are from another day."""
     settings, grid = context.settings, Grid.parse(context.settings["grid"])
-    areas, goals = _read_areas(context, grid)
+    areas, goals = _read_areas(_load(settings, context.source), grid, pairs=settings["pairs"])
     chosen = spread(range(len(areas)), settings["limit"])
     if not chosen:
         raise AirlocError(f"The data in {context.source} holds no area of {grid} cells", "Give larger images")
@@ -46,13 +43,12 @@ def write_areas(context: TaskContext) -> None:
 
 def write_images(context: TaskContext) -> None:
     """Write images to train and to validate on, with masks and an index of splits and ground sizes."""
-    folder = context.out / IMAGES_SET
+    settings, folder = context.settings, context.out / IMAGES_SET
     rows: list[tuple[str, str, str, str]] = [("image", "mask", "side_m", "split")]
-    for split, part in context.settings["splits"].items():
-        found = spread(list(_read_images(context, {**context.settings, **part, "split": split})), part.get("limit"))
-        for area in found:
-            # Windows of tiles keep their names, which tell the tile.
-            name = f"{Path(area.name).stem}.png" if context.settings["grid"] is None else f"{len(rows) - 1:05d}.png"
+    for split, part in settings["splits"].items():
+        dataset = _load({**settings, **part}, context.source)
+        for area in spread(list(_read_images(dataset, settings["side"])), part["limit"]):
+            name = f"{len(rows) - 1:05d}.png"
             save_png(area.image, folder / "images" / name)
             if area.mask is not None:
                 save_png(area.mask.astype(np.uint8) * 255, folder / MASKS / name)
@@ -124,27 +120,20 @@ def images_task(
     dataset: str,
     source: Path | None = None,
     data: str = "",
-    grid: Grid | None = None,
-    holdout: int = 0,
+    side: int | None = None,
 ) -> Task:
     """Return the task that writes images to train and to validate on.
 
     Args:
         name: Description of the images.
-        splits: For each split the `options` of the dataset, and with `limit` the largest number of images.
-        dataset: Name of the dataset; empty for a folder of images with an index.
+        splits: For each split, `train` and `val`: the `split` and `options` of the dataset to read, and with `limit` the
+            largest number of images.
+        dataset: Name of the dataset.
         source: Folder of the dataset; None for procedural areas.
         data: Digest of the content of the dataset; empty for procedural areas.
-        grid: Cut images as this grid does; None for whole images.
-        holdout: Validate on every image of this number, for a dataset without a validation split.
+        side: Resample the images to squares of this side in pixels; None for their own size.
     """
-    settings = {
-        "dataset": dataset,
-        "data": data,
-        "splits": splits,
-        "grid": None if grid is None else [grid.rows, grid.cols, grid.cell, grid.gap],
-        "holdout": holdout,
-    }
+    settings = {"dataset": dataset, "data": data, "splits": splits, "side": side}
     return Task(IMAGES, name, settings, source=source)
 
 
@@ -159,43 +148,23 @@ def spread(items: Sequence[Item], limit: int | None) -> list[Item]:
     return [items[int(number)] for number in np.linspace(0, len(items) - 1, limit).round()]
 
 
-def _read_areas(context: TaskContext, grid: Grid) -> tuple[list[SearchArea], list[SearchArea] | None]:
-    """Read the areas and, where the suite has pairs of days, the image of each area that shows the goals."""
-    settings, where = context.settings, context.source
-    names = Names(tuple(settings["only"]), tuple(settings["without"]))
-    if settings["dataset"]:
-        where = context.run / "cache"
-        areas = _source(settings, context.source).areas(grid)
-        write_prepared(areas, grid, where, source=dict(settings), overwrite=True)
-    assert where is not None
-    chosen: dict[str, Any] = {"split": settings["split"], "cell_metres": settings["cell_metres"], "names": names}
-    if settings["pairs"]:
-        return load_pairs(where, where, grid, **chosen)
-    return list(choose_source(where, **chosen).areas(grid)), None
-
-
-def _read_images(context: TaskContext, settings: Mapping[str, Any]) -> Iterator[SearchArea]:
-    """Read the images of a split, cut under the grid of the settings if there is one."""
-    split, holdout = settings["split"], settings["holdout"]
-    if settings["grid"] is None:
-        assert context.source is not None
-        index = read_windows(context.source)
-        for path in list_pictures(context.source):
-            if path.name in index and index[path.name].split == split:
-                yield read_area(path, index[path.name])
-        return
-    rows, cols, cell, gap = settings["grid"]
-    areas = _source(settings, context.source).areas(Grid(rows, cols, cell, gap))
-    for number, area in enumerate(areas):
-        if not holdout or (number % holdout == holdout - 1) == (split == "val"):
-            yield area
-
-
-def _source(settings: Mapping[str, Any], folder: Path | None) -> Any:
+def _load(settings: Mapping[str, Any], source: Path | None) -> Dataset:
     """Open the dataset of the settings."""
-    options = dict(settings["options"])
-    if folder is not None:
-        options["path" if settings["dataset"] == "folder" else "root"] = folder
-    if settings["dataset"] == "masa":
-        options["split"] = settings["split"] or "all"
-    return SOURCES[settings["dataset"]](**options)
+    names = ("split", "cell_metres", "only", "without")
+    selection = {name: settings[name] for name in names if name in settings} | settings["options"]
+    if not settings["dataset"]:
+        assert source is not None
+        return load_dataset(source, **selection)
+    return load_dataset(settings["dataset"], root=source, **selection)
+
+
+def _read_areas(dataset: Dataset, grid: Grid, *, pairs: bool) -> tuple[list[SearchArea], list[SearchArea] | None]:
+    """Read the areas and, for pairs of days, the image of each area that shows the goals."""
+    if not pairs:
+        return list(dataset.areas(grid)), None
+    found = list(dataset.pairs(grid))
+    return [area for area, _ in found], [goal for _, goal in found]
+
+
+def _read_images(dataset: Dataset, side: int | None) -> Iterator[SearchArea]:
+    return dataset.images() if side is None else dataset.areas(Grid(1, 1, side, 0))

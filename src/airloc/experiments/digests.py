@@ -8,7 +8,7 @@ from pathlib import Path
 
 from airloc.agents.checkpoint import CONFIG, WEIGHTS
 from airloc.agents.pretrained import weights_root
-from airloc.agents.registry import CHECKPOINTS, plugged_agents
+from airloc.agents.registry import CHECKPOINTS, plugin_agents
 
 
 def folder_digest(folder: Path) -> str:
@@ -31,8 +31,8 @@ def weights_digest(agent: str) -> str:
     agent of another package the result is the name and version of that package; for an agent without weights it is
     empty.
     """
-    if agent in plugged_agents():
-        return plugged_agents()[agent]
+    if agent in plugin_agents():
+        return plugin_agents()[agent]
     folder = weights_root() / CHECKPOINTS.get(agent, agent)
     if not folder.is_dir():
         return ""

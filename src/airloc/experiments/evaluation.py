@@ -4,24 +4,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from airloc.agents.agent import Agent, AgentOptions
-from airloc.agents.airloc import AirlocAgent, LocalAgent
 from airloc.agents.blind import blind
-from airloc.agents.freeze import freeze
-from airloc.agents.pretrained import load_agent, load_units
-from airloc.agents.registry import make_agent
+from airloc.agents.checkpoint import load_checkpoint
+from airloc.agents.pretrained import load_local
+from airloc.agents.registry import load_agent, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.prepared import Prepared
-from airloc.evaluation.calibration import calibration
-from airloc.evaluation.controls import Change
+from airloc.evaluation.analysis import calibration, prior_agreement
+from airloc.evaluation.controls import GoalChange
 from airloc.evaluation.evaluate import Score, evaluate
-from airloc.evaluation.exploitation import by_distance, followed_prior
-from airloc.evaluation.recording import Recorder, RolloutLog, belief_of
 from airloc.experiments.datasets import AREAS_FOLDER, GOALS_FOLDER
 from airloc.experiments.graph import Task, TaskContext, TaskKind
 from airloc.experiments.training import agent_folder
 from airloc.grid import Grid
 from airloc.reports.results import save_declined, save_result
-from airloc.rollout import DiagonalError
+from airloc.rollout import BELIEF, PRIOR_FOLLOWED, DiagonalError
 from airloc.task import priors
 from airloc.task.suites import Suite, generate
 
@@ -69,7 +66,7 @@ def evaluation_task(
     policy: Task | None = None,
     seed_rank: int = 0,
     seed: int = 0,
-    exact: bool = False,
+    full_precision: bool = False,
     analyses: bool = False,
 ) -> Task:
     """Return the task that evaluates an agent on a suite.
@@ -90,7 +87,7 @@ def evaluation_task(
         policy: The training whose weights the agent uses instead.
         seed_rank: Which of its seeds; 0 is the median one.
         seed: Seed of the episodes, the agent and the bootstrap.
-        exact: Compute in full precision on a GPU too.
+        full_precision: Compute in full precision on a GPU too.
         analyses: Also record agreement with the exploitation prior and calibration of the belief.
     """
     settings = {
@@ -106,7 +103,7 @@ def evaluation_task(
         "change": change,
         "control": control,
         "seed": seed,
-        "exact": exact,
+        "full_precision": full_precision,
         "analyses": analyses,
     }
     return Task(EVALUATION, name, settings, {"areas": areas} if policy is None else {"areas": areas, "policy": policy})
@@ -117,49 +114,41 @@ def _play(
 ) -> None:
     """Play the suite and write the result, with agreement and calibration where the settings ask for them."""
     settings, seed = context.settings, context.settings["seed"]
-    agent = _make_agent(context)
-    player: Agent = agent
-    if settings["analyses"]:
-        player = Recorder(agent, followed_prior if isinstance(agent, AirlocAgent) else belief_of)
     score = evaluate(
-        player,
-        areas,
+        _make_agent(context),
         suite,
+        areas,
         goal_areas=goal_areas,
         control=settings["control"],
-        change=None if settings["change"] is None else Change(settings["change"]),
+        change=None if settings["change"] is None else GoalChange(settings["change"]),
+        record=(PRIOR_FOLLOWED, BELIEF) if settings["analyses"] else (),
         seed=seed,
         device=context.device,
     )
-    analyses = _analyse(agent, player, areas, score, seed) if isinstance(player, Recorder) else {}
     extra = {"control": settings["control"], "change": settings["change"]}
-    save_result(context.out, score, areas, seed=seed, extra=extra, **analyses)
+    save_result(context.out, score, areas, seed=seed, extra=extra, **_analyse(score))
 
 
-def _analyse(
-    agent: Agent, recorder: Recorder, areas: Sequence[SearchArea], score: Score, seed: int
-) -> dict[str, dict[str, Any]]:
-    """Return the agreement with the prior of an AiRLoc agent, or the calibration of another agent's belief."""
-    recorded = recorder.notes(score.suite.budget)
-    if recorded is None:
-        return {}
-    if isinstance(agent, AirlocAgent):
-        shares = by_distance(score.suite, score.played, recorded, score.bootstrap)
-        return {"agreement": {str(distance): share.record() for distance, share in shares.items()}}
-    log = RolloutLog(agent.name, areas, areas, score.suite, score.played, recorded)
-    return {"calibration": calibration(log, seed=seed)["cells"].record()}
+def _analyse(score: Score) -> dict[str, dict[str, Any]]:
+    """Return the agreement with the prior and the calibration of the belief, as far as they were recorded."""
+    analyses: dict[str, dict[str, Any]] = {}
+    if PRIOR_FOLLOWED in score.log.recorded:
+        shares = prior_agreement(score.log, score.bootstrap)
+        analyses["agreement"] = {str(distance): share.record() for distance, share in shares.items()}
+    if BELIEF in score.log.recorded:
+        analyses["calibration"] = calibration(score.log, score.bootstrap)["cells"].record()
+    return analyses
 
 
 def _make_agent(context: TaskContext) -> Agent:
     """Make the agent of the settings, with the weights of the policy task if there is one."""
     settings, name = context.settings, context.settings["agent"]
-    options = AgentOptions(seed=settings["seed"], device=context.device, exact=settings["exact"])
+    options = AgentOptions(seed=settings["seed"], device=context.device, full_precision=settings["full_precision"])
     if name == "blind" and settings["episodes"] == "far-pairs":
         return blind(options.seed, priors.far_pairs)
     if "policy" not in context.inputs:
         return make_agent(name, options)
     folder = agent_folder(context.inputs["policy"], settings["seed_rank"])
     if "local" in name:
-        encoder = freeze(load_units(folder).encoder, options.device)
-        return LocalAgent(name, encoder, privileged=name.startswith("priv"))
+        return load_local(load_checkpoint(folder), name, options, privileged=name.startswith("priv"))
     return load_agent(folder, options, name)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from airloc.agents.policy import VARIANTS
-from airloc.agents.pretrained import SHIPPED, is_there
-from airloc.agents.registry import available_agents
+from airloc.agents.pretrained import is_installed
+from airloc.agents.registry import AIRLOC_AGENTS, CHECKPOINTS, available_agents
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.paper import PAPER_AGENTS, SUCCESSOR_PROTOCOL, TABLES, Setup, Table, table
 from airloc.experiments.datasets import AREAS_FOLDER
@@ -24,9 +24,7 @@ Weights = Literal["trained", "shipped"]
 DISTANCE_FIGURE, SEARCH_FIGURES = 3, (2, *range(4, 20))
 """The figures that can be reproduced: success by distance, and those that show searches."""
 
-TRAINED_VARIANTS: dict[str, str] = {
-    name: agent.checkpoint for name, agent in SHIPPED.items() if agent.checkpoint in VARIANTS
-}
+TRAINED_VARIANTS: dict[str, str] = {name: CHECKPOINTS[name] for name in AIRLOC_AGENTS if CHECKPOINTS[name] in VARIANTS}
 """The paper's agents that are trained, each with the variant whose weights it uses."""
 
 SEARCH_AGENTS = ("airloc", "priv-local")
@@ -122,7 +120,7 @@ class PaperPlanner:
             policy=policy,
             seed_rank=rank,
             seed=self.seed,
-            exact=True,
+            full_precision=True,
             analyses=True,
         )
 
@@ -233,7 +231,7 @@ def _successor_setups() -> Iterator[Setup]:
 def _shipped_name(setup: Setup) -> str | None:
     """Return the shipped agent of a setup, or None if there is none."""
     name = setup.agent if setup.trained_on == "masa" else f"{setup.agent}-xbd-research"
-    return name if setup.seed == "median" and name in SHIPPED and is_there(SHIPPED[name].checkpoint) else None
+    return name if setup.seed == "median" and name in AIRLOC_AGENTS and is_installed(CHECKPOINTS[name]) else None
 
 
 def _learning_curve(task: Task, store: Store) -> LearningCurve:

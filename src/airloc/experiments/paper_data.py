@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from airloc.areas.folder import INDEX, read_windows
+from airloc.areas import DATASETS, load_dataset
 from airloc.errors import AirlocError
 from airloc.experiments.datasets import areas_task, images_task
 from airloc.experiments.digests import folder_digest
 from airloc.experiments.graph import Task
-from airloc.grid import Grid
 from airloc.training.pipeline import PRESETS as TRAINING_PRESETS
 
 CELL_METRES = 100.0
@@ -86,20 +85,38 @@ for two cores. `paper` has the numbers of the paper and needs a GPU."""
 class Role:
     """A dataset as the paper uses it."""
 
-    title: str
-    folder: str
-    """Folder under the data root."""
+    dataset: str
+    """Name in `airloc.areas.DATASETS`, and folder under the data root."""
     seeds: Mapping[str, int]
     """Seed of the procedural areas that stand in for each split. No two splits share areas."""
     stand_in: Mapping[str, Any] = field(default_factory=dict)
     """Other options of these procedural areas."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the dataset."""
+    suffix: str = ""
+    """What the paper adds to the title of the dataset."""
+    training_side: int | None = None
+    """Side of the training images in pixels; None for their own size."""
+
+    @property
+    def title(self) -> str:
+        """Name in the paper."""
+        return DATASETS[self.dataset].title + self.suffix
 
 
 ROLES: dict[str, Role] = {
-    "masa": Role("Massachusetts", "masa", {"train": 900, "val": 901, "test": 902}),
-    "dubai": Role("Dubai", "dubai", {"test": 903}, {"regime": "desert"}),
-    "xbd-pre": Role("xBD-pre", "xbd", {"train": 904, "val": 905}),
-    "xbd-disaster": Role("xBD-disaster", "xbd", {"test": 906}, {"disaster": "burnt"}),
+    "masa": Role("masa", {"train": 900, "val": 901, "test": 902}),
+    "dubai": Role("dubai", {"test": 903}, {"regime": "desert"}),
+    "xbd-pre": Role(
+        "xbd",
+        {"train": 904, "val": 905},
+        options={"subset": "pre", "validation_every": 10},
+        suffix="-pre",
+        training_side=512,
+    ),
+    "xbd-disaster": Role(
+        "xbd", {"test": 906}, {"disaster": "burnt"}, options={"subset": "disaster"}, suffix="-disaster"
+    ),
 }
 """The datasets of the paper by the names that its tables use here."""
 
@@ -123,7 +140,7 @@ class PaperData:
         if not self.root.is_dir():
             raise AirlocError(f"There is no data folder {self.root}", "Check --data, or omit it for procedural areas")
         if not any(self.has(role) for role in ROLES):
-            folders = ", ".join(sorted({role.folder for role in ROLES.values()}))
+            folders = ", ".join(sorted({role.dataset for role in ROLES.values()}))
             raise AirlocError(
                 f"The data folder {self.root} holds none of {folders}",
                 "Run `airloc data list` to see what it holds, or omit --data for procedural areas",
@@ -131,7 +148,7 @@ class PaperData:
 
     def has(self, role: str) -> bool:
         """Return True if the dataset for this role is present."""
-        return self.root is None or (self.root / ROLES[role].folder).is_dir()
+        return self.root is None or (self.root / ROLES[role].dataset).is_dir()
 
     def require(self, role: str, what: str) -> None:
         """Raise an error if the dataset for this role is absent.
@@ -144,7 +161,7 @@ class PaperData:
             AirlocError: If the dataset is absent.
         """
         if not self.has(role):
-            title, folder = ROLES[role].title, ROLES[role].folder
+            title, folder = ROLES[role].title, ROLES[role].dataset
             raise AirlocError(
                 f"{what} needs {title}, and there is no folder {folder!r} in {self.root}",
                 f"Run `airloc data fetch {folder}`, or choose another table or figure",
@@ -155,20 +172,17 @@ class PaperData:
         name, entry = f"images of {ROLES[role].title}", ROLES[role]
         if self.root is None:
             counts = {"train": self.preset.training_images, "val": self.preset.validation_images}
-            splits = {
-                split: {"options": {"seed": entry.seeds[split], "count": count, **entry.stand_in}}
+            splits: dict[str, dict[str, Any]] = {
+                split: {"options": {"seed": entry.seeds[split], "count": count, **entry.stand_in}, "limit": None}
                 for split, count in counts.items()
             }
-            return images_task(name, splits, dataset="synthetic", grid=Grid(7, 7))
-        data, folder = self._digest(role), self.root / entry.folder
-        if self._has_windows(role):
-            return images_task(name, {"train": {}, "val": {}}, dataset="", source=_image_folder(folder), data=data)
-        if entry.folder == "xbd":
-            options, grid, holdout = {"subset": "pre"}, Grid(4, 4, 128, 0), 10
-        else:  # areas of the paper's size at their own resolution
-            options, grid, holdout = {}, Grid(5, 5, 100, 0), 0
-        parts = {"train": {"options": options}, "val": {"options": options, "limit": VALIDATION_LIMIT}}
-        return images_task(name, parts, dataset=entry.folder, source=folder, data=data, grid=grid, holdout=holdout)
+            return images_task(name, splits, dataset="synthetic")
+        limits = {"train": None, "val": None if self._splits(role) else VALIDATION_LIMIT}
+        splits = {
+            split: {"split": split, "options": dict(entry.options), "limit": limit} for split, limit in limits.items()
+        }
+        source, data = self.root / entry.dataset, self._digest(role)
+        return images_task(name, splits, dataset=entry.dataset, source=source, data=data, side=entry.training_side)
 
     def areas(self, role: str, split: str, grid: str) -> Task:
         """Return the task that writes the areas of an evaluation."""
@@ -177,18 +191,20 @@ class PaperData:
             options = {"seed": entry.seeds[split], "count": self.preset.areas, **entry.stand_in}
             only = ["*post_disaster"] if "disaster" in entry.stand_in else []
             return areas_task(name, grid, dataset="synthetic", options=options, only=only)
-        folder, data, limit = self.root / entry.folder, self._digest(role), self.preset.area_limit
-        if self._has_windows(role):
-            images = _image_folder(folder)
-            known = {window.split for window in read_windows(images).values()}
-            split = split if split in known else "val"
-            return areas_task(
-                name, grid, dataset="", source=images, data=data, split=split, cell_metres=CELL_METRES, limit=limit
-            )
-        if entry.folder == "masa":
-            return areas_task(name, grid, dataset="masa", source=folder, data=data, split=split, limit=limit)
-        options = {"subset": "disaster"} if entry.folder == "xbd" else {}
-        return areas_task(name, grid, dataset=entry.folder, source=folder, options=options, data=data, limit=limit)
+        windows = self._splits(role)
+        if windows and split not in windows:
+            split = "val"
+        return areas_task(
+            name,
+            grid,
+            dataset=entry.dataset,
+            source=self.root / entry.dataset,
+            options=entry.options,
+            data=self._digest(role),
+            split=split if role == "masa" else "",  # all areas of the others are for testing
+            cell_metres=CELL_METRES if windows else None,
+            limit=self.preset.area_limit,
+        )
 
     def remarks(self) -> list[str]:
         """Return how the data differs from the paper's, in sentences."""
@@ -198,7 +214,7 @@ class PaperData:
                 "about the paper."
             ]
         remarks = []
-        if self._has_windows("masa"):
+        if self._splits("masa"):
             remarks.append(
                 "Massachusetts: windows of its tiles, not the paper's 832 + 178 + 178 areas. Without a test split, the "
                 "validation windows also stand in for the paper's test set."
@@ -212,18 +228,17 @@ class PaperData:
         absent = sorted({entry.title for role, entry in ROLES.items() if not self.has(role)})
         return remarks + ([f"Absent: {', '.join(absent)}."] if absent else [])
 
-    def _has_windows(self, role: str) -> bool:
-        """Return True if the dataset is Massachusetts as a folder of windows with an index."""
-        return self.root is not None and role == "masa" and (self.root / "masa" / INDEX).is_file()
+    def _splits(self, role: str) -> set[str]:
+        """Return the splits of Massachusetts as windows of known ground size; empty for a published layout."""
+        if self.root is None or role != "masa" or not self.has(role):
+            return set()
+        dataset = load_dataset("masa", root=self.root / "masa")
+        return {record.split for record in dataset.records()} if dataset.state() == "windows" else set()
 
     def _digest(self, role: str) -> str:
         """Return the digest of the folder of a dataset, computed once."""
         assert self.root is not None
-        folder = ROLES[role].folder
-        if folder not in self._digests:
-            self._digests[folder] = folder_digest(self.root / folder)
-        return self._digests[folder]
-
-
-def _image_folder(folder: Path) -> Path:
-    return folder / "images" if (folder / "images").is_dir() else folder
+        name = ROLES[role].dataset
+        if name not in self._digests:
+            self._digests[name] = folder_digest(self.root / name)
+        return self._digests[name]

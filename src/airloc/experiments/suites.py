@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from airloc.agents.pretrained import SEARCHERS, SHIPPED
-from airloc.agents.registry import available_agents
+from airloc.agents.registry import AIRLOC_AGENTS, BELIEF_AGENTS, available_agents
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.suites import SuiteSpec
 from airloc.experiments.datasets import AREAS_FOLDER, areas_task
@@ -75,7 +74,7 @@ def plan_suites(
     evaluations = {}
     for suite in present:
         areas = _areas(suite, root, data.get(suite.dataset_folder, ""), limit)
-        for agent in filter(suite.agents.wants, agents):
+        for agent in filter(suite.agents.matches, agents):
             evaluations[agent, suite.name] = _evaluation(agent, weights[agent], suite, areas, seed)
     if not evaluations:
         reasons = "; ".join(dict.fromkeys(skip.reason for skip in skipped)) or "none of these agents plays these suites"
@@ -94,7 +93,7 @@ def choose_agents(patterns: Sequence[str]) -> list[str]:
         if not any(fnmatchcase(name, pattern) for name in known):
             raise AirlocError(f"There is no agent {pattern!r}", f"Agents are: {', '.join(known)}")
     chosen = [name for name in known if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
-    trained = [name for names in (SEARCHERS, SHIPPED) for name in chosen if name in names]
+    trained = [name for names in (BELIEF_AGENTS, AIRLOC_AGENTS) for name in chosen if name in names]
     return [*trained, *reversed([name for name in chosen if name not in trained])]
 
 

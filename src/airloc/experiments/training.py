@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from airloc.agents.policy import VARIANTS, Policy
-from airloc.agents.pretrained import load_units, save_agent
+from airloc.agents.pretrained import load_units, save_airloc
 from airloc.experiments.datasets import IMAGES_SET
 from airloc.experiments.graph import TaskContext, TaskKind
 from airloc.files import write_atomically
@@ -53,7 +53,7 @@ def train_policies(context: TaskContext) -> None:
     for rank, seed in enumerate(order):
         policy = Policy(VARIANTS[context.settings["variant"]])
         policy.load_state_dict({name: tensor[[seed]] for name, tensor in best.items()})
-        save_agent(agent_folder(context.out, rank), units.encoder, policy, {"grid": units.config["grid"]}, card)
+        save_airloc(agent_folder(context.out, rank), units.encoder, policy, {"grid": units.config["grid"]}, card)
     shutil.copyfile(context.run / "policy" / METRICS, context.out / METRICS)
     record = {"val_success": [success[seed] for seed in order]}
     write_atomically(context.out / "seeds.json", json.dumps(record) + "\n")

@@ -103,7 +103,8 @@ def failure_caption(search: EpisodeRecord, grid: Grid) -> str:
     if search.goal_probability is None:
         return text
     unvisited = grid.count - len(set(filter(grid.contains, search.path)))
-    return f"{text}, goal at {percent(search.goal_probability)} in the last belief, rank {search.goal_rank} of {unvisited} cells"
+    probability = percent(search.goal_probability)
+    return f"{text}, goal at {probability} in the last belief, rank {search.goal_rank} of {unvisited} cells"
 
 
 def choose_failures(log: RolloutLog, count: int, seed: int = 0) -> list[int]:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from importlib import resources
 from typing import Any
 
-from airloc.areas.pairs import Names
+from airloc.areas import NameFilter
 from airloc.errors import AirlocError
 
 ROOT = "$AIRLOC_DATA"
@@ -53,7 +53,7 @@ class SuiteSpec:
     budget: int | None = None
     split: str = ""
     cell_metres: float | None = None
-    names: Names = field(default_factory=Names)
+    names: NameFilter = field(default_factory=NameFilter)
     """Patterns of the area names."""
     pairs: bool = False
     """Whether the goal images are those from before a disaster, in the same folder."""
@@ -62,9 +62,9 @@ class SuiteSpec:
     equal_distances: bool = False
     change: str | None = None
     control: str | None = None
-    agents: Names = field(default_factory=Names)
+    agents: NameFilter = field(default_factory=NameFilter)
     """Patterns of the agents that play the suite."""
-    trained: Names | None = None
+    trained: NameFilter | None = None
     """Patterns of the agents that were trained on these areas."""
 
     @property
@@ -79,7 +79,7 @@ class SuiteSpec:
 
     def trained_on_areas(self, agent: str) -> bool:
         """Return True if an agent was trained on the areas of this suite."""
-        return self.trained is not None and self.trained.wants(agent)
+        return self.trained is not None and self.trained.matches(agent)
 
     def prepare_command(self, root: str = ROOT, caches: str = "") -> list[str]:
         """Return the words of the command that prepares the areas; empty if none is needed.
@@ -155,11 +155,11 @@ def _groups() -> Iterator[SuiteGroup]:
 def _suite(entry: dict[str, Any]) -> SuiteSpec:
     """Make the suite of one entry. An unknown key raises TypeError."""
     prepare = entry.pop("prepare", None)
-    trained = Names(tuple(entry.pop("trained", ())), tuple(entry.pop("trained_without", ())))
+    trained = NameFilter(tuple(entry.pop("trained", ())), tuple(entry.pop("trained_without", ())))
     return SuiteSpec(
         prepare=None if prepare is None else _prepare(dict(prepare)),
-        names=Names(tuple(entry.pop("only", ())), tuple(entry.pop("except", ()))),
-        agents=Names(tuple(entry.pop("agents", ()))),
+        names=NameFilter(tuple(entry.pop("only", ())), tuple(entry.pop("except", ()))),
+        agents=NameFilter(tuple(entry.pop("agents", ()))),
         trained=trained or None,
         **entry,
     )
