@@ -42,7 +42,7 @@ from airloc.grid import Grid
 from airloc.rollout import rollout
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
-from airloc.task.suites import Suite, declared, per_distance
+from airloc.task.suites import Suite, end_by_declaration, per_distance
 
 GRID = Grid(5, 5)
 WORLDS = 25
@@ -146,7 +146,7 @@ def glimpses(
     goals = None if goal_areas is None else CellTable.of(goal_areas, GRID)
     env = BatchEnv(CellTable.of(areas, GRID), suite.budget, goals, by_declaration=True)
     notes = Notes(agent)
-    path = rollout(notes, declared(suite), env, batch=len(suite), threshold=0.5).path
+    path = rollout(notes, end_by_declaration(suite), env, batch=len(suite), threshold=0.5).path
     evidence, alike, shown = (torch.stack(part, dim=1).numpy() for part in zip(*notes.notes, strict=True))
     is_goal = (path == suite.goal[:, None]).all(axis=2)
     return Glimpses(evidence, path @ np.array([GRID.cols, 1]), alike, shown, first_glimpses(path, GRID), is_goal)

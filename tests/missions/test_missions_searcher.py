@@ -18,7 +18,7 @@ from airloc.missions.searcher import Glimpse, Searcher
 from airloc.rollout import rollout
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable, cut_patches
-from airloc.task.suites import declared, per_distance
+from airloc.task.suites import end_by_declaration, per_distance
 
 GRID = Grid(5, 5)
 
@@ -49,7 +49,7 @@ def fly(search: Searcher, patches: np.ndarray) -> None:
 
 @pytest.mark.parametrize("agent", ["airloc", "priv-local", "lawnmower"])
 def test_it_finds_what_the_agent_finds_when_the_agent_declares(areas, agent: str):
-    suite = declared(per_distance([area.name for area in areas], GRID))
+    suite = end_by_declaration(per_distance([area.name for area in areas], GRID))
     cells = CellTable.of(areas, GRID)
     played = rollout(make_agent(agent), suite, BatchEnv(cells, suite.budget, by_declaration=True), threshold=0.8)
     for number in range(len(suite)):

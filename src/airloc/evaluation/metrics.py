@@ -57,7 +57,7 @@ def metrics(log: RolloutLog) -> dict[str, Metric]:
     weight = suite.weight / suite.weight.sum() * len(suite)
     minimum = suite.distance
     won, lost = weight * log.found, weight * ~log.found
-    residual = suite.grid.apart(log.path[:, -1], suite.goal)
+    residual = suite.grid.moves_between(log.path[:, -1], suite.goal)
     scored = {
         "success": Metric(won, weight),
         "steps": Metric(weight * steps, weight),

@@ -98,7 +98,7 @@ class FreeTable(Table):
         world, played = self.referee.world, Counter(before)
         least = min(played[area] for area in range(len(world.names)))
         areas = [area for area in range(len(world.names)) if played[area] == least]
-        (start,), (goal,) = world.sampler.draw(self._rng, 1)
+        (start,), (goal,) = world.sampler.sample(self._rng, 1)
         return Episode(int(self._rng.choice(areas)), (int(start[0]), int(start[1])), (int(goal[0]), int(goal[1])))
 
 
