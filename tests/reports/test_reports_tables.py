@@ -47,9 +47,9 @@ def test_the_table_says_how_goals_differ(scores: list[Score]):
     out = io.StringIO()
     goals = goals_line(change="blur", strength=0.5, control="wrong-goal", folder=Path("before"))
     Console(file=out, width=120).print(score_table(scores, 0.5, exact=True, goals=goals))
-    assert "Goals' pictures: from before, change blur at 0.5 of its strength, control wrong-goal" in out.getvalue()
+    assert goals in out.getvalue()
+    assert [part for part in ("before", "blur", "0.5", "wrong-goal") if part not in goals] == []
     assert goals_line() == ""
-    assert "pictures" not in shown(scores)
 
 
 def test_a_floor_that_is_not_proven_says_so(scores: list[Score]):
@@ -84,6 +84,6 @@ def test_a_comparison_is_one_line(scores: list[Score]):
     record = compare(scores[0], scores[1])
     line = comparison_line("random", record)
     assert line.startswith("random minus blind: -")
-    assert f"by the second alone {record['found_by_second_only']}" in line
+    assert f"only by blind: {record['found_by_second_only']}" in line
     record["metrics"]["success"]["ci95"] = (None, None)
     assert "[" not in comparison_line("random", record)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from airloc.areas.images import read_mask, read_image
+from airloc.areas.images import read_image, read_mask
 from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid

@@ -20,8 +20,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from airloc.areas.area import SearchArea, cut_pieces, piece_size, tile_of
-from airloc.areas.dataset import POST, PRE, Dataset, ImageRecord, NameFilter, count_splits
+from airloc.areas.dataset import Dataset
 from airloc.areas.images import SUFFIXES, list_images
+from airloc.areas.records import POST, PRE, ImageRecord, NameFilter, count_splits
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from airloc.agents.agent import Agent
-from airloc.agents.registry import BELIEF_AGENTS, DEFAULT_AGENT, AgentOptions
+from airloc.agents.agent import Agent, AgentOptions
+from airloc.agents.registry import BELIEF_AGENTS, DEFAULT_AGENT
 from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.synthetic import Synthetic
 from airloc.cli.console import bar, promised, reading
@@ -20,7 +20,7 @@ from airloc.evaluation.evaluate import Score, evaluate
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
 from airloc.files import save_picture, write_atomically
 from airloc.grid import Grid
-from airloc.reports.demo import demo_page, searches, shown, telling_search
+from airloc.reports.demo import choose_search, demo_page, draw_searches
 from airloc.reports.searches import search_strip
 from airloc.reports.tables import score_table
 from airloc.rollout import BELIEF, rollout
@@ -85,7 +85,7 @@ def _belief_strip(scores: Sequence[Score], agents: Sequence[Agent], areas: Seque
     by_name = {agent.name: agent for agent in agents}
     for score in reversed(scores):
         if score.agent in BELIEF_AGENTS:
-            suite = score.suite.episodes([telling_search(score)])
+            suite = score.suite.episodes([choose_search(score)])
             log = rollout(by_name[score.agent], suite, areas, record=[BELIEF])
             return search_strip([log.episode(0, areas)], suite.grid, scale=1)
     return None
@@ -98,5 +98,5 @@ def _write(options: Demo, scores: list[Score], areas: list[SearchArea], floor: f
     made_by = shlex.join(["airloc", "demo", *who, *(str(word) for option in chosen.items() for word in option)])
     write_atomically(options.out, demo_page(scores, areas, floor, made_by, strip))
     if options.picture is not None:
-        pictures, captions = zip(*searches(shown(scores), areas), strict=True)
+        pictures, captions = zip(*draw_searches(scores[-1], areas), strict=True)
         save_picture(contact_sheet(pictures, captions, columns=4, tile=300), options.picture)

@@ -10,8 +10,9 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from airloc import __version__
+from airloc.agents.agent import AgentOptions
 from airloc.agents.matching import declaration_threshold
-from airloc.agents.registry import DEFAULT_AGENT, AgentOptions
+from airloc.agents.registry import DEFAULT_AGENT
 from airloc.cli.console import bar, promised
 from airloc.cli.options import PlayOptions, load_agents, load_episodes
 from airloc.errors import AirlocError

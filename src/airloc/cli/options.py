@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from tyro.conf import UseAppendAction, arg
 
-from airloc.agents.agent import Agent
-from airloc.agents.registry import AgentOptions, make_agent
+from airloc.agents.agent import Agent, AgentOptions
+from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
-from airloc.areas.dataset import Dataset, NameFilter
+from airloc.areas.dataset import Dataset
 from airloc.areas.prepared import Prepared
+from airloc.areas.records import NameFilter
 from airloc.areas.registry import DATASETS, load_dataset
 from airloc.cli.console import reading
 from airloc.errors import AirlocError

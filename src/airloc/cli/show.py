@@ -10,7 +10,8 @@ import tyro
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from airloc.agents.registry import DEFAULT_AGENT, AgentOptions
+from airloc.agents.agent import AgentOptions
+from airloc.agents.registry import DEFAULT_AGENT
 from airloc.areas.area import SearchArea
 from airloc.cli.console import promised
 from airloc.cli.options import AreaOptions, load_agents, status

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from airloc.areas.area import SearchArea, fit
-from airloc.areas.changes import CHANGES, check_change, take
+from airloc.areas.changes import CHANGES, check_change, cut_goal
 from airloc.errors import AirlocError
 from airloc.rollout import GoalPatches
 from airloc.seeding import stream
@@ -94,7 +94,7 @@ def changed_goals(
     def picture(number: int) -> torch.Tensor:
         view = CHANGES[change.name](_chance(seed, change.name, suite, number), change.strength)
         row, col = cell[number].tolist()
-        return torch.from_numpy(np.ascontiguousarray(take(images[area[number]], suite.grid, (row, col), view)))
+        return torch.from_numpy(np.ascontiguousarray(cut_goal(images[area[number]], suite.grid, (row, col), view)))
 
     return lambda numbers: torch.stack([picture(number) for number in numbers.tolist()]).to(device)
 
