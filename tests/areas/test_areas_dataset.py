@@ -11,7 +11,7 @@ from airloc.agents.registry import make_agent
 from airloc.areas import DATASETS, Dataset, ImageRecord, load_dataset
 from airloc.areas.images import list_images
 from airloc.errors import AirlocError
-from airloc.evaluation.evaluate import evaluate
+from airloc.evaluation.scores import evaluate
 from airloc.grid import Grid
 from airloc.task.suites import per_distance
 

@@ -17,7 +17,7 @@ from airloc.cli.console import bar, promised
 from airloc.cli.options import PlayOptions, load_agents, load_episodes
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import GoalChange, check_control
-from airloc.evaluation.evaluate import Score, compare, evaluate, to_json, trajectory_lines
+from airloc.evaluation.scores import Score, compare, evaluate, to_json, trajectory_lines
 from airloc.files import write_atomically
 from airloc.reports.tables import comparison_line, goals_line, score_table
 from airloc.task.suites import end_by_declaration
