@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from airloc.training.lstm import Tape
 
 from airloc.agents.policy import VARIANTS, Policy
 from airloc.grid import Grid
@@ -11,7 +12,6 @@ from airloc.task.cells import CellTable
 from airloc.task.suites import all_pairs
 from airloc.training import reinforce as flight_module
 from airloc.training.features import Features, tabulate
-from airloc.training.lstm import Tape
 from airloc.training.reinforce import Episodes, Validation, draw_episodes, fly
 from untrained import GRID, Stage, untrained_airloc, untrained_encoder
 

@@ -3,6 +3,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from airloc.training.lstm import Step, Tape, fused_gradient, plain_gradient
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from airloc.agents.agent import privileged_moves, unvisited, visit
@@ -11,7 +12,6 @@ from airloc.grid import Grid
 from airloc.task import rules
 from airloc.training.features import Features
 from airloc.training.learner import Learner
-from airloc.training.lstm import Step, Tape, fused_gradient, plain_gradient
 from airloc.training.reinforce import Episodes, PolicyConfig, discounted, draw_episodes, fly, normalise_by_group, update
 from airloc.vision.position import encode_position
 
