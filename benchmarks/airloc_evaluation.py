@@ -14,7 +14,7 @@ from airloc.agents.pretrained import is_installed
 from airloc.agents.registry import make_agent
 from airloc.areas.synthetic import Synthetic
 from airloc.grid import Grid
-from airloc.rollout import play
+from airloc.rollout import rollout
 from airloc.task import suites
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
@@ -32,9 +32,9 @@ def run() -> list[tuple[str, str, str, str]]:
     agent = make_agent("airloc") if is_installed("airloc") else untrained_airloc()
     suite, few = suites.per_distance(names, grid), suites.per_distance(names[:ALONE], grid)
     env = BatchEnv(CellTable.of(areas, grid), suite.budget)
-    speed = len(suite) / best_of(lambda: play(agent, suite, env), runs=2)
-    alone = play(agent, few, env, batch=1)
-    alone_ms = 1000 * best_of(lambda: play(agent, few, env, batch=1), runs=3) / len(few)
+    speed = len(suite) / best_of(lambda: rollout(agent, suite, env), runs=2)
+    alone = rollout(agent, few, env, batch=1)
+    alone_ms = 1000 * best_of(lambda: rollout(agent, few, env, batch=1), runs=3) / len(few)
     moves = alone.steps.mean()
     return [
         ("airloc in batches, episodes/s", f"{speed:,.0f}", "150", f"{speed * PEER_MS / 1000:.0f} x the authors'"),

@@ -12,7 +12,7 @@ from airloc.agents.belief import BeliefAgent
 from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.synthetic import Synthetic
 from airloc.grid import Grid
-from airloc.rollout import play
+from airloc.rollout import rollout
 from airloc.task import suites
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
@@ -29,14 +29,14 @@ def run() -> list[tuple[str, str, str, str]]:
     agents = [_agent(exact) for exact in PRECISIONS.values()]
     suite, few = suites.per_distance(names, grid), suites.per_distance(names[:ALONE], grid)
     env = BatchEnv(CellTable.of(areas, grid), suite.budget)
-    batches = best_of_each([partial(play, agent, suite, env) for agent in agents], runs=3)
+    batches = best_of_each([partial(rollout, agent, suite, env) for agent in agents], runs=3)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    singles = best_of_each([partial(play, agent, few, env, batch=1) for agent in agents], runs=6)
+    singles = best_of_each([partial(rollout, agent, few, env, batch=1) for agent in agents], runs=6)
     floors = best_of_each([partial(_look, agent) for agent in agents], runs=40)
     rows = []
     for agent, what, batch, single, floor in zip(agents, PRECISIONS, batches, singles, floors, strict=True):
-        move = single / int(play(agent, few, env, batch=1).steps.sum())
+        move = single / int(rollout(agent, few, env, batch=1).steps.sum())
         rows += [
             (
                 f"belief in batches, one episode per distance{what}, episodes/s",

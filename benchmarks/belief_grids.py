@@ -11,7 +11,7 @@ import torch
 from airloc.agents.registry import make_agent
 from airloc.areas.synthetic import Synthetic
 from airloc.grid import Grid
-from airloc.rollout import play
+from airloc.rollout import rollout
 from airloc.task import suites
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
@@ -45,8 +45,8 @@ def measure(side: int) -> tuple[float, float]:
     env, agent = BatchEnv(CellTable.of(areas, grid), suite.budget), make_agent("belief")
 
     def ms_a_move(part: suites.Suite, batch: int) -> float:
-        moves = int(play(agent, part, env, batch=batch).steps.sum())
-        return 1000 * best_of(lambda: play(agent, part, env, batch=batch), runs=2, clock=time.process_time) / moves
+        moves = int(rollout(agent, part, env, batch=batch).steps.sum())
+        return 1000 * best_of(lambda: rollout(agent, part, env, batch=batch), runs=2, clock=time.process_time) / moves
 
     return ms_a_move(few, 1), ms_a_move(suite, 1024)
 

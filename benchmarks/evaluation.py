@@ -4,7 +4,7 @@ import numpy as np
 
 from airloc.agents.registry import make_agent
 from airloc.grid import Grid
-from airloc.rollout import play
+from airloc.rollout import rollout
 from airloc.task import suites
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
@@ -19,5 +19,5 @@ def run() -> list[tuple[str, str, str, str]]:
     suite = suites.uniform([str(n) for n in range(AREAS)], grid, per_area=100)
     env = BatchEnv(CellTable(images, grid), suite.budget)
     agent = make_agent("priv-random")
-    speed = len(suite) / best_of(lambda: play(agent, suite, env))
+    speed = len(suite) / best_of(lambda: rollout(agent, suite, env))
     return [("priv-random, episodes/s", f"{speed:,.0f}", "5,000", f"{speed / 5000:.1f} x the aim")]

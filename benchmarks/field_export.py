@@ -1,9 +1,9 @@
 """Size, time, success and paths of exported agents: `python -m benchmarks.field_export [AGENT ...]`.
 
-Prints the table of `docs/field.md` for `belief` and `airloc` unless others are named. Success and paths are of 200
-episodes, as `airloc export` compares them. Times are processor time on one core, of the first episodes, the versions
-taking turns episode by episode, each episode at its best of several: other work on the machine then slows no version
-alone.
+Prints the table of `docs/field.md`, for `belief` and `airloc` by default. Success and paths are those of the 200
+episodes that `airloc export` compares. Times are processor times on one core. The versions are interleaved episode by
+episode, and each episode counts with its best of several rounds, so that other load on the machine affects all versions
+alike.
 """
 
 import sys
@@ -18,8 +18,8 @@ import torch
 
 from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.synthetic import Synthetic
-from airloc.export.compare import RunnerAgent, Stage
-from airloc.export.export import export_agent, load_runner
+from airloc.export.compare import Comparison, RunnerAgent, load_runner
+from airloc.export.export import export_agent
 
 EPISODES = 24
 ROUNDS = 7
@@ -27,11 +27,11 @@ ROUNDS = 7
 
 def main() -> None:
     torch.set_num_threads(1)
-    print("| agent | version | MB | ms a move, one core | of torch | success | paths as in torch |")
+    print("| agent | version | MB | ms per move, one core | relative to torch | success | paths as in torch |")
     print("|---|---|---|---|---|---|---|")
     for name in sys.argv[1:] or ["belief", "airloc"]:
         with tempfile.TemporaryDirectory() as folder:
-            exact = make_agent(name, AgentOptions(full_precision=True))  # what graphs compute
+            exact = make_agent(name, AgentOptions(full_precision=True))  # the precision of the graphs
             report = export_agent(exact, Path(folder))
             runner = load_runner(Path(folder))
             agents = [
@@ -45,36 +45,36 @@ def main() -> None:
                 who, ratio = ("", f"{ms / times[0]:.2f}") if number else (f"`{name}`", "")
                 row = (who, version.name, size, f"{ms:.1f}", ratio, f"{version.success:.1%}", same)
                 print("| " + " | ".join(row) + " |", flush=True)
-            ready = best(lambda folder=folder, runner=runner: begin(runner.Agent(folder)))
+            ready = best(lambda folder=folder, runner=runner: reset(runner.Agent(folder)))
         print(f"{name}: largest difference {report.difference:.1e}, runner ready in {ready:.2f} s")
 
 
 def timed(agents: list[Any]) -> list[float]:
-    """Milliseconds a move of every agent."""
-    stage = Stage.on(list(Synthetic(count=EPISODES // 4, seed=0).areas(Stage.GRID)), 0)
+    """Return the milliseconds per move of every agent."""
+    stage = Comparison.on(list(Synthetic(count=EPISODES // 4, seed=0).areas(Comparison.GRID)), 0)
     seconds, moves = np.full((len(agents), EPISODES), np.inf), np.zeros((len(agents), EPISODES))
     for episode in range(EPISODES):
         one = stage.some(slice(episode, episode + 1))
         for _ in range(ROUNDS):
             for number, agent in enumerate(agents):
-                began = time.process_time()
+                started = time.process_time()
                 played = one.play(agent)
-                seconds[number, episode] = min(seconds[number, episode], time.process_time() - began)
+                seconds[number, episode] = min(seconds[number, episode], time.process_time() - started)
                 moves[number, episode] = played.steps.sum()
     return (1000 * seconds.sum(axis=1) / moves.sum(axis=1)).tolist()
 
 
-def begin(agent: Any) -> None:
+def reset(agent: Any) -> None:
     agent.reset(np.zeros((48, 48, 3), dtype=np.uint8), 5, 5)
 
 
 def best(work: Callable[[], None]) -> float:
-    """Seconds that work takes at best."""
+    """Return the shortest time of a function in seconds."""
     times = []
     for _ in range(ROUNDS):
-        began = time.perf_counter()
+        started = time.perf_counter()
         work()
-        times.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - started)
     return min(times)
 
 

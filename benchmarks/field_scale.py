@@ -1,9 +1,9 @@
-"""How a search grows with its grid, over a GeoTIFF of 10 GB: `python -m benchmarks.field_scale`.
+"""Time and memory of a search by grid size, over a GeoTIFF of 10 GB: `python -m benchmarks.field_scale`.
 
-The file is written once: 58,000 x 58,000 RGB pixels without overviews, a mosaic of procedural ground in its middle and
-along its diagonal, the rest a hole on the disk. Each grid is searched in a process of its own, on one core: cells are
-always 100 m (500 pixels), so that a larger grid covers more ground. A move is the photo, the agent and the belief; the
-one in the middle of those that saw ground is told, and the longest of all but the first.
+The file is written once: 58,000 x 58,000 RGB pixels without overviews, with synthetic areas in the centre and along the
+diagonal; the rest is a sparse hole. Each grid is searched in its own process, on one core. Cells are always 100 m (500
+pixels), so a larger grid covers a larger area. A move consists of the photo, the agent and the belief. The benchmark
+prints the median move over synthetic areas, and the longest move except the first.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 SIDE, RESOLUTION, CELL_M = 58_000, 0.2, 100.0
 GRIDS = (5, 10, 20, 50, 100)
 MOVES = 60
-"""Moves that are timed at most; a larger grid has a larger budget."""
+"""Maximum number of timed moves; a larger grid has a larger budget."""
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=Path(tempfile.gettempdir()) / "airloc-field-scale.tif")
     parser.add_argument("--agent", default="belief")
     parser.add_argument("--grid", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--whole", action="store_true", help="also write all files of the largest search")
+    parser.add_argument("--whole", action="store_true", help="also run airloc search on the largest grid")
     options = parser.parse_args()
     if options.grid:
         print(json.dumps(measure(options.file, options.grid, options.agent)))
@@ -36,7 +36,7 @@ def main() -> None:
         write_large(options.file)
     size = options.file.stat()
     print(f"{options.file}: {size.st_size / 1e9:.1f} GB, {size.st_blocks * 512 / 1e6:.0f} MB of it on the disk")
-    print(f"{'grid':>8}  {'cells':>6}  {'ms a move':>9}  {'of it photo':>11}  {'longest':>7}  {'peak MB':>7}")
+    print(f"{'grid':>8}  {'cells':>6}  {'ms/move':>9}  {'photo only':>11}  {'longest':>7}  {'peak MB':>7}")
     for side in GRIDS:
         row = run(options.file, side, options.agent)
         print(
@@ -66,13 +66,13 @@ def run(file: Path, side: int, agent: str) -> dict[str, float]:
 
 
 def measure(file: Path, side: int, agent: str) -> dict[str, float]:
-    """Search for a picture that is nowhere, so that every move is made."""
+    """Search for an image that is in no cell, so that the whole budget is used."""
     import numpy as np
     import torch
 
     from airloc.agents.registry import make_agent
-    from airloc.areas.geotiff import Raster
-    from airloc.areas.layout import lay_out, look
+    from airloc.areas.layout import lay_out, read_cell
+    from airloc.areas.raster import Raster
     from airloc.missions.searcher import Glimpse, Searcher
 
     torch.set_num_threads(1)
@@ -82,25 +82,25 @@ def measure(file: Path, side: int, agent: str) -> dict[str, float]:
         assert layout.grid.shape == (side, side), layout.grid
         start = side // 2, side // 2
         searcher = Searcher(make_agent(agent), goal, layout.grid, start=start, budget=2 * side)
-        photos, grounds, moves = [], [], []
+        photos, over_areas, moves = [], [], []
         advice = searcher.advice()
-        while advice.cell is not None and len(moves) < MOVES:
-            began = time.perf_counter()
-            view = look(raster, layout, advice.cell)
-            looked = time.perf_counter()
-            advice = searcher.observe(advice.cell, Glimpse(view.pixels, view.seen))
-            moves.append(time.perf_counter() - began)
-            if view.pixels.any():  # the hole costs an agent that knows pictures again nothing
-                photos.append(looked - began)
-                grounds.append(moves[-1])
+        while advice.next_cell is not None and len(moves) < MOVES:
+            started = time.perf_counter()
+            view = read_cell(raster, layout, advice.next_cell)
+            photographed = time.perf_counter()
+            advice = searcher.observe(advice.next_cell, Glimpse(view.pixels, view.coverage))
+            moves.append(time.perf_counter() - started)
+            if view.pixels.any():  # agents recognise repeated black glimpses at no cost
+                photos.append(photographed - started)
+                over_areas.append(moves[-1])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    middle = sorted(grounds)[len(grounds) // 2]
+    median = sorted(over_areas)[len(over_areas) // 2]
     photo = sorted(photos)[len(photos) // 2]
-    return {"ms": 1000 * middle, "photo_ms": 1000 * photo, "longest_ms": 1000 * max(moves[1:]), "peak_mb": peak}
+    return {"ms": 1000 * median, "photo_ms": 1000 * photo, "longest_ms": 1000 * max(moves[1:]), "peak_mb": peak}
 
 
 def outline(raster: object, side: int) -> object:
-    """The box of side x side cells in the middle of the image."""
+    """Return a box of side x side cells in the centre of the image."""
     from shapely.geometry import MultiPolygon, Polygon
 
     plane = raster.plane()  # type: ignore[attr-defined]
@@ -110,7 +110,7 @@ def outline(raster: object, side: int) -> object:
 
 
 def whole(file: Path, agent: str) -> str:
-    """`airloc search` with all its files on the largest grid."""
+    """Run `airloc search` with all its files on the largest grid."""
     with tempfile.TemporaryDirectory() as folder:
         goal = f"{folder}/goal.png"
         import numpy as np
@@ -120,14 +120,14 @@ def whole(file: Path, agent: str) -> str:
         options = ["--area", str(file), "--goal", goal, "--cell", "100m", "--out", f"{folder}/out", "--agent", agent]
         code = f"from airloc.cli.main import main; main({['search', *options]!r})"
         code += "; import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
-        began = time.perf_counter()
+        started = time.perf_counter()
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         peak = float(done.stdout.splitlines()[-1])
-        return f"airloc search, all files: {time.perf_counter() - began:.0f} s, peak {peak:.0f} MB"
+        return f"airloc search, all files: {time.perf_counter() - started:.0f} s, peak {peak:.0f} MB"
 
 
 def write_large(path: Path) -> None:
-    """Write the file, with ground only where searches of all sizes begin and along the diagonal."""
+    """Write the file, with synthetic areas in the centre and along the diagonal."""
     import numpy as np
     import rasterio
     from rasterio.transform import from_origin

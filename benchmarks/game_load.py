@@ -1,8 +1,8 @@
-"""Two hundred people play at once, each a move a second: how long a move's answer takes, and whether any is lost.
+"""200 people play at once, one move per second each: the latency of a move, and whether a move is lost.
 
-A study in a file, served by `airloc study serve` in a process of its own; the players are connections on loopback that
-open their link, agree, play one game after the other and look at every ending, where the agent's path is computed. The
-floor is the same number of requests for a small file of the page.
+`airloc study serve` runs in a process of its own on a study in a file. The players are loopback connections that open
+their links, give consent, play game after game, and load every result, for which the server runs an agent. The
+reference is the latency of a small static file.
 """
 
 import asyncio
@@ -20,30 +20,30 @@ from typing import Any
 import numpy as np
 
 from airloc.areas.area import SearchArea
-from airloc.game.app import listen
-from airloc.game.study import Person, Rules, Study, create_study, draw_games
+from airloc.game import Participant, Study, StudyConfig, create_study, draw_games
 from airloc.grid import Grid
+from airloc.web import bind
 
 PLAYERS, SECONDS, AREAS = 200, 25.0, 60
 
 
 @dataclass
 class Load:
-    """What was measured."""
+    """Measurements of one run."""
 
     moves: list[float] = field(default_factory=list)
-    """Seconds of every move's answer."""
+    """Latency of every move in seconds."""
     files: list[float] = field(default_factory=list)
-    """Seconds of every small file's answer."""
+    """Latency of every request for a small file in seconds."""
     acknowledged: dict[str, list[int]] = field(default_factory=dict)
     endings: int = 0
     errors: list[str] = field(default_factory=list)
     lost: int = 0
-    """Acknowledged moves that are not in the file afterwards."""
+    """Acknowledged moves that are missing from the file afterwards."""
 
 
 class Connection:
-    """A client's connection, kept open, with its cookie."""
+    """A keep-alive connection with its cookie."""
 
     def __init__(self, port: int, cookie: str = "") -> None:
         self._port = port
@@ -54,7 +54,7 @@ class Connection:
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
 
     async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
-        """Ask; gives the status and the body."""
+        """Send a request; return status and body."""
         content = b"" if body is None else json.dumps(body).encode()
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(content)}\r\n{self.cookie}"
         self._writer.write(f"{head}Content-Type: application/json\r\n\r\n".encode() + content)
@@ -65,8 +65,8 @@ class Connection:
         return int(lines[0].split()[1]), await self._reader.readexactly(int(headers["content-length"]))
 
 
-async def look(port: int, cookie: str, game: str, load: Load) -> None:
-    """Look at the ending of a game while the next one is played already."""
+async def load_result(port: int, cookie: str, game: str, load: Load) -> None:
+    """Load the result of a game while the next one is in progress."""
     connection = Connection(port, cookie)
     await connection.open()
     await connection.ask("GET", f"/api/games/{game}/reveal")
@@ -74,8 +74,8 @@ async def look(port: int, cookie: str, game: str, load: Load) -> None:
     load.endings += 1
 
 
-async def play(port: int, person: Person, load: Load, until: float, looking: asyncio.TaskGroup) -> None:
-    """Play like a person, a move a second."""
+async def play(port: int, person: Participant, load: Load, until: float, results: asyncio.TaskGroup) -> None:
+    """Play like a person, one move per second."""
     dice = random.Random(person.number)
     connection = Connection(port)
     await connection.open()
@@ -101,11 +101,11 @@ async def play(port: int, person: Person, load: Load, until: float, looking: asy
             ending, turn = json.loads(body)["ending"], turn + 1
             await asyncio.sleep(max(0.0, 1.0 - (time.perf_counter() - began)))
         if ending is not None:
-            looking.create_task(look(port, connection.cookie, game, load))
+            results.create_task(load_result(port, connection.cookie, game, load))
 
 
 async def fetch(port: int, load: Load, count: int) -> None:
-    """The floor: a small file, one request after the other at the same pace."""
+    """Request a small static file again and again, as a reference."""
     connection = Connection(port)
     await connection.open()
     for _ in range(count):
@@ -116,17 +116,17 @@ async def fetch(port: int, load: Load, count: int) -> None:
 
 
 def measure(players: int = PLAYERS, seconds: float = SECONDS) -> Load:
-    """Serve, play, kill the server, and look whether everything is there."""
+    """Serve, play, kill the server, and check that every acknowledged move is in the file."""
     load = Load()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "study.db"
         study = make_study(path, players)
-        with listen("127.0.0.1", 0, public=False) as taken:
-            port = taken.getsockname()[1]
+        with bind("127.0.0.1", 0) as bound:
+            port = bound.getsockname()[1]
         command = [sys.executable, "-m", "airloc.cli.main", "study", "serve", str(path), "--port", str(port)]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
-            asyncio.run(_crowd(port, study.people(), load, seconds))
+            asyncio.run(_crowd(port, study.participants(), load, seconds))
         finally:
             server.kill()
             server.wait()
@@ -137,7 +137,7 @@ def measure(players: int = PLAYERS, seconds: float = SECONDS) -> Load:
     return load
 
 
-async def _crowd(port: int, people: list[Person], load: Load, seconds: float) -> None:
+async def _crowd(port: int, people: list[Participant], load: Load, seconds: float) -> None:
     while True:
         try:
             await fetch(port, load, 200)
@@ -145,19 +145,19 @@ async def _crowd(port: int, people: list[Person], load: Load, seconds: float) ->
         except OSError:
             await asyncio.sleep(0.1)
     until = time.monotonic() + seconds
-    async with asyncio.TaskGroup() as looking:
-        await asyncio.gather(*(play(port, person, load, until, looking) for person in people))
+    async with asyncio.TaskGroup() as results:
+        await asyncio.gather(*(play(port, person, load, until, results) for person in people))
 
 
 def make_study(path: Path, players: int) -> Study:
     grid, rng = Grid(5, 5), np.random.default_rng(0)
     areas = [SearchArea(f"{n}", rng.integers(0, 256, (*grid.size, 3), dtype=np.uint8)) for n in range(AREAS + 2)]
     games = draw_games([area.name for area in areas[:AREAS]], grid, players, 2, seed=0)
-    return create_study(path, Rules(), areas[:AREAS], areas[AREAS:], games)
+    return create_study(path, StudyConfig(), areas[:AREAS], areas[AREAS:], games)
 
 
 def percentile(seconds: list[float], share: float) -> float:
-    """A percentile in milliseconds."""
+    """Return a percentile in milliseconds."""
     return 1000 * float(np.percentile(seconds, share))
 
 
@@ -167,8 +167,13 @@ def run() -> list[tuple[str, str, str, str]]:
     ratio = f"{median / statistics.median(load.files):.1f} x a small file (medians)"
     lost = f"{load.lost} of {len(load.moves)}, {len(load.errors)} errors"
     return [
-        (f"a move of {PLAYERS} players, ms, 50 %", f"{1000 * median:.1f}", "", ratio),
-        (f"a move of {PLAYERS} players, ms, 99 %", f"{percentile(load.moves, 99):.1f}", "50", ""),
-        (f"a move of {PLAYERS} players, ms, longest", f"{1000 * max(load.moves):.1f}", "", ""),
-        ("moves lost", lost, "0", f"{load.endings} games ended"),
+        (f"latency of a move with {PLAYERS} players, ms, median", f"{1000 * median:.1f}", "", ratio),
+        (
+            f"latency of a move with {PLAYERS} players, ms, 99th percentile",
+            f"{percentile(load.moves, 99):.1f}",
+            "50",
+            "",
+        ),
+        (f"latency of a move with {PLAYERS} players, ms, maximum", f"{1000 * max(load.moves):.1f}", "", ""),
+        ("acknowledged moves lost", lost, "0", f"{load.endings} games finished"),
     ]

@@ -1,29 +1,32 @@
-"""Write a georeferenced image to try things on, an outline on it, and a picture of a place to be found.
+"""Write a georeferenced image, an outline on it and a photo of a place on it, to try a search on.
 
     python examples/make_ortho.py FOLDER
 
-`ortho.tif` is 0.8 km of procedural ground in UTM zone 33, `area.geojson` an outline on it, `goal.jpg` a picture of one
-place, taken in another light and a few metres aside.
+`ortho.tif` is a synthetic area of 0.8 km in UTM zone 33, `area.geojson` an outline on it, and `goal.jpg` a photo of one
+place, in different light and a few metres off.
 """
 
 import json
 import sys
 from pathlib import Path
 
-import numpy as np
-import rasterio
-from PIL import Image
-from pyproj import Transformer
-from rasterio.transform import from_origin
+try:
+    import numpy as np
+    import rasterio
+    from PIL import Image
+    from pyproj import Transformer
+    from rasterio.transform import from_origin
 
-from airloc.areas.synthetic import Synthetic
-from airloc.grid import Grid
+    from airloc.areas.synthetic import Synthetic
+    from airloc.grid import Grid
+except ModuleNotFoundError as error:
+    raise SystemExit(f"This example needs {error.name}. Run: pip install 'airloc[field]'.") from None
 
 METRES, LEFT, TOP, CRS = 2.0, 500_000.0, 6_580_000.0, "EPSG:32633"
 OUTLINE = [(30, 30), (440, 30), (440, 250), (795, 250), (795, 795), (30, 795)]
-"""Corners in metres to the right of and below the upper left of the image."""
+"""Corners in metres, right of and below the upper left corner of the image."""
 GOAL, SIDE = (53, 314), 48
-"""Upper left pixel (x, y) of the goal's picture and its side."""
+"""Upper left pixel (x, y) of the goal photo, and its side."""
 
 
 def main(folder: Path) -> None:

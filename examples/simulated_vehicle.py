@@ -1,9 +1,8 @@
-"""A simulated vehicle that speaks MAVLink: takes missions, flies them in a straight line, says where it took pictures.
+"""A simulated MAVLink vehicle: accepts missions, flies them in straight lines and reports where it takes photos.
 
-It stands in for an autopilot on the other end of a link. It understands what `fly_mavlink.py` needs of the protocol:
-heartbeats, the upload of a mission (MISSION_COUNT, MISSION_REQUEST_INT, MISSION_ITEM_INT, MISSION_ACK), arming and
-starting (COMMAND_LONG, COMMAND_ACK), and while flying GLOBAL_POSITION_INT, MISSION_ITEM_REACHED and
-CAMERA_IMAGE_CAPTURED. Time runs `hurry` times faster than on a clock.
+The vehicle implements the part of the protocol that `fly_mavlink.py` uses: heartbeats, mission upload (MISSION_COUNT,
+MISSION_REQUEST_INT, MISSION_ITEM_INT, MISSION_ACK), arming and starting (COMMAND_LONG, COMMAND_ACK), and in flight
+GLOBAL_POSITION_INT, MISSION_ITEM_REACHED and CAMERA_IMAGE_CAPTURED. It runs `speedup` times faster than real time.
 """
 
 import math
@@ -16,14 +15,16 @@ os.environ["MAVLINK20"] = "1"  # read when pymavlink is imported
 from pymavlink import mavutil
 from pymavlink.dialects.v20 import common as mav
 
-METRES_A_DEGREE = 111_320.0
+METRES_PER_DEGREE = 111_320.0
 TICK = 0.01
 """Seconds between two steps of the simulation."""
+CLIMB_RATE = 3.0
+"""Metres per second."""
 
 
 @dataclass
 class State:
-    """Where the vehicle is and what it is doing."""
+    """State of the vehicle."""
 
     lat: float
     lon: float
@@ -31,46 +32,46 @@ class State:
     armed: bool = False
     items: list = field(default_factory=list)
     current: int | None = None
-    """Number of the mission's item that is being flown; None when idle."""
-    pictures: int = 0
+    """Index of the current mission item; None when idle."""
+    photos: int = 0
 
 
 class SimulatedVehicle(threading.Thread):
     """Flies in the background until `stop` is called.
 
     Args:
-        port: UDP port on loopback to listen on.
-        home: Latitude and longitude where it stands.
-        speed: Metres a second.
-        hurry: How much faster than real time runs.
+        port: UDP port on loopback.
+        home: Latitude and longitude of take-off.
+        speed: Speed in metres per second.
+        speedup: Simulated seconds per second.
     """
 
-    def __init__(self, port: int, home: tuple[float, float], speed: float = 8.0, hurry: float = 100.0) -> None:
+    def __init__(self, port: int, home: tuple[float, float], speed: float = 8.0, speedup: float = 100.0) -> None:
         super().__init__(daemon=True)
         self.state = State(*home)
-        self.home, self.speed, self.hurry = home, speed, hurry
+        self.home, self.speed, self.speedup = home, speed, speedup
         self.link = mavutil.mavlink_connection(f"udpin:127.0.0.1:{port}", source_system=1, dialect="common")
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._expected = 0
 
     def stop(self) -> None:
-        """Land and hang up."""
-        self._over.set()
+        """Stop the simulation and close the connection."""
+        self._stopped.set()
         self.join(5)
         self.link.close()
 
     def run(self) -> None:
-        """Listen and fly."""
+        """Handle messages and fly."""
         last_beat = 0.0
-        while not self._over.is_set():
+        while not self._stopped.is_set():
             while (message := self.link.recv_msg()) is not None:
                 self._handle(message)
             now = time.monotonic()
             if self.link.clients and now - last_beat > 0.2:
                 last_beat = now
-                self._beat()
+                self._send_heartbeat()
             if self.state.current is not None and self.state.armed:
-                self._fly(TICK * self.hurry)
+                self._fly(TICK * self.speedup)
             time.sleep(TICK)
 
     def _handle(self, message: mav.MAVLink_message) -> None:
@@ -100,12 +101,12 @@ class SimulatedVehicle(threading.Thread):
         self.link.mav.command_ack_send(message.command, result)
 
     def _fly(self, seconds: float) -> None:
-        """Go on with the current item for some simulated seconds."""
+        """Continue the current mission item for some simulated seconds."""
         state = self.state
         item = state.items[state.current]
         reached = True
         if item.command == mav.MAV_CMD_NAV_TAKEOFF:
-            state.height = min(item.z, state.height + 3 * seconds)
+            state.height = min(item.z, state.height + CLIMB_RATE * seconds)
             reached = state.height >= item.z
         elif item.command == mav.MAV_CMD_NAV_WAYPOINT:
             reached = self._approach(item.x / 1e7, item.y / 1e7, seconds)
@@ -113,37 +114,37 @@ class SimulatedVehicle(threading.Thread):
             reached = self._approach(*self.home, seconds)
             state.height = 0.0 if reached else state.height
         elif item.command == mav.MAV_CMD_IMAGE_START_CAPTURE:
-            self._take_picture()
-        self._say_position()
+            self._take_photo()
+        self._send_position()
         if reached:
             self.link.mav.mission_item_reached_send(item.seq)
             state.current = state.current + 1 if state.current + 1 < len(state.items) else None
 
     def _approach(self, lat: float, lon: float, seconds: float) -> bool:
-        """Fly towards a place; say whether it is reached."""
-        north = (lat - self.state.lat) * METRES_A_DEGREE
-        east = (lon - self.state.lon) * METRES_A_DEGREE * math.cos(math.radians(lat))
+        """Fly towards a position; return True when it is reached."""
+        north = (lat - self.state.lat) * METRES_PER_DEGREE
+        east = (lon - self.state.lon) * METRES_PER_DEGREE * math.cos(math.radians(lat))
         away = math.hypot(north, east)
         share = min(1.0, self.speed * seconds / away) if away else 1.0
         self.state.lat += share * (lat - self.state.lat)
         self.state.lon += share * (lon - self.state.lon)
         return share == 1.0
 
-    def _beat(self) -> None:
+    def _send_heartbeat(self) -> None:
         mode = mav.MAV_MODE_FLAG_SAFETY_ARMED if self.state.armed else 0
         self.link.mav.heartbeat_send(mav.MAV_TYPE_QUADROTOR, mav.MAV_AUTOPILOT_GENERIC, mode, 0, mav.MAV_STATE_ACTIVE)
-        self._say_position()
+        self._send_position()
 
-    def _say_position(self) -> None:
+    def _send_position(self) -> None:
         lat, lon, height = self._position()
         self.link.mav.global_position_int_send(0, lat, lon, height, height, 0, 0, 0, 0)
 
-    def _take_picture(self) -> None:
+    def _take_photo(self) -> None:
         lat, lon, height = self._position()
         level = [1.0, 0.0, 0.0, 0.0]
-        self.link.mav.camera_image_captured_send(0, 0, 0, lat, lon, height, height, level, self.state.pictures, 1, b"")
-        self.state.pictures += 1
+        self.link.mav.camera_image_captured_send(0, 0, 0, lat, lon, height, height, level, self.state.photos, 1, b"")
+        self.state.photos += 1
 
     def _position(self) -> tuple[int, int, int]:
-        """Position as MAVLink writes it: ten-millionths of degrees and millimetres."""
+        """Return the position in the units of MAVLink: 1e-7 degrees and millimetres."""
         return round(self.state.lat * 1e7), round(self.state.lon * 1e7), round(self.state.height * 1000)

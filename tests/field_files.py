@@ -1,4 +1,4 @@
-"""GeoTIFFs that tests write: synthetic ground in a projected and in a geographic system."""
+"""GeoTIFFs for tests: synthetic areas in a projected and in a geographic coordinate reference system."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ LEFT, TOP, METRE = 500_000.0, 6_580_000.0, "EPSG:32633"
 
 
 def ground(cells: int = 6, seed: int = 0) -> np.ndarray:
-    """Synthetic ground, 52 pixels a cell."""
+    """Return a synthetic area with 52 pixels per cell."""
     return next(iter(Synthetic(count=1, seed=seed).areas(Grid(cells, cells)))).image
 
 
@@ -36,8 +36,8 @@ def write_projected(path: Path, image: np.ndarray, resolution: float = 2.0, **op
 
 
 def write_geographic(path: Path, image: np.ndarray, resolution: float = 2.0, lon: float | None = None) -> Path:
-    """Write an image in degrees of WGS 84, pixels about square on the ground."""
-    place, lat = Transformer.from_crs(METRE, "EPSG:4326", always_xy=True).transform(LEFT, TOP)
+    """Write an image in degrees of WGS 84 with approximately square pixels."""
+    left, lat = Transformer.from_crs(METRE, "EPSG:4326", always_xy=True).transform(LEFT, TOP)
     down = resolution / 111_400
-    transform = from_origin(place if lon is None else lon, lat, down / np.cos(np.radians(lat)), down)
+    transform = from_origin(left if lon is None else lon, lat, down / np.cos(np.radians(lat)), down)
     return write_tiff(path, image, transform, "EPSG:4326")

@@ -1,24 +1,20 @@
-"""The documentation's pictures of the page: `PYTHONPATH=src python tests/screenshots.py` makes them again.
+"""Take the screenshots of docs/play.md: `PYTHONPATH=src python tests/screenshots.py [FOLDER]`.
 
-A game on procedural areas in a real browser: under way on a desk, on a phone and in the dark, at its end, and agents
-being watched.
+A game on procedural areas in a real browser: on a desktop, on a phone, in dark mode and at its end, and the watch page.
 """
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import sync_playwright
 
 from airloc.areas.synthetic import Synthetic
-from airloc.game.lobby import FreeTable
-from airloc.game.match import Episode
-from airloc.game.routes import watch_routes
-from airloc.game.watch import Watch
-from airloc.game.worker_pool import ThreadWorkerPool
+from airloc.game import Episode, PlayRoom, ThreadWorkerPool, WatchService, watch_routes
 from airloc.grid import Grid
 from airloc.task.world import World
-from game_hall import free_table, playing
+from game_server import play_room, playing
 
 OUT = Path(__file__).parent.parent / "docs" / "img"
 GRID = Grid(5, 5)
@@ -30,38 +26,38 @@ PHONE = {"viewport": {"width": 390, "height": 700}, "device_scale_factor": 2, "i
 DARK = {**DESK, "color_scheme": "dark"}
 
 
-def main() -> None:
-    """Take all pictures."""
+def main(out: Path = OUT) -> None:
+    """Take all screenshots."""
     areas = list(Synthetic(count=3, seed=3, regime="city").areas(GRID))
     world = World.build(areas, GRID, None, "per-distance", None)
-    table = free_table(world, agents=("airloc", "blind"))
-    watch = Watch(world, ThreadWorkerPool({"watch": world}))
-    with playing(table, more=[watch_routes(watch, ["airloc", "blind"])]) as url, sync_playwright() as playwright:
+    room = play_room(world, agents=("airloc", "blind"))
+    watch = WatchService(world, ThreadWorkerPool({"watch": world}))
+    with playing(room, routers=[watch_routes(watch, ["airloc", "blind"])]) as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for name, screen in (("play-desk", DESK), ("play-phone", PHONE), ("play-dark", DARK)):
-            page = begin(browser.new_page(**screen), url, table)
+            page = begin(browser.new_page(**screen), url, room)
             press(page, KEYS)
-            page.screenshot(path=OUT / f"{name}.jpg", quality=85)
+            page.screenshot(path=out / f"{name}.jpg", quality=85)
         press(page, LAST)
         page.emulate_media(color_scheme="light")
         page.wait_for_selector("#ending:not([hidden])")
         page.wait_for_timeout(500)
-        page.screenshot(path=OUT / "play-end.jpg", quality=85, full_page=True)
+        page.screenshot(path=out / "play-end.jpg", quality=85, full_page=True)
         page = browser.new_page(viewport={"width": 1260, "height": 1010})
         page.goto(f"{url}watch?area={world.names[2]}&start=4,0&goal=1,3&agents=airloc,priv-local,blind")
         page.wait_for_selector("html[data-ready]", state="attached")
         page.click("#forward")
         page.wait_for_timeout(500)
-        page.screenshot(path=OUT / "watch.jpg", quality=85)
+        page.screenshot(path=out / "watch.jpg", quality=85)
         browser.close()
 
 
-def begin(page: Any, url: str, table: FreeTable) -> Any:
-    """Open the page on a game that begins now."""
+def begin(page: Any, url: str, room: PlayRoom) -> Any:
+    """Open the page on a new game."""
     page.goto(url)
     page.wait_for_selector("html[data-ready]", state="attached")
     player = next(cookie["value"] for cookie in page.context.cookies() if cookie["name"] == "airloc")
-    table.referee.begin(player, EPISODE)
+    room.begin(player, EPISODE)
     page.reload()
     page.wait_for_selector("#game:not([hidden])")
     return page
@@ -75,4 +71,4 @@ def press(page: Any, keys: tuple[str, ...]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(Path, sys.argv[1:]))

@@ -1,47 +1,52 @@
-"""A reproduction so small that it is done in seconds, with every part in it."""
+"""A reproduction that takes seconds and has every kind of task."""
 
-from airloc.experiments.data import Preset, Sources
-from airloc.experiments.graph import Task, in_order
-from airloc.experiments.paper import Planner
-from airloc.reports.outcomes import Setup
+from airloc.evaluation.benchmarks.paper import Setup
+from airloc.experiments.graph import Task, topological_order
+from airloc.experiments.paper import PaperPlanner
+from airloc.experiments.paper_data import PaperData, Preset
 
-SIZES = {
+TRAINING = {
     "segmenter_steps": 1,
     "embedder_steps": 2,
     "embedder_blocks": 1,
     "areas": 1,
-    "episodes": 32,
+    "episodes": 16,
     "batch": 8,
-    "rate": 1e-3,
+    "learning_rate": 1e-3,
     "validate_every": 2,
 }
-TINY = Preset(SIZES, pictures=1, checked=1, worlds=2, most=2)
 
 
-def planner(**sizes: float) -> Planner:
-    preset = Preset({**SIZES, **sizes}, pictures=1, checked=1, worlds=2, most=2)
-    return Planner(Sources(None, preset), preset, seeds=2)
+def tiny_preset(**training: float) -> Preset:
+    return Preset({**TRAINING, **training}, training_images=1, validation_images=1, areas=2, area_limit=2, threads=1)
 
 
-def few_tasks(made_by: Planner) -> list[Task]:
-    """A training and who plays after it: pictures, areas, embedder, policy and four scores."""
+TINY = tiny_preset()
+
+
+def planner(seeds: int = 2, **training: float) -> PaperPlanner:
+    return PaperPlanner(PaperData(None, tiny_preset(**training)), seeds=seeds)
+
+
+def few_tasks(made_by: PaperPlanner) -> list[Task]:
+    """One training and the evaluations of its seeds and of two baselines."""
     setups = [Setup("airloc-no-sem-seg", "masa", "val", seed=seed) for seed in ("median", "1")]
     setups += [Setup(name, "masa", "val") for name in ("priv-random", "blind")]
-    wanted = [made_by.score(setup) for setup in setups]
-    return in_order([task for task in wanted if task is not None])
+    found = [made_by.evaluation(setup) for setup in setups]
+    return topological_order([task for task in found if task is not None])
 
 
-class Silent:
-    """Watches without a word, and counts."""
+class RecordedProgress:
+    """Records the kinds of the finished tasks."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
 
-    def begin(self, task: Task) -> None:
-        self.now = task
+    def started(self, task: Task) -> None:
+        self.current = task
 
-    def say(self, words: str) -> None:
-        del words
+    def message(self, text: str) -> None:
+        del text
 
-    def end(self, task: Task) -> None:
-        self.done.append(task.kind)
+    def finished(self, task: Task) -> None:
+        self.done.append(task.kind.name)

@@ -1,4 +1,4 @@
-"""A folder of datasets so small that every suite is played in a moment, and suites made smaller to match."""
+"""Tiny datasets for every suite, and suites that are made smaller to match."""
 
 import csv
 from dataclasses import replace
@@ -7,39 +7,40 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from airloc.evaluation.benchmarks.suites import Recipe
+from airloc.evaluation.benchmarks.suites import SuiteSpec
 
 SMALL = "4x4"
 
 
 def write_data(root: Path) -> Path:
-    """Write a window of Massachusetts, a scene of Dubai, pairs of xBD and mosaics of Austin, of noise."""
+    """Write windows of Massachusetts, a scene of Dubai, pairs of xBD and mosaics of Austin, all of noise."""
     windows = [("image", "mask", "side_m", "split")]
     for number in range(3):
         name = f"100_{number}_0.png"
-        _picture(root / "masa" / "images" / name, 150, number)
+        _image(root / "masa" / "images" / name, 150, number)
         windows.append((name, "", "750", "val" if number < 2 else "train"))
     with (root / "masa" / "windows.csv").open("w", newline="") as file:
         csv.writer(file).writerows(windows)
     for number in range(2):
-        _picture(root / "dubai" / "Tile 1" / "images" / f"image_part_{number:03d}.png", 720, number)
-        _picture(root / "austin" / f"austin_{number}.png", 2500, number)
+        _image(root / "dubai" / "Tile 1" / "images" / f"image_part_{number:03d}.png", 720, number)
+        _image(root / "austin" / f"austin_{number}.png", 250, number)
         for event in ("hurricane-michael", "socal-fire"):
             for when in ("pre", "post"):
                 name = f"{event}_{number:08d}_{when}_disaster.png"
-                _picture(root / "xbd" / "images" / name, 90, number + 10 * (when == "pre"))
+                _image(root / "xbd" / "images" / name, 90, number + 10 * (when == "pre"))
     return root
 
 
-def smaller(recipe: Recipe) -> Recipe:
-    """The same suite with fewer cells and fewer procedural areas."""
-    if recipe.prepare is not None and "count" in recipe.prepare.options:
-        options = {**recipe.prepare.options, "count": 2}
-        recipe = replace(recipe, prepare=replace(recipe.prepare, options=options))
-    return replace(recipe, grid=SMALL)
+def smaller(suite: SuiteSpec) -> SuiteSpec:
+    """Return the same suite with fewer cells and fewer procedural areas."""
+    if suite.prepare is not None:
+        small = {"count": 2, "cut": 125}
+        options = {name: small.get(name, value) for name, value in suite.prepare.options.items()}
+        suite = replace(suite, prepare=replace(suite.prepare, options=options))
+    return replace(suite, grid=SMALL)
 
 
-def _picture(path: Path, side: int, seed: int) -> None:
+def _image(path: Path, side: int, seed: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     blocks = np.random.default_rng(seed).integers(0, 200, (-(-side // 10), -(-side // 10), 3), dtype=np.uint8)
     Image.fromarray(blocks.repeat(10, axis=0).repeat(10, axis=1)[:side, :side]).save(path)

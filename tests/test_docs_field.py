@@ -1,4 +1,4 @@
-"""The page about the field is tried as a new user would: its example is made, searched, and found."""
+"""The example of docs/field.md runs as the page says, and writes the files that it names."""
 
 import re
 import shlex
@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_example_of_the_page_is_found_as_it_says(airloc, tmp_path: Path, monkeypatch):
+def test_the_search_of_the_page_ends_as_it_says(airloc, tmp_path: Path, monkeypatch):
     page = (ROOT / "docs" / "field.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
@@ -19,8 +19,8 @@ def test_the_example_of_the_page_is_found_as_it_says(airloc, tmp_path: Path, mon
     commands = re.findall(r"^airloc search (.*?[^\\])$", page, flags=re.MULTILINE | re.DOTALL)
     outcome = airloc("search", *shlex.split(commands[0].replace("\\\n", " ")))
     assert outcome.code == 0, outcome
-    said = re.search(r"^    (Declared after .*)$", page, flags=re.MULTILINE)
-    assert said
-    assert said[1] in outcome.out
+    printed = re.search(r"^    (Declared after .*)$", page, flags=re.MULTILINE)
+    assert printed
+    assert printed[1] in outcome.out
     named = set(re.findall(r"`((?:flight|belief|path|search|index)\.[a-z]+)`", page))
     assert named == {path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith("sweep.")}

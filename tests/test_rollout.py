@@ -1,17 +1,33 @@
-"""Playing suites: paths obey the rules, whatever the batch, and agents get what they are told they get."""
+"""Rollouts follow the rules, do not depend on the batch size, and recorders do not change the play."""
+
+import dataclasses
+import math
 
 import numpy as np
 import pytest
 import torch
 
 from airloc.agents.agent import EpisodeBatch
+from airloc.agents.baselines import PlannedAgent, lawnmower
+from airloc.agents.belief import BeliefAgent
 from airloc.agents.registry import available_agents, make_agent
 from airloc.areas.area import SearchArea
-from airloc.grid import Grid
-from airloc.rollout import _noise, play
+from airloc.errors import AirlocError
+from airloc.grid import MOVES, Grid
+from airloc.rollout import (
+    BELIEF,
+    LOGITS,
+    MATCH,
+    PRIOR_FOLLOWED,
+    EpisodeRecord,
+    RolloutLog,
+    _noise,
+    rollout,
+)
 from airloc.task.batch import BatchEnv, Observation
-from airloc.task.cells import CellTable
+from airloc.task.cells import CellTable, cut_patches
 from airloc.task.suites import Suite, per_distance, uniform
+from untrained import Stage, untrained_airloc, untrained_relation
 
 GRID = Grid(5, 5)
 
@@ -28,25 +44,25 @@ def env(toy_areas: list[SearchArea]) -> BatchEnv:
 
 @pytest.mark.parametrize("name", available_agents())
 def test_paths_are_kings_moves_from_the_start_and_stop_at_the_goal(name: str, suite: Suite, env: BatchEnv):
-    played = play(make_agent(name), suite, env)
-    assert np.array_equal(played.path[:, 0], suite.start)
-    steps = np.abs(np.diff(played.path, axis=1)).max(axis=2)
-    for number, found in enumerate(played.found):
-        made = int(played.steps[number])
-        assert steps[number].tolist() == [1] * made + [0] * (10 - made)
-        at_goal = (played.path[number, : made + 1] == suite.goal[number]).all(axis=1)
+    log = rollout(make_agent(name), suite, env)
+    assert np.array_equal(log.path[:, 0], suite.start)
+    steps = np.abs(np.diff(log.path, axis=1)).max(axis=2)
+    for index, found in enumerate(log.found):
+        made = int(log.steps[index])
+        assert steps[index].tolist() == [1] * made + [0] * (10 - made)
+        at_goal = (log.path[index, : made + 1] == suite.goal[index]).all(axis=1)
         assert at_goal.tolist() == [False] * made + [bool(found)]
         assert found or made == 10
 
 
 @pytest.mark.parametrize(("name", "batch"), [(name, 1 + 6 * (n % 2)) for n, name in enumerate(available_agents())])
 def test_the_batch_changes_nothing(name: str, batch: int, suite: Suite, env: BatchEnv):
-    whole, parts = (play(make_agent(name), suite, env, seed=3, batch=size) for size in (1024, batch))
+    whole, parts = (rollout(make_agent(name), suite, env, seed=3, batch=size) for size in (1024, batch))
     assert np.array_equal(whole.path, parts.path)
 
 
 def test_the_seed_decides_what_is_drawn(suite: Suite, env: BatchEnv):
-    first, again, other = (play(make_agent("random"), suite, env, seed=seed).path for seed in (1, 1, 2))
+    first, again, other = (rollout(make_agent("random"), suite, env, seed=seed).path for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -60,50 +76,150 @@ def test_noise_is_one_stream_in_windows():
         assert np.array_equal(whole[first:last], _noise(5, slice(first, last), 7))
 
 
-class SamePlaceCalibration:
-    """Writes down what it is told, and flies north."""
+class North:
+    """Keeps what it receives, and flies north."""
 
-    name = "witness"
+    name = "north"
 
     def __init__(self) -> None:
-        self.briefings: list[EpisodeBatch] = []
-        self.glimpses: list[Observation] = []
+        self.episodes: list[EpisodeBatch] = []
+        self.observations: list[Observation] = []
 
     def reset(self, episodes: EpisodeBatch) -> None:
-        self.briefings.append(episodes)
+        self.episodes.append(episodes)
 
     def act(self, observation: Observation, state: None) -> tuple[torch.Tensor, None]:
-        self.glimpses.append(observation)
+        self.observations.append(observation)
         return torch.zeros(len(observation.position), dtype=torch.int64), state
 
 
-def test_agents_are_told_the_goals_picture_and_see_black_outside(toy_areas: list[SearchArea]):
+def test_agents_receive_the_goal_patch_and_see_black_outside(toy_areas: list[SearchArea]):
     suite = per_distance([area.name for area in toy_areas], GRID)
     cells = CellTable.of(toy_areas, GRID)
-    calibration, counted = SamePlaceCalibration(), []
-    play(calibration, suite, BatchEnv(cells, 10), batch=10, on_batch=counted.append)
+    north, counted = North(), []
+    rollout(north, suite, BatchEnv(cells, 10), batch=10, on_batch=counted.append)
     assert counted == [10, 10, 4]
     goal = torch.from_numpy(suite.goal[:10])
-    assert torch.equal(calibration.briefings[0].goal, cells.patches(torch.from_numpy(suite.area[:10]), goal))
-    assert calibration.briefings[0].noise.shape == (10, 10, 8)
-    last = calibration.glimpses[9]
+    assert torch.equal(north.episodes[0].goal, cells.patches(torch.from_numpy(suite.area[:10]), goal))
+    assert north.episodes[0].noise.shape == (10, 10, 8)
+    last = north.observations[9]
     assert last.moves_left.min() == 1
     outside = last.position[:, 0] < 0
     assert outside.any()
     assert not last.patch[outside].any()
 
 
-def test_other_goal_pictures_are_shown_where_given(toy_areas: list[SearchArea]):
+def test_goal_patches_can_be_replaced(toy_areas: list[SearchArea]):
     suite = per_distance([area.name for area in toy_areas], GRID)
-    calibration = SamePlaceCalibration()
+    north, indices = North(), []
     grey = torch.full((48, 48, 3), 99, dtype=torch.uint8)
-    numbers: list[int] = []
 
-    def pictures(these: torch.Tensor) -> torch.Tensor:
-        numbers.extend(these.tolist())
+    def patches(these: torch.Tensor) -> torch.Tensor:
+        indices.extend(these.tolist())
         return grey.expand(len(these), -1, -1, -1)
 
-    played = play(calibration, suite, BatchEnv(CellTable.of(toy_areas, GRID), 10), batch=9, goals=pictures)
-    assert numbers == list(range(24))
-    assert all(bool((episodes.goal == 99).all()) for episodes in calibration.briefings)
-    assert played.seconds > 0
+    log = rollout(north, suite, toy_areas, batch=9, goal_patches=patches)
+    assert indices == list(range(24))
+    assert all(bool((episodes.goal == 99).all()) for episodes in north.episodes)
+    assert log.seconds > 0
+
+
+@pytest.fixture(scope="module")
+def stage(toy_areas) -> Stage:
+    return Stage(toy_areas)
+
+
+@pytest.fixture(scope="module")
+def recorded(stage: Stage) -> RolloutLog:
+    return rollout(BeliefAgent("belief", untrained_relation()), stage.suite, stage.areas, record=[BELIEF], seed=3)
+
+
+def test_recording_beliefs_does_not_change_the_play(stage: Stage, recorded: RolloutLog):
+    agent = BeliefAgent("belief", untrained_relation())
+    assert np.array_equal(recorded.path, stage.play(agent).path)
+    parts = rollout(agent, stage.suite, stage.areas, record=[BELIEF], seed=3, batch=5)
+    assert np.array_equal(parts.path, recorded.path)
+    np.testing.assert_allclose(parts.recorded[BELIEF], recorded.recorded[BELIEF], atol=1e-5)
+
+
+def test_there_is_a_belief_for_every_move_and_none_after_the_end(recorded: RolloutLog):
+    np.testing.assert_allclose(recorded.recorded[BELIEF].sum(axis=2), recorded.moved, atol=1e-5)
+    assert recorded.moved.sum() == recorded.steps.sum()
+
+
+def test_recording_logits_and_the_prior_does_not_change_the_play(stage: Stage):
+    agent = untrained_airloc()
+    plain = stage.play(agent)
+    whole, parts = (
+        rollout(agent, stage.suite, stage.areas, record=[PRIOR_FOLLOWED, LOGITS, BELIEF], seed=3, batch=batch)
+        for batch in (1024, 5)
+    )
+    for log in (whole, parts):
+        assert np.array_equal(log.path, plain.path)
+        assert set(log.recorded) == {PRIOR_FOLLOWED, LOGITS}
+    assert np.array_equal(whole.recorded[PRIOR_FOLLOWED], parts.recorded[PRIOR_FOLLOWED])
+    step = np.diff(whole.path, axis=1)[whole.moved]
+    chosen = whole.recorded[LOGITS][whole.moved].argmax(axis=1)
+    assert np.array_equal(step, MOVES[chosen])
+
+
+def test_match_probabilities_are_recorded_at_every_glimpse_and_beside_other_recorders(stage: Stage):
+    suite = dataclasses.replace(stage.suite, by_declaration=True)
+    log = rollout(untrained_airloc(), suite, stage.areas, record=[MATCH, LOGITS], threshold=math.inf)
+    assert log.recorded[MATCH].shape == (len(suite), suite.budget + 1)
+    assert log.recorded[LOGITS].shape == (len(suite), suite.budget, 8)
+    assert (log.steps == suite.budget).all(), "nothing is declared, so that the whole budget is flown"
+    ended = rollout(PlannedAgent("plan", lawnmower), stage.suite, stage.areas, record=[MATCH])
+    at_goal = ended.recorded[MATCH][np.arange(len(suite)), ended.steps]
+    assert at_goal[ended.found].min() > 0.5
+    assert not ended.recorded[MATCH][:, -1][ended.steps < suite.budget].any()
+
+
+def test_an_episode_record_ends_with_the_episode_and_has_its_own_goal(stage: Stage, recorded: RolloutLog):
+    suite = stage.suite
+    for index in range(len(suite)):
+        episode, goal = recorded.episode(index, stage.areas), tuple(suite.goal[index].tolist())
+        assert episode.path[0] == tuple(suite.start[index].tolist())
+        assert (episode.path[-1] == goal) == episode.found == recorded.found[index]
+        assert episode.beliefs.shape == (episode.moves, 5, 5)
+        area = stage.areas[suite.area[index]]
+        assert np.array_equal(episode.goal_patch, cut_patches(area.image, GRID)[GRID.index(goal)])
+
+
+def test_goal_patches_can_be_cut_from_other_areas(stage: Stage):
+    others = [SearchArea(area.name, 255 - area.image) for area in stage.areas]
+    north = North()
+    log = rollout(north, stage.suite, stage.areas, goal_areas=others)
+    plain, other = log.episode(4, stage.areas), log.episode(4, stage.areas, others)
+    assert np.array_equal(other.goal_patch, 255 - plain.goal_patch)
+    assert np.array_equal(north.episodes[0].goal[4].numpy(), other.goal_patch)
+    assert np.array_equal(other.area.image, plain.area.image)
+
+
+def test_a_missing_quantity_is_left_out_unless_it_is_required(stage: Stage):
+    agent = make_agent("lawnmower")
+    log = rollout(agent, stage.suite, stage.areas, record=[BELIEF])
+    episode = log.episode(0, stage.areas)
+    assert BELIEF not in log.recorded
+    assert (episode.beliefs, episode.last_belief, episode.goal_probability, episode.goal_rank) == (None,) * 4
+    with pytest.raises(AirlocError, match=r"'lawnmower'.*belief"):
+        rollout(agent, stage.suite, stage.areas, record=[dataclasses.replace(BELIEF, required=True)])
+
+
+def made_episode(path: list[tuple[int, int]], found: bool) -> EpisodeRecord:
+    """An episode on 2 x 2 cells with the goal 0,0, which has a probability of 20 % before the last move."""
+    grid = Grid(2, 2)
+    area = SearchArea("made", np.zeros((*grid.size, 3), np.uint8))
+    beliefs = np.array([[[0.25, 0.25], [0.25, 0.25]], [[0.2, 0.5], [0.3, 0.0]]], np.float32)
+    return EpisodeRecord("made", area, path, (0, 0), area.image[:48, :48], found, beliefs)
+
+
+@pytest.mark.parametrize(
+    ("last", "found", "probability", "rank"),
+    [((0, 1), False, 0.4, 2), ((1, 0), False, 2 / 7, 2), ((2, 1), False, 0.2, 3), ((0, 0), True, 0.2, 3)],
+)
+def test_the_last_belief_leaves_out_the_cell_that_the_last_move_rules_out(last, found, probability, rank):
+    episode = made_episode([(1, 0), (1, 1), last], found)
+    assert (episode.goal_probability, episode.goal_rank) == (pytest.approx(probability), rank)
+    assert episode.last_belief.sum() == pytest.approx(1)
+    assert episode.beliefs[-1].max() == 0.5, "the recorded belief stays as it was"

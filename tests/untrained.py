@@ -7,7 +7,7 @@ from airloc.agents.inference import optimize_for_inference
 from airloc.agents.policy import VARIANTS, Policy
 from airloc.areas.area import SearchArea
 from airloc.grid import Grid
-from airloc.rollout import Trajectories, play
+from airloc.rollout import RolloutLog, rollout
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
 from airloc.task.suites import Suite, per_distance
@@ -48,8 +48,8 @@ class Stage:
         self.suite: Suite = per_distance([area.name for area in areas], GRID)
         self.env = BatchEnv(CellTable.of(areas, GRID), self.suite.budget)
 
-    def play(self, agent, *, seed: int = 3, batch: int = 1024) -> Trajectories:
-        return play(agent, self.suite, self.env, seed=seed, batch=batch)
+    def play(self, agent, *, seed: int = 3, batch: int = 1024) -> RolloutLog:
+        return rollout(agent, self.suite, self.env, seed=seed, batch=batch)
 
 
 def untrained_relation(width: int = 4, seed: int = 0) -> RelationNetwork:

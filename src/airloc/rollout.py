@@ -1,160 +1,381 @@
-"""Play a suite with an agent, batch by batch, and give the trajectories.
+"""Play a suite of episodes with an agent and log what happens.
 
-Legend: E episodes of the suite, B of a batch, T budget.
+`rollout` is the only way to play. It returns a `RolloutLog`; recorders passed as `record` add what the agent's state
+holds at every decision, without changing the play:
+
+| recorder         | value                                                 | shape       |
+|------------------|-------------------------------------------------------|-------------|
+| `BELIEF`         | probability of every cell of being the goal           | (E, T, C)   |
+| `LOGITS`         | logits of the eight moves                             | (E, T, 8)   |
+| `PRIOR_FOLLOWED` | True if AiRLoc makes the move its prior favours        | (E, T)      |
+| `MATCH`          | probability that the glimpse shows the goal           | (E, T + 1)  |
+
+Legend: E episodes of the suite, B of a batch, T budget, C cells, S side of a cell in pixels.
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from airloc.agents.agent import Agent, EpisodeBatch
-from airloc.agents.matching import MatchingAgent, with_match
+from airloc.agents.agent import Agent, EpisodeBatch, belief_of, logits_of
+from airloc.agents.airloc import AirlocState
+from airloc.agents.matching import with_match
+from airloc.areas.area import Pixels, SearchArea, fit
 from airloc.errors import AirlocError
+from airloc.grid import MOVES, Cell
 from airloc.seeding import derive
 from airloc.task.batch import BatchEnv
+from airloc.task.cells import CellTable
 from airloc.task.suites import Suite
 
-GoalPictures = Callable[[torch.Tensor], torch.Tensor]
-"""Gives the goals' pictures (B, S, S, 3) of the episodes with these numbers (B,)."""
+__all__ = [
+    "BELIEF",
+    "LOGITS",
+    "MATCH",
+    "PRIOR_FOLLOWED",
+    "DiagonalError",
+    "EpisodeRecord",
+    "GoalPatches",
+    "Recorder",
+    "RolloutLog",
+    "rollout",
+]
 
-ACTIONS = 8
+GoalPatches = Callable[[torch.Tensor], torch.Tensor]
+"""Returns the goal patches (B, S, S, 3) of the episodes with these indices (B,)."""
 
 
 class DiagonalError(AirlocError):
-    """An agent flies diagonally where the task has four moves: its score would be of another game."""
+    """The agent moves diagonally, but the task has four moves."""
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A quantity to record during a rollout."""
+
+    name: str
+    read: Callable[[torch.Tensor, Any], torch.Tensor | None] = field(compare=False)
+    """Returns the values (B, ...) to keep, or None if the agent has none.
+
+    The arguments are the chosen moves (B,), or at a glimpse the match probabilities (B,), and the agent's state.
+    """
+    at: Literal["move", "glimpse"] = "move"
+    """`move`: after every choice of a move, T times. `glimpse`: before every choice and at the end, T + 1 times."""
+    required: bool = field(default=False, compare=False)
+    """Raise an error at the first move if the agent has no such quantity."""
+
+
+def _belief(action: torch.Tensor, state: Any) -> torch.Tensor | None:
+    del action
+    belief = belief_of(state)
+    return None if belief is None else belief.float()
+
+
+def _logits(action: torch.Tensor, state: Any) -> torch.Tensor | None:
+    del action
+    logits = logits_of(state)
+    return None if logits is None else logits.float()
+
+
+def _prior_followed(action: torch.Tensor, state: Any) -> torch.Tensor | None:
+    if not isinstance(state, AirlocState) or state.prior is None:
+        return None
+    return action == state.prior.argmax(dim=1)
+
+
+BELIEF = Recorder("belief", _belief)
+LOGITS = Recorder("logits", _logits)
+PRIOR_FOLLOWED = Recorder("prior_followed", _prior_followed)
+MATCH = Recorder("match", lambda probability, state: probability.float(), at="glimpse")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trajectories:
+class EpisodeRecord:
+    """One episode of a rollout, with the images it was played on."""
+
+    agent: str
+    area: SearchArea
+    path: list[Cell]
+    """Cells from the start on."""
+    goal: Cell
+    goal_patch: Pixels
+    """The goal patch that the agent received, (S, S, 3)."""
+    found: bool
+    beliefs: npt.NDArray[np.float32] | None
+    """The belief before every move, (moves, rows, cols); None if it was not recorded."""
+
+    @property
+    def moves(self) -> int:
+        """Number of moves."""
+        return len(self.path) - 1
+
+    @property
+    def last_belief(self) -> npt.NDArray[np.float32] | None:
+        """The belief before the last move, with the cell that this move ruled out set to zero, (rows, cols)."""
+        if self.beliefs is None or self.found:
+            return None if self.beliefs is None else self.beliefs[-1]
+        row, col = self.path[-1]
+        left: npt.NDArray[np.float32] = self.beliefs[-1].copy()
+        if 0 <= row < left.shape[0] and 0 <= col < left.shape[1]:
+            left[row, col] = 0
+        left /= max(float(left.sum()), 1e-12)
+        return left
+
+    @property
+    def goal_probability(self) -> float | None:
+        """Probability of the goal cell in the last belief."""
+        return None if self.last_belief is None else float(self.last_belief[self.goal])
+
+    @property
+    def goal_rank(self) -> int | None:
+        """Rank of the goal cell in the last belief: 1 if no cell has a higher probability."""
+        belief = self.last_belief
+        return None if belief is None else 1 + int((belief > belief[self.goal]).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RolloutLog:
     """What an agent did in every episode of a suite."""
 
+    agent: str
+    """Name of the agent."""
+    suite: Suite
     path: npt.NDArray[np.int64]
-    """Cells from the start on, (E, T + 1, 2); after the end the last one is repeated."""
+    """Cells from the start on, (E, T + 1, 2); the last cell repeats after the end of an episode."""
     found: npt.NDArray[np.bool_]
-    """Whether the goal was reached; in the variant that ends by declaration, declared where it is, (E,)."""
+    """True if the goal was reached, or correctly declared in a suite that ends by declaration, (E,)."""
     steps: npt.NDArray[np.int64]
-    """Moves made; the budget where the goal was not reached, (E,)."""
-    seconds: float
+    """Number of moves, (E,)."""
+    seconds: float = 0.0
     """Wall time spent in the agent."""
     declared: npt.NDArray[np.bool_] | None = None
-    """Whether the goal was declared, rightly where it was found, (E,); None where arriving is enough."""
+    """True if the agent declared the goal, (E,); None unless the suite ends by declaration."""
+    recorded: Mapping[Recorder, npt.NDArray[Any]] = field(default_factory=dict)
+    """Recorded values (E, T or T + 1, ...), zero after the end of an episode. Quantities that the agent does not have
+    are missing."""
+
+    @property
+    def moved(self) -> npt.NDArray[np.bool_]:
+        """Mask of the moves that were made, (E, T)."""
+        moved: npt.NDArray[np.bool_] = np.arange(self.suite.budget) < self.steps[:, None]
+        return moved
+
+    def episode(
+        self, index: int, areas: Sequence[SearchArea], goal_areas: Sequence[SearchArea] | None = None
+    ) -> EpisodeRecord:
+        """Return one episode with its images.
+
+        Args:
+            index: Index of the episode in the suite.
+            areas: The areas of the rollout, in the order of the suite.
+            goal_areas: The areas that the goal patches were cut from, if they were others.
+        """
+        suite, moves = self.suite, int(self.steps[index])
+        path = [(int(row), int(col)) for row, col in self.path[index, : moves + 1]]
+        row, col = suite.goal[index].tolist()
+        beliefs = self.recorded.get(BELIEF)
+        if beliefs is not None:
+            beliefs = beliefs[index, :moves].reshape(moves, *suite.grid.shape)
+        left, top, right, bottom = suite.grid.box((row, col))
+        goal_patch = fit((goal_areas or areas)[suite.area[index]], suite.grid).image[top:bottom, left:right]
+        area = fit(areas[suite.area[index]], suite.grid)
+        return EpisodeRecord(self.agent, area, path, (row, col), goal_patch, bool(self.found[index]), beliefs)
 
 
-def play(
+def rollout(
     agent: Agent,
     suite: Suite,
-    env: BatchEnv,
+    areas: Sequence[SearchArea] | BatchEnv,
     *,
+    record: Sequence[Recorder] = (),
+    goal_areas: Sequence[SearchArea] | None = None,
+    goal_patches: GoalPatches | None = None,
+    threshold: float = 0.5,
     seed: int = 0,
     batch: int = 1024,
-    goals: GoalPictures | None = None,
-    threshold: float = 0.5,
+    device: str = "cpu",
     on_batch: Callable[[int], None] = lambda episodes: None,
-) -> Trajectories:
+) -> RolloutLog:
     """Play all episodes of a suite.
 
     Args:
-        agent: Who searches.
-        suite: The episodes; areas are numbered as in the environment.
-        env: The environment, with the suite's budget and way to end.
-        seed: What every random choice follows from, whatever the batch.
-        batch: Episodes in step.
-        goals: Other pictures of the goals than the environment's own.
-        threshold: In a suite that ends by declaration, the probability from which on the goal is declared.
-        on_batch: Called with the number of episodes just played.
+        agent: The agent.
+        suite: The episodes.
+        areas: The areas in the order of the suite, or an environment that already holds them.
+        record: Quantities to record.
+        goal_areas: Other images of the same places to cut the goal patches from, one per area.
+        goal_patches: Returns the goal patches instead of cutting them from the areas.
+        threshold: Match probability from which on the agent declares the goal, in a suite that ends by declaration.
+            `math.inf` never declares, so that every episode uses its whole budget.
+        seed: Random seed for the agent's noise. The noise does not depend on the batch size.
+        batch: Number of episodes played in parallel.
+        device: Device for the areas, unless `areas` is an environment.
+        on_batch: Called with the number of episodes after every batch.
+
+    Raises:
+        DiagonalError: If the agent moves diagonally in a task of four moves.
+        AirlocError: If the agent lacks a required quantity.
     """
-    path = np.empty((len(suite), suite.budget + 1, 2), dtype=np.int64)
-    found = np.empty(len(suite), dtype=np.bool_)
-    steps = np.empty(len(suite), dtype=np.int64)
-    declared = np.zeros(len(suite), dtype=np.bool_)
-    player = with_match(agent)
-    seconds = 0.0
+    env = areas if isinstance(areas, BatchEnv) else _environment(suite, areas, goal_areas, device)
+    player = _Player(agent, suite, env, record, goal_patches, threshold, seed)
+    batches = []
     for first in range(0, len(suite), batch):
-        these = slice(first, min(first + batch, len(suite)))
-        played = _play_batch(player, suite, env, these, seed, goals, threshold)
-        path[these], found[these], steps[these], declared[these] = (part.cpu().numpy() for part in played[:4])
-        seconds += played.seconds
-        on_batch(these.stop - these.start)
-    return Trajectories(path, found, steps, seconds, declared if suite.by_declaration else None)
+        batches.append(player.play(slice(first, min(first + batch, len(suite)))))
+        on_batch(len(batches[-1].path))
+    path, found, steps, declared = (np.concatenate(part) for part in list(zip(*batches, strict=True))[:4])
+    log = RolloutLog(
+        agent.name,
+        suite,
+        path,
+        found,
+        steps,
+        seconds=sum(part.seconds for part in batches),
+        declared=declared if suite.by_declaration else None,
+        recorded=_join(record, [part.recorded for part in batches]),
+    )
+    for recorder, values in log.recorded.items():
+        values[np.arange(values.shape[1]) >= steps[:, None] + (recorder.at == "glimpse")] = 0
+    return log
 
 
-class _Played(NamedTuple):
-    """What an agent did in the episodes of a batch."""
+def _environment(
+    suite: Suite, areas: Sequence[SearchArea], goal_areas: Sequence[SearchArea] | None, device: str
+) -> BatchEnv:
+    cells = CellTable.of(areas, suite.grid, device)
+    goal_cells = None if goal_areas is None else CellTable.of(goal_areas, suite.grid, device)
+    return BatchEnv(cells, suite.budget, goal_cells, by_declaration=suite.by_declaration)
 
-    path: torch.Tensor
-    found: torch.Tensor
-    steps: torch.Tensor
-    declared: torch.Tensor
+
+class _Batch(NamedTuple):
+    """A played batch, as arrays on the CPU; `recorded` has one list of values per recorder."""
+
+    path: npt.NDArray[np.int64]
+    found: npt.NDArray[np.bool_]
+    steps: npt.NDArray[np.int64]
+    declared: npt.NDArray[np.bool_]
     seconds: float
+    recorded: dict[Recorder, npt.NDArray[Any]]
 
 
-@torch.inference_mode()
-def _play_batch(
-    agent: MatchingAgent,
-    suite: Suite,
-    env: BatchEnv,
-    these: slice,
-    seed: int,
-    goals: GoalPictures | None,
-    threshold: float,
-) -> _Played:
-    """Play some episodes in step."""
-    device = env.cells.device
-    area, start, goal = (torch.from_numpy(array[these]).to(device) for array in (suite.area, suite.start, suite.goal))
-    observation = env.reset(area, start, goal)
-    numbers = torch.arange(these.start, these.stop, device=device)
-    pictures = env.goal_patches() if goals is None else goals(numbers)
-    noise = torch.from_numpy(_noise(seed, these, suite.budget)).to(device)
-    found = declared = torch.zeros_like(area, dtype=torch.bool)
-    path = [observation.position]
-    clock = _Clock(device)
-    with clock:
-        state = agent.reset(EpisodeBatch(pictures, suite.grid, suite.budget, noise))
-    ended = found
-    while True:
-        if suite.by_declaration:
-            with clock:
-                here, state = agent.match(observation, state)
-            said = env.declare(here >= threshold)
-            found, declared, ended = found | said.found, declared | said.found | said.false_alarm, said.ended
-        if ended.all():
-            break
+class _Player:
+    """Plays batches of a suite."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        suite: Suite,
+        env: BatchEnv,
+        record: Sequence[Recorder],
+        goal_patches: GoalPatches | None,
+        threshold: float,
+        seed: int,
+    ) -> None:
+        self.matches = suite.by_declaration or any(recorder.at == "glimpse" for recorder in record)
+        self.agent: Any = with_match(agent) if self.matches else agent
+        self.wrapped = self.agent is not agent
+        self.suite, self.env, self.record = suite, env, record
+        self.goal_patches, self.threshold, self.seed = goal_patches, threshold, seed
+
+    @torch.inference_mode()
+    def play(self, these: slice) -> _Batch:
+        """Play some episodes in parallel."""
+        suite, env, device = self.suite, self.env, self.env.cells.device
+        area, start, goal = (torch.from_numpy(part[these]).to(device) for part in (suite.area, suite.start, suite.goal))
+        observation = env.reset(area, start, goal)
+        clock = _Clock(device)
+        tape: dict[Recorder, list[torch.Tensor]] = {recorder: [] for recorder in self.record}
         with clock:
-            action, state = agent.act(observation, state)
-        _check_moves(agent, action, suite)
-        observation, _, reached, ended = env.step(action)
-        found = found | reached
-        path.append(observation.position)
-    path += path[-1:] * (suite.budget + 1 - len(path))
-    return _Played(torch.stack(path, dim=1), found, suite.budget - observation.moves_left, declared, clock.seconds)
+            state = self.agent.reset(self._episodes(these))
+        found = declared = ended = torch.zeros_like(area, dtype=torch.bool)
+        path = [observation.position]
+        while True:
+            if self.matches:
+                with clock:
+                    probability, state = self.agent.match(observation, state)
+                self._record(tape, "glimpse", probability, state)
+            if suite.by_declaration:
+                said = env.declare(probability >= self.threshold)
+                found, declared, ended = found | said.found, declared | said.found | said.false_alarm, said.ended
+            if ended.all():
+                break
+            with clock:
+                action, state = self.agent.act(observation, state)
+            _check_moves(self.agent.name, action, suite)
+            self._record(tape, "move", action, state)
+            observation, _, reached, ended = env.step(action)
+            found = found | reached
+            path.append(observation.position)
+        path += path[-1:] * (suite.budget + 1 - len(path))
+        result = (torch.stack(path, dim=1), found, suite.budget - observation.moves_left, declared)
+        recorded = {by: _padded(values, suite.budget + (by.at == "glimpse")) for by, values in tape.items() if values}
+        return _Batch(*(part.cpu().numpy() for part in result), clock.seconds, recorded)
+
+    def _episodes(self, these: slice) -> EpisodeBatch:
+        suite, device = self.suite, self.env.cells.device
+        if self.goal_patches is None:
+            goals = self.env.goal_patches()
+        else:
+            goals = self.goal_patches(torch.arange(these.start, these.stop, device=device))
+        noise = torch.from_numpy(_noise(self.seed, these, suite.budget)).to(device)
+        return EpisodeBatch(goals, suite.grid, suite.budget, noise)
+
+    def _record(self, tape: dict[Recorder, list[torch.Tensor]], at: str, value: torch.Tensor, state: Any) -> None:
+        """Append what the recorders read; they see the agent's own state, not that of its `with_match` wrapper."""
+        for recorder, values in tape.items():
+            if recorder.at != at:
+                continue
+            read = recorder.read(value, state.inner if self.wrapped else state)
+            if read is not None:
+                values.append(read.cpu())
+            elif recorder.required:
+                raise AirlocError(
+                    f"The agent {self.agent.name!r} has no {recorder.name}",
+                    f"Use an agent whose state has a {recorder.name}, or its checkpoint folder",
+                )
 
 
-def _check_moves(agent: MatchingAgent, action: torch.Tensor, suite: Suite) -> None:
-    """Refuse an agent that flies diagonally where the task has four moves."""
+def _padded(values: list[torch.Tensor], length: int) -> npt.NDArray[Any]:
+    """Stack values (B, ...) along the second axis and pad it with zeros to a length."""
+    stacked = torch.stack(values, dim=1).numpy()
+    return np.pad(stacked, [(0, 0), (0, length - stacked.shape[1]), *[(0, 0)] * (stacked.ndim - 2)])
+
+
+def _join(
+    record: Sequence[Recorder], batches: Sequence[Mapping[Recorder, npt.NDArray[Any]]]
+) -> dict[Recorder, npt.NDArray[Any]]:
+    """Concatenate the recorded values of all batches; leave out what was not recorded in every batch."""
+    return {by: np.concatenate([part[by] for part in batches]) for by in record if all(by in part for part in batches)}
+
+
+def _check_moves(agent: str, action: torch.Tensor, suite: Suite) -> None:
+    """Raise an error if the agent moves diagonally in a task of four moves."""
     if suite.grid.moves == 4 and bool((action % 2 != 0).any()):
         raise DiagonalError(
-            f"The agent {agent.name!r} moves diagonally, and the task has four moves",
-            "Let it choose among airloc.agents.agent.task_moves, or play it with eight",
+            f"The agent {agent!r} moves diagonally, but the task has four moves",
+            "Mask its logits with airloc.agents.agent.mask_task_moves, or play it with eight moves",
         )
 
 
 def _noise(seed: int, these: slice, budget: int) -> npt.NDArray[np.float32]:
-    """The uniform numbers of some episodes, (B, T, 8): a window of one stream, so that batches do not matter."""
-    per_episode = budget * ACTIONS
+    """Return the uniform numbers of some episodes, (B, T, 8).
+
+    They are a window of one random stream, so that they do not depend on the batch size.
+    """
+    per_episode = budget * len(MOVES)
     bits = np.random.Philox(key=derive(seed, "noise"))
-    bits.advance(these.start * per_episode // 4)  # a Philox step gives four numbers, and 8 actions fill two
-    numbers = np.random.Generator(bits).random((these.stop - these.start, budget, ACTIONS))
-    # Cut to 24 bits, which a float32 holds exactly, so that no number is rounded up to one.
+    bits.advance(these.start * per_episode // 4)  # one Philox step yields four numbers, and 8 moves take two steps
+    numbers = np.random.Generator(bits).random((these.stop - these.start, budget, len(MOVES)))
+    # Truncate to 24 bits, which a float32 represents exactly, so that no number is rounded up to one.
     return (np.floor(numbers * 2.0**24) / 2.0**24).astype(np.float32)
 
 
 class _Clock:
-    """Adds up the wall time spent inside it, waiting for the device."""
+    """Accumulates the wall time spent inside its context, including the wait for the device."""
 
     def __init__(self, device: torch.device) -> None:
         self.seconds = 0.0

@@ -1,159 +1,229 @@
-"""Addresses that servers listen on."""
+"""What both servers share: the listening socket, limits on requests, and the uvicorn server.
+
+Needs the extra `web` (FastAPI and uvicorn). Only `airloc.game`, `airloc.missions` and the commands that start them
+import this module.
+"""
 
 import asyncio
 import ipaddress
-import json
 import socket
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import h11
-from starlette.types import Message, Receive, Send
+import uvicorn
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from airloc.errors import AirlocError
 
+HEADER_TIMEOUT = 30.0
+"""Seconds for the head of a request to arrive."""
+BODY_TIMEOUT = 30.0
+"""Seconds for the body of a request to arrive."""
 
-def take_address(host: str, port: int) -> socket.socket:
-    """Take an address, before anything else is done; port 0 takes any that is free.
+
+def bind(host: str, port: int, *, public: bool = True) -> socket.socket:
+    """Bind a TCP socket, so that a wrong address is an error before any other work.
+
+    Args:
+        host: Host name or IP address.
+        port: Port number; 0 takes any free port.
+        public: Allow addresses that other machines can reach.
 
     Raises:
-        AirlocError: When it cannot be taken.
+        AirlocError: If the address is invalid, in use, or public without `public`.
     """
+    if not public and not is_loopback(host):
+        raise AirlocError(f"Other machines can reach the address {host}", "Add --public to allow that")
     if not 0 <= port <= 65535:
-        raise AirlocError(f"There is no port {port}", "Give a port from 1 to 65535, or 0 for any that is free")
+        raise AirlocError(f"Port {port} does not exist", "Give a --port from 1 to 65535, or 0 for any free port")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        taken = socket.socket(family, kind, protocol)
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(address)
-    except (OSError, UnicodeError) as error:  # a name that no network knows may not even be text for one
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name that cannot be encoded for DNS
         reason = getattr(error, "strerror", None) or error
-        cure = "Give another --port or --host; port 0 takes any that is free"
+        cure = "Give another --port or --host; port 0 takes any free port"
         raise AirlocError(f"Cannot listen on {host}, port {port}: {reason}", cure) from error
-    return taken
+    return bound
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own."""
+    """Return True if only this machine can reach the address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def url_of(taken: socket.socket) -> str:
-    """Where a client on this machine finds the server."""
-    host, port = taken.getsockname()[:2]
+def url_of(bound: socket.socket) -> str:
+    """Return the URL under which a client on this machine reaches the server."""
+    host, port = bound.getsockname()[:2]
     if host in ("0.0.0.0", "::"):
         host = "localhost"
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
-# ---------- Bodies of requests, read whole within bounds before an application sees them; and answers from before it.
-# ~
-# ~ Written against ASGI itself: it runs on every request, and adds microseconds.
+def make_server(app: ASGIApp, *, max_connections: int, keep_alive: int = 75) -> uvicorn.Server:
+    """Make a uvicorn server that logs no client addresses and drops idle or stalled connections.
 
-BODY_SECONDS = 30.0
-"""For a request to come in whole."""
-
-CLOSING = frozenset({408, 413})
-"""Statuses after which the rest of the request is not worth reading."""
-
-
-class TooLargeError(Exception):
-    """A body that is larger than allowed."""
-
-
-async def read_body(receive: Receive, max_bytes: int, seconds: float = BODY_SECONDS) -> bytes:
-    """Read a body that may come in parts.
-
-    Raises:
-        TooLargeError: When it is larger than allowed; the rest is not read.
-        TimeoutError: When it is not whole in time.
-        ConnectionResetError: When the client hangs up before the end: half a body is none, and nobody waits.
+    Args:
+        app: The application.
+        max_connections: Open connections; further requests are answered with 503.
+        keep_alive: Seconds that an idle connection stays open.
     """
+    config = uvicorn.Config(
+        app,
+        http=TimeoutProtocol,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=True,  # uvicorn trusts only a proxy on this machine by default
+        timeout_keep_alive=keep_alive,
+        timeout_graceful_shutdown=5,
+        limit_concurrency=max_connections,
+        h11_max_incomplete_event_size=16 * 1024,
+    )
+    return uvicorn.Server(config)
+
+
+def serve(server: uvicorn.Server, bound: socket.socket, *, on_ready: Callable[[], object] | None = None) -> None:
+    """Run a server until Ctrl-C or SIGTERM; requests in progress are answered first.
+
+    Args:
+        server: The server.
+        bound: The socket to listen on.
+        on_ready: Called from another thread once the server accepts connections.
+    """
+    if on_ready is not None:
+        threading.Thread(target=_call_when_started, args=(server, on_ready), daemon=True).start()
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[bound])
+
+
+def _call_when_started(server: uvicorn.Server, callback: Callable[[], object]) -> None:
+    while not server.started:
+        if server.should_exit:
+            return
+        time.sleep(0.01)
+    callback()
+
+
+class BodyLimitMiddleware:
+    """ASGI middleware that reads a request body within limits before it calls the application.
+
+    The application sees the whole body or is not called. A body that is too large is answered with 413, a body that
+    does not arrive in time with 408; the connection closes then, because the rest of the body is not read.
+
+    Args:
+        app: The application.
+        max_bytes: Largest body in bytes.
+        errors: JSON content of the responses with status 408 and 413.
+        timeout: Seconds for the body to arrive.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        max_bytes: int,
+        errors: Mapping[int, Mapping[str, Any]],
+        timeout: float = BODY_TIMEOUT,
+    ) -> None:
+        self._app, self._max_bytes, self._errors, self._timeout = app, max_bytes, errors, timeout
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            if int(Headers(scope=scope).get("content-length", 0)) > self._max_bytes:
+                raise _TooLargeError
+            async with asyncio.timeout(self._timeout):
+                body = await _read_body(receive, self._max_bytes)
+        except ConnectionResetError:
+            return  # the client is gone
+        except (TimeoutError, _TooLargeError) as error:
+            status = 413 if isinstance(error, _TooLargeError) else 408
+            headers = {"cache-control": "no-store", "connection": "close"}
+            await JSONResponse(self._errors[status], status, headers)(scope, receive, send)
+        else:
+            await self._app(scope, _replay(body, receive), send)
+
+
+class _TooLargeError(Exception):
+    """The body exceeds the limit."""
+
+
+async def _read_body(receive: Receive, max_bytes: int) -> bytes:
+    """Read a body that arrives in parts."""
     parts, size, more = [], 0, True
-    async with asyncio.timeout(seconds):
-        while more:
-            message = await receive()
-            if message["type"] != "http.request":
-                raise ConnectionResetError
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > max_bytes:
-                raise TooLargeError
-            more = message.get("more_body", False)
+    while more:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise ConnectionResetError
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > max_bytes:
+            raise _TooLargeError
+        more = message.get("more_body", False)
     return b"".join(parts)
 
 
-def replayed(body: bytes, receive: Receive) -> Receive:
-    """Give a body that was read to the application, then what else comes."""
-    given = False
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the whole body first."""
+    replayed = False
 
     async def replay() -> Message:
-        nonlocal given
-        if given:
+        nonlocal replayed
+        if replayed:
             return await receive()
-        given = True
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
 
 
-async def answer(send: Send, status: int, content: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
-    """Answer a request in JSON without the application; hang up where more of the request may come."""
-    body = json.dumps(content).encode()
-    lines = {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        "cache-control": "no-store",
-        **(headers or {}),
-        **({"connection": "close"} if status in CLOSING else {}),
-    }
-    encoded = [(name.encode(), value.encode()) for name, value in lines.items()]
-    await send({"type": "http.response.start", "status": status, "headers": encoded})
-    await send({"type": "http.response.body", "body": body})
-
-
-# ---------- HTTP that does not wait for ever for what a client wants.
-# ~
-
-REQUEST_SECONDS = 30.0
-"""For the head of a request to come in whole."""
-
-
 class TimeoutProtocol(H11Protocol):
-    """HTTP that hangs up on a client which does not finish the head of its request."""
+    """HTTP/1.1 protocol that closes a connection whose request head does not arrive within `HEADER_TIMEOUT`."""
 
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
+        """Start the timer."""
         super().connection_made(transport)
-        self._wait()
+        self._start_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes, and go on waiting while the head is not whole."""
+        """Stop the timer once the head is complete; start it again for the next request."""
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
-            self._stop_waiting()
+            self._stop_timer()
         elif self._timer is None:
-            self._wait()
+            self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
-        self._stop_waiting()
+        """Stop the timer."""
+        self._stop_timer()
         super().connection_lost(exc)
 
-    def _wait(self) -> None:
-        self._timer = self.loop.call_later(REQUEST_SECONDS, self._hang_up)
+    def _start_timer(self) -> None:
+        self._timer = self.loop.call_later(HEADER_TIMEOUT, self._close_if_idle)
 
-    def _stop_waiting(self) -> None:
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _hang_up(self) -> None:
+    def _close_if_idle(self) -> None:
         if self.conn.their_state is h11.IDLE:
             self.transport.close()

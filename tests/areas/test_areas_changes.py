@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.areas.changes import CHANGES, View, blurred, check_change, coarsened, recoloured, take
+from airloc.areas.changes import CHANGES, GoalTransform, adjust_colours, blur_image, check_change, cut_goal, downsample
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid
 from airloc.task.cells import cut_patches
@@ -20,7 +20,7 @@ def noise(seed: int, grid: Grid) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, size=(*grid.size, 3), dtype=np.uint8)
 
 
-def drawn(name: str, seed: int, strength: float = 1.0) -> View:
+def drawn(name: str, seed: int, strength: float = 1.0) -> GoalTransform:
     return CHANGES[name](np.random.default_rng(seed), strength)
 
 
@@ -39,23 +39,23 @@ def grey(values: list[list[int]]) -> np.ndarray:
 def test_without_strength_the_picture_is_the_cell(name: str, grid: Grid):
     image = noise(1, grid)
     for cell, patch in zip(grid.cells(), cut_patches(image, grid), strict=True):
-        assert np.array_equal(take(image, grid, cell, drawn(name, 7, strength=0.0)), patch)
+        assert np.array_equal(cut_goal(image, grid, cell, drawn(name, 7, strength=0.0)), patch)
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_every_change_changes_the_picture_of_every_cell(name: str):
     image = noise(0, GRID)
     for cell, patch in zip(GRID.cells(), cut_patches(image, GRID), strict=True):
-        picture = take(image, GRID, cell, drawn(name, seed=3))
+        picture = cut_goal(image, GRID, cell, drawn(name, seed=3))
         assert (picture.shape, picture.dtype) == (patch.shape, patch.dtype)
         assert (picture != patch).mean() > 0.5
-        assert np.array_equal(picture, take(image, GRID, cell, drawn(name, seed=3)))
-        assert not np.array_equal(picture, take(image, GRID, cell, drawn(name, seed=4))) or name == "coarse"
+        assert np.array_equal(picture, cut_goal(image, GRID, cell, drawn(name, seed=3)))
+        assert not np.array_equal(picture, cut_goal(image, GRID, cell, drawn(name, seed=4))) or name == "coarse"
 
 
 @given(cell=cells, seed=seeds)
 def test_a_cut_off_the_grid_stays_inside_and_within_half_a_cell(cell: Cell, seed: int):
-    picture = take(places(GRID), GRID, cell, drawn("off-grid", seed))
+    picture = cut_goal(places(GRID), GRID, cell, drawn("off-grid", seed))
     top, left = picture[0, 0, :2].tolist()
     assert np.array_equal(picture, places(GRID)[top : top + 48, left : left + 48])
     assert max(abs(top - 52 * cell[0]), abs(left - 52 * cell[1])) <= 24
@@ -63,8 +63,8 @@ def test_a_cut_off_the_grid_stays_inside_and_within_half_a_cell(cell: Cell, seed
 
 @given(cell=cells, seed=seeds)
 def test_a_turned_cut_shows_no_ground_twice_and_keeps_its_centre_nearest_to_the_cell(cell: Cell, seed: int):
-    view = View(shift=drawn("off-grid", seed).shift, turn=drawn("turned", seed).turn)
-    picture = take(places(GRID), GRID, cell, view).astype(np.float64)
+    view = GoalTransform(shift=drawn("off-grid", seed).shift, rotation=drawn("turned", seed).rotation)
+    picture = cut_goal(places(GRID), GRID, cell, view).astype(np.float64)
     corners = picture[[0, 0, -1, -1], [0, -1, 0, -1], :2]
     middle = corners.mean(axis=0) + 0.5  # centres of pixels lie half a pixel on
     assert np.abs(middle - [52 * cell[0] + 24, 52 * cell[1] + 24]).max() <= 25
@@ -75,13 +75,13 @@ def test_a_turned_cut_shows_no_ground_twice_and_keeps_its_centre_nearest_to_the_
 
 def test_cuts_go_to_the_other_side_where_they_would_leave():
     for cell, shift, corner in (((0, 0), (-0.25, -0.5), (12, 24)), ((4, 4), (0.25, 0.5), (196, 184))):
-        assert take(places(GRID), GRID, cell, View(shift=shift))[0, 0, :2].tolist() == list(corner)
+        assert cut_goal(places(GRID), GRID, cell, GoalTransform(shift=shift))[0, 0, :2].tolist() == list(corner)
     row = Grid(1, 3)
-    assert take(places(row), row, (0, 1), View(shift=(0.5, 0.5)))[0, 0, :2].tolist() == [0, 52 + 24]
+    assert cut_goal(places(row), row, (0, 1), GoalTransform(shift=(0.5, 0.5)))[0, 0, :2].tolist() == [0, 52 + 24]
 
 
 def test_a_camera_turned_clockwise_sees_north_on_its_left():
-    picture = take(places(GRID), GRID, (2, 2), View(turn=90.0)).astype(int)
+    picture = cut_goal(places(GRID), GRID, (2, 2), GoalTransform(rotation=90.0)).astype(int)
     assert np.array_equal(picture, np.rot90(places(GRID)[104:152, 104:152], 1))
 
 
@@ -91,8 +91,8 @@ def test_worked_numbers_of_coarse_pixels():
     row = [40, 55, 85, 100]
     below = [0, 50, 150, 200]
     wanted = [row, [30, 54, 101, 125], [10, 51, 134, 175], below]
-    assert np.abs(coarsened(picture, 2.0).astype(int) - grey(wanted)).max() <= 1
-    assert np.array_equal(coarsened(picture, 1.0), picture)
+    assert np.abs(downsample(picture, 2.0).astype(int) - grey(wanted)).max() <= 1
+    assert np.array_equal(downsample(picture, 1.0), picture)
 
 
 def test_worked_numbers_of_blur():
@@ -100,36 +100,38 @@ def test_worked_numbers_of_blur():
     point[3, 3] = 250
     weights = np.exp([-4.5, -2.0, -0.5, 0.0, -0.5, -2.0, -4.5])
     weights /= weights.sum()
-    assert np.array_equal(blurred(point, 1.0)[..., 1], np.round(250 * np.outer(weights, weights)))
+    assert np.array_equal(blur_image(point, 1.0)[..., 1], np.round(250 * np.outer(weights, weights)))
     flat = np.full((9, 9, 3), 77, dtype=np.uint8)
-    assert np.array_equal(blurred(flat, 1.5), flat)
+    assert np.array_equal(blur_image(flat, 1.5), flat)
 
 
 def test_blur_mixes_in_the_ground_around_the_cell():
     image = np.zeros((*GRID.size, 3), dtype=np.uint8)
     image[100:104] = 255  # the gap above the third row
-    picture = take(image, GRID, (2, 2), View(blur=1.0))
+    picture = cut_goal(image, GRID, (2, 2), GoalTransform(blur=1.0))
     assert picture[0, 24, 0] > 50
     assert picture[4:].max() == 0
 
 
 def test_worked_numbers_of_photometric_change():
     picture = np.array([[[100, 150, 200], [50, 50, 50]]], dtype=np.uint8)
-    assert recoloured(picture, View(saturation=0.0)).tolist() == [[[150, 150, 150], [50, 50, 50]]]
-    assert recoloured(picture, View(saturation=2.0)).tolist() == [[[50, 150, 250], [50, 50, 50]]]
-    assert recoloured(picture, View(contrast=0.5)).tolist() == [[[100, 125, 150], [75, 75, 75]]]
-    assert recoloured(picture, View(gains=(1.1, 0.5, 2.0))).tolist() == [[[110, 75, 255], [55, 25, 100]]]
-    assert recoloured(picture, View(gamma=2.0)).tolist() == [[[39, 88, 157], [10, 10, 10]]]
+    assert adjust_colours(picture, GoalTransform(saturation=0.0)).tolist() == [[[150, 150, 150], [50, 50, 50]]]
+    assert adjust_colours(picture, GoalTransform(saturation=2.0)).tolist() == [[[50, 150, 250], [50, 50, 50]]]
+    assert adjust_colours(picture, GoalTransform(contrast=0.5)).tolist() == [[[100, 125, 150], [75, 75, 75]]]
+    assert adjust_colours(picture, GoalTransform(channel_gains=(1.1, 0.5, 2.0))).tolist() == [
+        [[110, 75, 255], [55, 25, 100]]
+    ]
+    assert adjust_colours(picture, GoalTransform(gamma=2.0)).tolist() == [[[39, 88, 157], [10, 10, 10]]]
 
 
 @given(seed=seeds)
 def test_views_stay_within_their_limits(seed: int):
     assert 0.5 <= drawn("blur", seed).blur <= 1.5
-    assert abs(drawn("turned", seed).turn) <= 10
-    assert drawn("coarse", seed) == View(coarse=2.0)
+    assert abs(drawn("turned", seed).rotation) <= 10
+    assert drawn("coarse", seed) == GoalTransform(downsampling=2.0)
     everything = drawn("all", seed)
-    assert (everything.coarse, everything.blur > 0) == (2.0, True)
-    assert everything.turn != 0
+    assert (everything.downsampling, everything.blur > 0) == (2.0, True)
+    assert everything.rotation != 0
     assert everything.shift != (0, 0)
     assert everything.gamma != 1
 

@@ -1,13 +1,16 @@
 """The Massachusetts tiles are cut, cleaned of white and split as in the paper."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
-from airloc.areas.masa import Masa, count, tiles
+from airloc.areas.masa import Masa, split_by_area, split_by_tile, split_sizes
+from airloc.areas.records import SPLITS
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
@@ -38,7 +41,6 @@ def root(tmp_path: Path) -> Path:
 
 def whiten(path: Path, pixels: int) -> None:
     image = np.asarray(Image.open(path)).copy()
-    image[:200, 200:400].reshape(-1, 3)
     for n in range(pixels):
         image[n // 200, 200 + n % 200] = 255
     Image.fromarray(image).save(path)
@@ -59,12 +61,12 @@ def test_tiles_become_areas_with_masks_ground_and_tile(root: Path) -> None:
 @pytest.mark.parametrize(("white", "kept"), [(99, 54), (100, 53)])
 def test_a_hundred_white_pixels_cost_their_piece_only(root: Path, white: int, kept: int) -> None:
     whiten(root / "train" / "22670_15.tiff", white)
-    assert len(Masa(root).pieces(GRID)) == kept
+    assert len(Masa(root).scan_for(GRID)) == kept
 
 
 def test_the_limit_of_white_can_be_lifted(root: Path) -> None:
     whiten(root / "train" / "22670_15.tiff", 5000)
-    assert len(Masa(root, max_white=10**9).pieces(GRID)) == 54
+    assert len(Masa(root, max_white=10**9).scan_for(GRID)) == 54
 
 
 def test_splits_partition_the_areas_in_70_15_15(root: Path) -> None:
@@ -83,12 +85,12 @@ def test_spatial_splits_share_no_tile(root: Path) -> None:
 
 
 def test_published_splits_are_the_folders(root: Path) -> None:
-    found = Counter(piece.split for piece in Masa(root, scheme="published").pieces(GRID))
+    found = Counter(piece.split for piece in Masa(root, scheme="published").scan_for(GRID))
     assert found == {"train": 36, "val": 9, "test": 9}
 
 
 def test_the_seed_draws_the_split_and_order_is_fixed(root: Path) -> None:
-    again = [Masa(root, split="val", seed=seed).pieces(GRID) for seed in (0, 0, 1)]
+    again = [Masa(root, seed=seed).scan_for(GRID) for seed in (0, 0, 1)]
     assert again[0] == again[1] != again[2]
 
 
@@ -101,17 +103,17 @@ def test_tiles_without_labels_have_no_mask(root: Path) -> None:
 
 def test_the_png_layout_is_found_one_folder_down(tmp_path: Path) -> None:
     tile(tmp_path / "png" / "train" / "1_2.png", 0)
-    assert [path.name for _, path in tiles(tmp_path)] == ["1_2.png"]
+    assert {record.path.name for record in Masa(tmp_path).scan_for(GRID)} == {"1_2.png"}
 
 
 def test_tiles_smaller_than_an_area_give_none(root: Path) -> None:
-    assert Masa(root).pieces(Grid(7, 7)) == []
-    assert count(root, Grid(7, 7)) == {"train": 0, "val": 0, "test": 0}
+    assert Masa(root).scan_for(Grid(7, 7)) == []
+    assert Masa(root).count_areas() == {"train": 4, "val": 1, "test": 1}
 
 
 def test_labels_of_another_size_are_refused(root: Path) -> None:
     Image.new("L", (10, 10)).save(root / "train_labels" / "22670_15.tif")
-    with pytest.raises(AirlocError, match=r"mask of area '22670_15\.tiff' is 10 x 10 px"):
+    with pytest.raises(AirlocError, match=r"22670_15\.tiff.*10 x 10 px"):
         list(Masa(root).areas(GRID))
 
 
@@ -119,25 +121,79 @@ def test_a_truncated_tile_is_named(root: Path) -> None:
     path = root / "train" / "22670_15.tiff"
     path.write_bytes(path.read_bytes()[:5000])
     with pytest.raises(AirlocError, match=r"22670_15\.tiff"):
-        Masa(root).pieces(GRID)
+        Masa(root).scan_for(GRID)
 
 
 def test_a_missing_folder_names_the_command(tmp_path: Path) -> None:
-    with pytest.raises(AirlocError, match=r"nowhere.*airloc data fetch masa --root"):
-        tiles(tmp_path / "nowhere")
-    with pytest.raises(AirlocError, match=r"none of the folders train, val, test.*airloc data fetch masa"):
-        tiles(tmp_path)
+    for folder in (tmp_path / "nowhere", tmp_path):
+        with pytest.raises(AirlocError, match=rf"{folder.name}.*`airloc data fetch masa"):
+            Masa(folder).scan()
 
 
 def test_the_default_root_is_under_the_data_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root.parent / "masa").symlink_to(root)
     monkeypatch.setenv("AIRLOC_DATA", str(root.parent))
-    assert len(Masa().pieces(GRID)) == 54
+    assert len(Masa().scan_for(GRID)) == 54
     monkeypatch.delenv("AIRLOC_DATA")
-    with pytest.raises(AirlocError, match="Set AIRLOC_DATA, or give --root"):
-        Masa().pieces(GRID)
+    with pytest.raises(AirlocError, match="AIRLOC_DATA"):
+        Masa().scan_for(GRID)
 
 
-def test_the_real_windows_are_sent_to_the_folder_source(data_root: Path) -> None:
-    with pytest.raises(AirlocError, match=r"holds windows.*folder --path"):
-        tiles(data_root / "masa")
+def test_images_are_the_pieces_of_5x5_areas_at_full_resolution(root: Path) -> None:
+    images = list(Masa(root, split="val").images())
+    fitted = list(Masa(root, split="val").areas(Grid(5, 5, cell=100, gap=0)))
+    assert [image.name for image in images] == [area.name for area in fitted]
+    for image, area in zip(images, fitted, strict=True):
+        assert image.image.shape == (500, 500, 3)
+        assert (image.image == area.image).all()
+        assert (image.split, image.tile, image.ground_m) == ("val", area.tile, (500.0, 500.0))
+
+
+def test_windows_are_read_with_the_splits_of_their_index(tmp_path: Path) -> None:
+    tile(tmp_path / "images" / "9_0_0.png", 1, side=300)
+    tile(tmp_path / "images" / "9_300_0.png", 2, side=300)
+    (tmp_path / "windows.csv").write_text("image,side_m,split\n9_0_0.png,300,train\n9_300_0.png,300,val\n")
+    (area,) = Masa(tmp_path, split="val").areas(GRID)
+    assert (area.name, area.tile, area.ground_m) == ("9_300_0.png", "9", (300.0, 300.0))
+    assert (Masa(tmp_path).state(), Masa(tmp_path).count_areas()) == ("windows", {"train": 1, "val": 1})
+
+
+def test_the_real_windows_load_with_splits_and_masks(data_root: Path) -> None:
+    areas = list(Masa(data_root / "masa", cell_metres=100).areas(Grid(5, 5)))
+    assert Counter(area.split for area in areas) == {"train": 76, "val": 20}
+    assert sum(area.mask is not None for area in areas) == 32
+    assert len({area.tile for area in areas}) == 50
+
+
+def test_the_papers_1188_areas_split_832_178_178() -> None:
+    assert Counter(split_by_area(1188, seed=0)) == Masa.expected
+
+
+def test_the_papers_132_tiles_split_by_whole_tiles_of_nine() -> None:
+    split = Counter(split_by_tile([str(n // 9) for n in range(1188)], seed=0))
+    assert split == {"train": 828, "val": 180, "test": 180}
+
+
+@given(st.integers(0, 400), st.integers(0, 9))
+def test_splits_by_area_have_their_sizes(count: int, seed: int) -> None:
+    split = Counter(split_by_area(count, seed))
+    assert {name: split[name] for name in SPLITS} == split_sizes(count)
+    assert sum(split_sizes(count).values()) == count
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=60), st.integers(0, 9))
+def test_no_tile_is_in_two_splits_and_no_split_is_a_tile_too_large(sizes: list[int], seed: int) -> None:
+    tiles = [str(tile) for tile, size in enumerate(sizes) for _ in range(size)]
+    split = split_by_tile(tiles, seed)
+    splits_of = defaultdict(set)
+    for name, label in zip(tiles, split, strict=True):
+        splits_of[name].add(label)
+    assert all(len(names) == 1 for names in splits_of.values())
+    counts = Counter(split)
+    assert all(counts[name] < size + max(sizes) for name, size in split_sizes(len(tiles)).items())
+
+
+def test_the_seed_draws_the_split() -> None:
+    assert split_by_area(100, 1) == split_by_area(100, 1) != split_by_area(100, 2)
+    tiles = [str(n) for n in range(50)]
+    assert split_by_tile(tiles, 1) == split_by_tile(tiles, 1) != split_by_tile(tiles, 2)

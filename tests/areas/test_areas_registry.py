@@ -1,34 +1,194 @@
-"""Every registered source is a frozen dataclass of documented options with one method."""
+"""Datasets are frozen dataclasses of documented options; load_dataset finds them by name or by the layout of a path."""
 
 import dataclasses
 import inspect
+import json
 from itertools import islice
+from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from airloc.areas.registry import SOURCES
+from airloc.areas import DATASETS, Dataset, SearchArea, Status, list_datasets, load_dataset, weight_terms
+from airloc.areas.dubai import Dubai
+from airloc.areas.folder import Folder
+from airloc.areas.geotiff import GeoTiff
+from airloc.areas.masa import Masa
+from airloc.areas.prepared import Prepared, write_prepared
+from airloc.areas.synthetic import Synthetic
+from airloc.areas.xbd import Xbd
+from airloc.errors import AirlocError
 from airloc.grid import Grid
 
+GRID = Grid(5, 5)
+PUBLISHED = ("masa", "dubai", "xbd", "naip", "austin", "deepglobe")
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_sources_are_frozen_options_with_defaults_or_a_path(name: str) -> None:
-    kind = SOURCES[name]
-    assert dataclasses.is_dataclass(kind)
+
+def write(path: Path, side: int = 500) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (side, side)).save(path)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_datasets_are_frozen_options_with_facts(name: str) -> None:
+    kind = DATASETS[name]
+    assert kind.name == name
     assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
     required = [field.name for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING]
-    assert required in ([], ["path"])
+    assert required == (["path"] if kind.location_option == "path" else [])
+    assert kind.title
+    assert kind.terms
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_datasets_name_their_citation_and_homepage(name: str) -> None:
+    kind = DATASETS[name]
+    assert kind.citation
+    assert kind.homepage.startswith("http")
+
+
+@pytest.mark.parametrize("name", DATASETS)
 def test_every_option_is_documented_below_its_line(name: str) -> None:
-    kind = SOURCES[name]
-    source = inspect.getsource(kind)
-    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-        following = source.split(f"    {field.name}:", 1)[1].split("\n", 2)[1]
+    for field in dataclasses.fields(DATASETS[name]):
+        owner = next(kind for kind in DATASETS[name].__mro__ if field.name in inspect.get_annotations(kind))
+        following = inspect.getsource(owner).split(f"    {field.name}:", 1)[1].split("\n", 2)[1]
         assert following.strip().startswith('"""'), field.name
 
 
-def test_the_built_in_world_gives_areas_without_any_data() -> None:
+def test_procedural_areas_need_no_data() -> None:
     grid = Grid(2, 3)
-    (area,) = islice(SOURCES["synthetic"]().areas(grid), 1)
+    (area,) = islice(load_dataset("synthetic").areas(grid), 1)
     assert area.image.shape == (*grid.size, 3)
+    assert load_dataset("synthetic", count=3, seed=4) == Synthetic(count=3, seed=4)
+
+
+@pytest.mark.parametrize("options", [{"split": "val"}, {"cell_metres": 100.0}, {"root": Path("x")}])
+def test_procedural_areas_have_no_splits_and_no_location(options: dict[str, object]) -> None:
+    with pytest.raises(AirlocError):
+        load_dataset("synthetic", **options)  # type: ignore[arg-type]
+
+
+def test_a_path_is_read_by_its_layout(areas_folder: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    write_prepared(Folder(areas_folder).areas(GRID), GRID, cache, source={})
+    write(tmp_path / "masa" / "train" / "1_15.png")
+    write(tmp_path / "masa" / "train_labels" / "1_15.png")
+    write(tmp_path / "dubai" / "Tile 1" / "images" / "image_part_001.jpg")
+    write(tmp_path / "xbd" / "tier1" / "images" / "hurricane-michael_00000000_pre_disaster.png")
+    (tmp_path / "ortho.tif").touch()
+    for path, kind in (
+        (cache, Prepared),
+        (tmp_path / "masa", Masa),
+        (tmp_path / "dubai", Dubai),
+        (tmp_path / "xbd", Xbd),
+        (tmp_path / "xbd" / "tier1" / "images", Folder),
+        (areas_folder, Folder),
+        (tmp_path / "ortho.tif", GeoTiff),
+    ):
+        assert type(load_dataset(path)) is kind
+        assert load_dataset(str(path)).location == path
+
+
+def test_options_reach_the_dataset(areas_folder: Path) -> None:
+    folder = load_dataset(areas_folder, split="val", cell_metres=100, only=["a*"], names=("a.png",))
+    assert folder == Folder(areas_folder, split="val", cell_metres=100, only=("a*",), names=("a.png",))
+    assert load_dataset("folder", root=areas_folder) == Folder(areas_folder)
+
+
+def test_names_select_procedural_areas() -> None:
+    names = [record.name for record in Synthetic(count=3).records()]
+    assert [area.name for area in load_dataset("synthetic", count=3, names=(names[1],)).areas(Grid(1, 2))] == [names[1]]
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "facts"),
+    [
+        ("massa", {}, ("'massa'", "masa")),
+        ("/nowhere", {}, ("/nowhere",)),
+        ("masa", {"subset": "pre"}, ("masa", "'subset'", "scheme")),
+        ("folder", {}, ("folder",)),
+        (Path("/tmp"), {"root": Path("/tmp")}, ("/tmp",)),
+    ],
+)
+def test_unknown_datasets_and_options_are_named(
+    source: str, options: dict[str, object], facts: tuple[str, ...]
+) -> None:
+    with pytest.raises(AirlocError) as error:
+        load_dataset(source, **options)  # type: ignore[arg-type]
+    assert [fact for fact in facts if fact not in str(error.value)] == []
+
+
+def test_weights_carry_the_terms_of_their_data(tmp_path: Path) -> None:
+    assert weight_terms(load_dataset("xbd", root=tmp_path)) == Xbd.weight_terms != ""
+    write(tmp_path / "xbd" / "images" / "a.png")
+    write(tmp_path / "deepglobe" / "a.png")
+    write(tmp_path / "own" / "a.png")
+    assert weight_terms(load_dataset(tmp_path / "xbd" / "images")) == Xbd.weight_terms
+    assert weight_terms(load_dataset(tmp_path / "deepglobe")) == DATASETS["deepglobe"].weight_terms != ""
+    assert weight_terms(load_dataset(tmp_path / "own")) == weight_terms(load_dataset("synthetic")) == ""
+
+
+def statuses(root: Path) -> dict[str, Status]:
+    return {status.name: status for status in list_datasets(root)}
+
+
+def test_absent_datasets_are_listed_with_the_command(tmp_path: Path) -> None:
+    found = statuses(tmp_path)
+    assert {name: status.state for name, status in found.items()} == dict.fromkeys(PUBLISHED, "absent")
+    assert "airloc data fetch masa" in found["masa"].remark
+    assert found["masa"].location == tmp_path / "masa"
+
+
+def test_differences_from_the_paper_are_counted(tmp_path: Path) -> None:
+    write(tmp_path / "dubai" / "Tile 1" / "images" / "image_part_001.jpg")
+    write(tmp_path / "xbd" / "images" / "hurricane-michael_00000000_pre_disaster.png")
+    write(tmp_path / "masa" / "train" / "1_15.png")
+    found = statuses(tmp_path)
+    assert found["dubai"].differences == {"test": -195}
+    assert found["xbd"].differences == {"pre": -901, "disaster": -1303}
+    assert found["masa"].differences == {"train": -831, "val": -178, "test": -178}
+
+
+def test_other_folders_are_listed_with_the_command_that_reads_them(tmp_path: Path) -> None:
+    write(tmp_path / "own town" / "a.png")
+    write(tmp_path / "cut" / "images" / "b.png")
+    (tmp_path / "cut" / "windows.csv").write_text("image,split\nb.png,val\nmissing.png,val\n")
+    (tmp_path / "empty").mkdir()
+    area = SearchArea("a", np.zeros((*Grid().size, 3), dtype=np.uint8))
+    write_prepared(iter([area]), Grid(), tmp_path / "cache", source={})
+    found = statuses(tmp_path)
+    assert set(found) == {*PUBLISHED, "own town", "cut", "cache"}
+    assert (found["own town"].areas, found["own town"].command) == (
+        {"images": 1},
+        f"folder --path '{tmp_path}/own town'",
+    )
+    assert (found["cut"].state, found["cut"].areas) == ("windows", {"val": 1})
+    assert (found["cache"].state, found["cache"].areas) == ("prepared", {"without split": 1})
+
+
+def test_damaged_data_is_listed_with_its_error(tmp_path: Path) -> None:
+    (tmp_path / "xbd").mkdir()
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "index.json").write_text(json.dumps({"version": 0}))
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "windows.csv").write_text("nonsense")
+    found = statuses(tmp_path)
+    assert {found[name].state for name in ("xbd", "cache", "cut")} == {"damaged"}
+    assert all(found[name].remark for name in ("xbd", "cache", "cut"))
+
+
+def test_a_missing_data_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AirlocError, match=r"nowhere.*AIRLOC_DATA"):
+        list(list_datasets(tmp_path / "nowhere"))
+
+
+def test_the_real_data_is_counted(data_root: Path) -> None:
+    def status(name: str) -> Status:
+        dataset: Dataset = load_dataset(name, root=data_root / name)
+        return dataset.status()
+
+    assert status("masa").areas == {"train": 76, "val": 20}
+    assert status("dubai").differences == {"test": -42}
+    assert status("xbd").areas == {"pre": 101, "disaster": 42}
+    assert status("naip").areas == {"2016": 474, "2018": 474, "2020": 505}

@@ -1,4 +1,4 @@
-"""xBD pictures are areas; subsets, pairs and building masks follow its names and labels."""
+"""xBD images are areas; subsets, pairs and building masks follow its names and labels."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from airloc.areas.xbd import Xbd, count, draw_mask, parse_polygons, pictures, read_labels
+from airloc.areas.xbd import Xbd, draw_mask, parse_polygons, read_labels
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
@@ -16,7 +16,7 @@ HOUSE = "POLYGON ((0 0, 512 0, 512 512, 0 512, 0 0))"
 
 
 def names(source: Xbd) -> list[str]:
-    return [picture.path.stem.removesuffix("_disaster") for picture in source.pictures()]
+    return [record.path.stem.removesuffix("_disaster") for record in source.records()]
 
 
 def write(
@@ -42,7 +42,7 @@ def root(tmp_path: Path) -> Path:
     write(tmp_path, "hurricane-michael", 2, suffix="jpg")
     write(tmp_path, "socal-fire", 7)
     write(tmp_path, "palu-tsunami", 3, kinds=("post",))
-    (tmp_path / "images" / "notes.txt").write_text("no picture")
+    (tmp_path / "images" / "notes.txt").write_text("not an image")
     Image.new("RGB", (64, 64)).save(tmp_path / "images" / "unrelated.png")
     return tmp_path
 
@@ -53,10 +53,10 @@ def test_subsets_are_the_papers(root: Path) -> None:
     assert names(Xbd(root, "post")) == ["hurricane-michael_00000001_post", "hurricane-michael_00000002_post"]
     assert names(Xbd(root, "before")) == ["socal-fire_00000007_pre"]
     assert len(names(Xbd(root, "all"))) == 7
-    assert count(root) == {"pre": 2, "disaster": 2}
+    assert Xbd(root).count_areas() == {"pre": 2, "disaster": 2}
 
 
-def test_one_picture_is_one_area(root: Path) -> None:
+def test_one_image_is_one_area(root: Path) -> None:
     areas = list(Xbd(root, "all").areas(GRID))
     assert {area.image.shape for area in areas} == {(256, 256, 3)}
     assert all(area.mask is None and area.ground_m is None for area in areas)
@@ -67,22 +67,33 @@ def test_one_picture_is_one_area(root: Path) -> None:
 
 
 def test_pairs_are_matched_by_name(root: Path) -> None:
-    assert [(pre.path.stem[-12:], post.place) for pre, post in Xbd(root, "disaster").pairs()] == [
-        ("pre_disaster", "socal-fire_00000007")
-    ]
-    assert len(Xbd(root, "all").pairs()) == 3
+    ((area, goal),) = Xbd(root, "disaster").pairs(GRID)
+    assert (area.name, goal.name) == (
+        "socal-fire_00000007_post_disaster.png",
+        "socal-fire_00000007_pre_disaster.png",
+    )
+    ((earlier, later),) = Xbd(root, "disaster").image_pairs()
+    assert (earlier.name, later.name) == (goal.name, area.name)
+    assert len(Xbd(root, "pre").record_pairs()) == 2
+    assert len(Xbd(root, "all").record_pairs()) == 3
+
+
+def test_every_nth_image_of_the_training_event_validates(root: Path) -> None:
+    dataset = Xbd(root, validation_every=2)
+    assert [record.split for record in dataset.records()] == ["train", "val"]
+    assert names(Xbd(root, split="val", validation_every=2)) == ["hurricane-michael_00000002_pre"]
 
 
 def test_subfolders_are_searched_and_can_be_chosen(tmp_path: Path) -> None:
     write(tmp_path / "tier1", "hurricane-michael", 1)
     write(tmp_path / "hold", "hurricane-michael", 2)
     write(tmp_path / "hold", "hurricane-michael", 1)
-    assert len(pictures(tmp_path)) == 4
-    assert len(pictures(tmp_path, ("tier1",))) == 2
+    assert len(Xbd(tmp_path).scan()) == 4
+    assert len(Xbd(tmp_path, tiers=("tier1",)).scan()) == 2
     assert names(Xbd(tmp_path, tiers=("tier1",))) == ["hurricane-michael_00000001_pre"]
 
 
-def test_labels_become_masks_at_the_size_of_the_picture(root: Path) -> None:
+def test_labels_become_masks_at_the_size_of_the_image(root: Path) -> None:
     label(root, "socal-fire_00000007_post_disaster", HOUSE)
     masks = {area.name: area.mask for area in Xbd(root, "disaster").areas(GRID)}
     mask = masks["socal-fire_00000007_post_disaster.png"]
@@ -92,7 +103,7 @@ def test_labels_become_masks_at_the_size_of_the_picture(root: Path) -> None:
     assert masks["palu-tsunami_00000003_post_disaster.png"] is None
 
 
-def test_other_features_are_no_buildings(tmp_path: Path) -> None:
+def test_other_features_are_not_buildings(tmp_path: Path) -> None:
     path = label(tmp_path, "x", HOUSE)
     path.write_text(path.read_text().replace('"building"', '"road"'))
     assert not read_labels(path, (64, 64)).any()
@@ -101,15 +112,15 @@ def test_other_features_are_no_buildings(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{}", '{"features": {"xy": [{"wkt": "POINT (1 1)"}]}}', "[1]"])
 def test_broken_labels_are_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "labels.json").write_text(text)
-    with pytest.raises(AirlocError, match=r"Cannot read the labels .*labels\.json"):
+    with pytest.raises(AirlocError, match=r"labels\.json"):
         read_labels(tmp_path / "labels.json", (64, 64))
 
 
 @pytest.mark.parametrize(
     "wkt", ["POINT (1 1)", "POLYGON ((0 0, 1 1))", "POLYGON ((a b, c d, e f))", "POLYGON ((1, 2, 3))"]
 )
-def test_what_is_no_polygon_is_refused(tmp_path: Path, wkt: str) -> None:
-    with pytest.raises(AirlocError, match="Cannot read the labels"):
+def test_text_that_is_not_a_polygon_is_refused(tmp_path: Path, wkt: str) -> None:
+    with pytest.raises(AirlocError, match=r"x\.json"):
         read_labels(label(tmp_path, "x", wkt), (64, 64))
 
 
@@ -134,12 +145,12 @@ def test_multipolygons_are_several_polygons() -> None:
 
 def test_a_missing_folder_names_the_command(tmp_path: Path) -> None:
     with pytest.raises(AirlocError, match=r"nowhere.*airloc data fetch xbd"):
-        pictures(tmp_path / "nowhere")
-    with pytest.raises(AirlocError, match="under tier9"):
-        pictures(tmp_path, ("tier9",))
+        Xbd(tmp_path / "nowhere").scan()
+    with pytest.raises(AirlocError, match="tier9"):
+        Xbd(tmp_path, tiers=("tier9",)).scan()
 
 
 def test_the_real_subset_loads(data_root: Path) -> None:
-    assert count(data_root / "xbd") == {"pre": 101, "disaster": 42}
-    assert len(Xbd(data_root / "xbd", "all").pairs()) == 143
+    assert Xbd(data_root / "xbd").count_areas() == {"pre": 101, "disaster": 42}
+    assert len(Xbd(data_root / "xbd", "all").record_pairs()) == 143
     assert len(list(Xbd(data_root / "xbd", "disaster").areas(GRID))) == 42

@@ -1,4 +1,4 @@
-"""`airloc data` lists, fetches, prepares and shows, and says clearly why it cannot."""
+"""`airloc data` lists, downloads, prepares and shows datasets; bad input is an error that names the problem."""
 
 import io
 import threading
@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from airloc.areas.download import MASA_PAGES
+from airloc.areas import DATASETS
+from airloc.areas.masa import PAGES
 from airloc.areas.prepared import Prepared, open_prepared
-from airloc.areas.registry import SOURCES
 from airloc.cli.data import main
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -26,9 +26,9 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The published site with one tile a folder, served from loopback."""
+    """The published site with one tile per folder, served from loopback."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    for page in MASA_PAGES:
+    for page in PAGES:
         folder = tmp_path / "site" / page
         folder.mkdir(parents=True)
         name = f"{page.split('/')[0]}_15.tif"
@@ -50,11 +50,11 @@ def test_fetch_list_prepare_and_show_work_in_a_row(
     monkeypatch.setenv("AIRLOC_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("COLUMNS", "160")
     main(["fetch", "masa", "--mirror", mirror])
-    assert "6 files fetched, 0 there already" in capsys.readouterr().out
+    assert "6 files" in capsys.readouterr().out
     main(["list"])
     listed = capsys.readouterr().out
     assert "-829 train, -178 val, -178 test" in listed
-    assert "run `airloc data fetch xbd`" in listed
+    assert "airloc data fetch xbd" in listed
     main(["prepare", "masa", "--grid", "5x5", "--out", str(tmp_path / "data" / "cache")])
     assert "3 areas for a grid of 5x5, 3 with masks" in capsys.readouterr().out
     main(["show", "prepared", "--path", str(tmp_path / "data" / "cache"), "--out", str(tmp_path / "sheet.png")])
@@ -62,7 +62,7 @@ def test_fetch_list_prepare_and_show_work_in_a_row(
     assert Image.open(tmp_path / "sheet.png").format == "PNG"
 
 
-def test_the_built_in_world_is_shown_without_any_data(tmp_path: Path) -> None:
+def test_procedural_areas_are_shown_without_any_data(tmp_path: Path) -> None:
     main(["show", "synthetic", "--count", "2", "--out", str(tmp_path / "deep" / "sheet.png")])
     assert np.asarray(Image.open(tmp_path / "deep" / "sheet.png")).std() > 10
 
@@ -73,14 +73,14 @@ def test_a_folder_is_shown_up_to_the_limit(areas_folder: Path, tmp_path: Path, c
     assert "3 areas" in capsys.readouterr().out
 
 
-def test_prepared_areas_record_their_source(areas_folder: Path, tmp_path: Path) -> None:
+def test_prepared_areas_record_their_dataset(areas_folder: Path, tmp_path: Path) -> None:
     main(["prepare", "folder", "--path", str(areas_folder), "--only", "c d.png", "--out", str(tmp_path / "cache")])
     opened = open_prepared(tmp_path / "cache")
     assert (opened.source["name"], opened.source["path"], len(opened)) == ("folder", str(areas_folder), 1)
     assert next(iter(Prepared(tmp_path / "cache").areas(Grid()))).name == "c d.png"
 
 
-def test_prepared_areas_are_not_overwritten_unasked(areas_folder: Path, tmp_path: Path) -> None:
+def test_prepared_areas_are_overwritten_only_on_request(areas_folder: Path, tmp_path: Path) -> None:
     command = ["prepare", "folder", "--path", str(areas_folder), "--out", str(tmp_path / "cache")]
     main(command)
     with pytest.raises(AirlocError, match="--overwrite"):
@@ -89,36 +89,48 @@ def test_prepared_areas_are_not_overwritten_unasked(areas_folder: Path, tmp_path
 
 
 @pytest.mark.parametrize(("dataset", "address"), [("dubai", "humansintheloop.org"), ("xbd", "xview2.org")])
-def test_datasets_to_be_asked_for_name_the_address(dataset: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_datasets_that_need_a_form_name_the_address(
+    dataset: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("AIRLOC_DATA", raising=False)
     with pytest.raises(AirlocError, match=address):
         main(["fetch", dataset])
 
 
 @pytest.mark.parametrize(
-    ("arguments", "problem"),
+    ("arguments", "fact"),
     [
-        (["list", "--root", "/nowhere"], "There is no folder /nowhere"),
-        (["list"], "AIRLOC_DATA is not set"),
-        (["fetch", "masa"], "AIRLOC_DATA is not set"),
-        (["show", "folder", "--path", "/nowhere"], "There is no folder /nowhere"),
-        (["show", "masa", "--root", "/nowhere"], "There is no folder /nowhere"),
-        (["show", "synthetic", "--grid", "5"], "'5' is not a grid"),
-        (["show", "synthetic", "--limit", "0"], "There is no area to show"),
-        (["show", "prepared", "--path", "/nowhere"], "no prepared areas in /nowhere"),
-        (["prepare", "synthetic", "--count", "1", "--out", "/proc/cache"], "Cannot write prepared areas"),
-        (["show", "synthetic", "--count", "1", "--out", "/proc/no/sheet.png"], "Cannot write '/proc/no/sheet.png'"),
+        (["list", "--root", "/nowhere"], "/nowhere"),
+        (["list"], "AIRLOC_DATA"),
+        (["fetch", "masa"], "AIRLOC_DATA"),
+        (["fetch", "masa", "--timeout", "nan"], "--timeout"),
+        (["fetch", "masa", "--timeout", "-1"], "--timeout"),
+        (["fetch", "masa", "--pause", "nan"], "--pause"),
+        (["fetch", "masa", "--attempts", "0"], "--attempts"),
+        (["show", "folder", "--path", "/nowhere"], "/nowhere"),
+        (["show", "masa", "--root", "/nowhere"], "airloc data fetch masa"),
+        (["show", "synthetic", "--grid", "5"], "'5'"),
+        (["show", "synthetic", "--limit", "0"], "--limit"),
+        (["show", "synthetic", "--columns", "0"], "--columns"),
+        (["show", "synthetic", "--tile", "1"], "--tile"),
+        (["show", "synthetic", "--tile", "1000000"], "--tile"),
+        (["show", "synthetic", "--count", "1000000", "--limit", "1000000"], "--limit"),
+        (["show", "synthetic", "--split", "val"], "--split"),
+        (["show", "folder", "--path", "/tmp", "--cell-metres", "nan"], "--cell-metres"),
+        (["show", "prepared", "--path", "/nowhere"], "/nowhere"),
+        (["prepare", "synthetic", "--count", "1", "--out", "/proc/cache"], "/proc/cache"),
+        (["show", "synthetic", "--count", "1", "--out", "/proc/no/sheet.png"], "/proc/no/sheet.png"),
     ],
 )
-def test_bad_input_is_one_sentence(arguments: list[str], problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_input_is_an_error_that_names_it(arguments: list[str], fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AIRLOC_DATA", raising=False)
     with pytest.raises(AirlocError) as error:
         main(arguments)
-    assert problem in str(error.value)
+    assert fact in str(error.value)
 
 
 @pytest.mark.parametrize("arguments", [["bogus"], ["show", "bogus"], ["fetch", "bogus"], ["prepare", "synthetic"]])
-def test_bad_words_exit_with_2(arguments: list[str]) -> None:
+def test_unknown_words_exit_with_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(arguments)
     assert stop.value.code == 2
@@ -130,14 +142,30 @@ def test_an_interrupted_prepare_leaves_nothing(
     def interrupt(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("airloc.areas.folder.fit", interrupt)
+    monkeypatch.setattr("airloc.areas.dataset.fit", interrupt)
     with pytest.raises(KeyboardInterrupt):
         main(["prepare", "folder", "--path", str(areas_folder), "--out", str(tmp_path / "out" / "cache")])
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_help_names_every_source(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_every_dataset(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["show", "--help"])
     said = capsys.readouterr().out
-    assert [name for name in SOURCES if name not in said] == []
+    assert [name for name in DATASETS if name not in said] == []
+
+
+def test_a_sheet_that_is_too_large_is_refused_before_anything_is_read_or_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("airloc.areas.synthetic.source.generate", lambda *args: pytest.fail("an area was rendered"))
+    with pytest.raises(AirlocError, match="1000000 x 1000000 px"):
+        main(["show", "synthetic", "--tile", "1000000", "--out", str(tmp_path / "deep" / "sheet.png")])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_areas_are_selected_by_name_and_split(areas_folder: Path, tmp_path: Path) -> None:
+    (areas_folder / "windows.csv").write_text("image,split\na.png,val\nb.png,val\ne.png,train\n")
+    options = ["--split", "val", "--without", "b*"]
+    main(["prepare", "folder", "--path", str(areas_folder), *options, "--out", str(tmp_path / "cache")])
+    assert [entry["name"] for entry in open_prepared(tmp_path / "cache").entries] == ["a.png"]

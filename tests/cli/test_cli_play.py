@@ -1,4 +1,4 @@
-"""`airloc play`: starts, opens the page, serves it, and ends when told to."""
+"""`airloc play`: opens the page, serves games and searches, and stops with Ctrl-C."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airloc.grid import Grid
-from game_hall import Client, move_away
+from game_server import Client, move_away
 
 AIRLOC = [sys.executable, "-m", "airloc.cli.main"]
 
@@ -34,14 +34,14 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> str:
     return path.read_text().strip()
 
 
-def test_it_opens_the_page_plays_a_game_against_agents_and_ends_with_ctrl_c(areas_folder: Path, tmp_path: Path):
+def test_it_opens_the_page_plays_a_game_against_agents_and_stops_with_ctrl_c(areas_folder: Path, tmp_path: Path):
     opened, browser = tmp_path / "opened", tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
     browser.chmod(0o755)
     process = begin("--areas", str(areas_folder), "--port", "0", "--agents", "spiral", BROWSER=str(browser))
     url = wait_for(opened, process)
     client = Client(url)
-    assert b"Find the place" in client.ask("GET", "/").body
+    assert b"<html" in client.ask("GET", "/").body
     state = client.begin()
     game, turn, position, ending = state["game"], 0, state["position"], None
     while ending is None:
@@ -51,10 +51,10 @@ def test_it_opens_the_page_plays_a_game_against_agents_and_ends_with_ctrl_c(area
     assert [agent["agent"] for agent in reveal["agents"]] == ["spiral"]
     assert client.ask("GET", f"/api/games/{game}/area.png").body.startswith(b"\x89PNG")
     played, watched = reveal["area"], client.ask("GET", "/api/watch").json["areas"]
-    assert played not in watched, "watching shows areas whole, so nobody plays on them"
+    assert played not in watched, "spectators see areas whole, so nobody plays on them"
     assert len(watched) == 2
-    track = client.ask("GET", f"/api/watch/search?area={watched[0]}&start=0,0&goal=2,3&agent=blind").json
-    assert track["agent"] == "blind"
+    record = client.ask("GET", f"/api/watch/search?area={watched[0]}&start=0,0&goal=2,3&agent=blind").json
+    assert record["agent"] == "blind"
     client.close()
     workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     process.send_signal(signal.SIGINT)
@@ -63,28 +63,34 @@ def test_it_opens_the_page_plays_a_game_against_agents_and_ends_with_ctrl_c(area
     assert url in out
     until = time.monotonic() + 10
     while any(Path(f"/proc/{pid}").exists() for pid in workers):
-        assert time.monotonic() < until, "a process was left behind"
+        assert time.monotonic() < until, "the worker process is still there"
         time.sleep(0.1)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "facts"),
     [
-        (["--host", "0.0.0.0"], "Add --public"),
-        (["--port", "99999"], "There is no port 99999"),
-        (["--grid", "20x20"], "Ask for 12x12 at most"),
-        (["--agents", "nobody"], "There is no agent 'nobody'"),
-        (["--seconds", "-1"], "0 for no limit"),
-        (["--areas", "/no/such/folder"], "There is no folder"),
-        (["--budget", "0"], "Give a budget of 1 or more"),
+        (["--host", "0.0.0.0"], ["0.0.0.0", "--public"]),
+        (["--port", "99999"], ["99999", "--port"]),
+        (["--grid", "20x20"], ["20x20", "12x12"]),
+        (["--agents", "nobody"], ["nobody"]),
+        (["--seconds", "-1"], ["-1", "--seconds"]),
+        (["--seconds", "nan"], ["nan", "--seconds"]),
+        (["--areas", "/no/such/folder"], ["/no/such/folder"]),
+        (["--budget", "0"], ["0", "budget"]),
     ],
 )
-def test_what_cannot_be_served_is_refused_before_anything_is_opened(airloc, arguments: list[str], said: str):
-    assert airloc("play", "--no-open", "--port", 0, "--agents", "spiral", *arguments).refused(said)
+def test_invalid_options_are_refused_before_the_server_starts(airloc, arguments: list[str], facts: list[str]):
+    assert airloc("play", "--no-open", "--port", 0, "--agents", "spiral", *arguments).refused(*facts)
 
 
-def test_the_help_tells_the_options(airloc):
-    told = airloc("play", "--help").out
-    assert [
-        word for word in ("--areas", "--port", "--open", "--no-open", "--public", "--seconds") if word not in told
-    ] == []
+@pytest.mark.parametrize("arguments", [["play"], ["study", "links", "study.db"]])
+def test_without_the_extra_web_the_command_to_install_it_is_named(airloc, monkeypatch, arguments: list[str]):
+    monkeypatch.setattr("airloc.cli.console.find_spec", lambda name: None if name in ("fastapi", "uvicorn") else name)
+    assert airloc(*arguments).refused("fastapi", "uvicorn", "pip install 'airloc[web]'")
+
+
+def test_the_help_lists_the_options(airloc):
+    text = airloc("play", "--help").out
+    options = ("--areas", "--port", "--open", "--no-open", "--public", "--seconds")
+    assert [option for option in options if option not in text] == []

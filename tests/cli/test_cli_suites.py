@@ -1,13 +1,16 @@
-"""`airloc suites`: one table of all agents, made from what is missing alone, and clear words when things go wrong."""
+"""`airloc suites`: one page of all agents, computed once, and errors."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from small_suites import write_data
 
-PLAYERS = ("--agent", "random", "--agent", "lawnmower")
+AGENTS = ("--agent", "random", "--agent", "lawnmower")
 
 
 @pytest.fixture
@@ -16,11 +19,11 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write_data(tmp_path / "data")
 
 
-def test_the_table_is_printed_and_written_and_a_second_run_plays_nothing(data: Path, airloc, tmp_path: Path):
-    arguments = ("masa-5x5", "xbd-pre-post", *PLAYERS, "--data", data, "--out", tmp_path / "out")
+def test_the_page_is_printed_and_written_and_a_second_run_computes_nothing(data: Path, airloc, tmp_path: Path):
+    arguments = ("masa-5x5", "xbd-pre-post", *AGENTS, "--data", data, "--out", tmp_path / "out")
     outcome = airloc("suites", *arguments)
     assert outcome.code == 0, outcome
-    assert outcome.err.count("trial:") == 4
+    assert outcome.err.count("evaluation:") == 4
     assert "| agent | Massachusetts |" in outcome.out
     assert "airloc evaluate AGENT --areas $AIRLOC_DATA/masa/images --split val" in outcome.out
     page = (tmp_path / "out" / "suites.md").read_text(encoding="utf-8")
@@ -30,32 +33,34 @@ def test_the_table_is_printed_and_written_and_a_second_run_plays_nothing(data: P
     results = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "results").rglob("*")}
     again = airloc("suites", *arguments)
     assert (again.code, again.out) == (0, outcome.out)
-    assert "trial:" not in again.err
+    assert "evaluation:" not in again.err
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "results").rglob("*")} == results
 
     more = airloc("suites", *arguments, "--agent", "spiral")
-    assert (more.code, more.err.count("trial:"), more.err.count("spiral on")) == (0, 2, 2)
+    assert (more.code, more.err.count("evaluation:"), more.err.count("spiral on")) == (0, 2, 2)
 
 
-def test_a_suite_whose_data_is_not_there_is_skipped_and_the_table_says_so(data: Path, airloc, tmp_path: Path):
+def test_a_suite_without_data_is_skipped_and_the_page_says_so(data: Path, airloc, tmp_path: Path):
     (data / "xbd").rename(data / "elsewhere")
-    arguments = ("masa-blur", "xbd-pre-post", *PLAYERS, "--most", 1, "--data", data, "--out", tmp_path / "out")
+    arguments = ("masa-blur", "xbd-pre-post", *AGENTS, "--limit", 1, "--data", data, "--out", tmp_path / "out")
     outcome = airloc("suites", *arguments)
     assert outcome.code == 0, outcome
-    assert "xbd-pre-post was not played: there is no folder 'xbd/images' in the data folder" in outcome.out
+    assert "'xbd/images'" in outcome.out
     assert "| agent | xBD (no data) |" in outcome.out
-    assert "At most 1 areas" in outcome.out
     assert json.loads((tmp_path / "out" / "suites.json").read_bytes())[0]["record"]["areas"] == 1
 
 
-def test_data_is_where_the_environment_says(data: Path, airloc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_data_folder_is_that_of_the_environment(
+    data: Path, airloc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("AIRLOC_DATA", str(data))
-    outcome = airloc("suites", "masa-5x5", "--agent", "random", "--out", tmp_path / "out")
+    outcome = airloc("suites", "masa-blur", "--agent", "random", "--out", tmp_path / "out")
     assert outcome.code == 0, outcome
     assert "`random`" in outcome.out
+    assert str(data) in outcome.err, "long work says what it does"
 
 
-def test_suites_can_be_listed_with_their_commands(airloc, tmp_path: Path):
+def test_suites_are_listed_with_their_commands(airloc, tmp_path: Path):
     outcome = airloc("suites", "--list", "--out", tmp_path / "out")
     assert outcome.code == 0
     assert outcome.out.startswith("masa-5x5: ")
@@ -64,27 +69,46 @@ def test_suites_can_be_listed_with_their_commands(airloc, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "fact"),
     [
-        (["masa-5x6"], "There is no suite 'masa-5x6'"),
-        (["--agent", "belif"], "No agent is called 'belif'"),
-        (["--most", "0"], "Give --most 1 or more"),
-        (["--data", "nowhere"], "There is no data folder nowhere"),
-        (["masa-5x5", "dubai-5x5"], "There is nothing to play"),
-        (["--device", "abacus"], "Cannot use the device 'abacus'"),
+        (["masa-5x6"], "'masa-5x6'"),
+        (["--agent", "belif"], "'belif'"),
+        (["--limit", "0"], "--limit 1"),
+        (["--data", "nowhere"], "nowhere"),
+        (["masa-5x5", "dubai-5x5"], "'masa'"),
+        (["--device", "abacus"], "'abacus'"),
+        pytest.param(["procedural", "--ray", "127.0.0.1:1"], "'127.0.0.1:1'", marks=pytest.mark.ray),
     ],
 )
-def test_what_cannot_be_done_is_told_before_anything_is(
-    arguments: list[str], said: str, airloc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_bad_options_are_errors_before_anything_is_written(
+    arguments: list[str], fact: str, airloc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("AIRLOC_DATA", raising=False)
-    assert airloc("suites", *arguments, "--out", tmp_path / "out").refused(said)
+    assert airloc("suites", *arguments, "--out", tmp_path / "out").refused(fact)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_damaged_result_is_told_and_the_others_are_kept(data: Path, airloc, tmp_path: Path):
-    arguments = ("masa-blur", *PLAYERS, "--data", data, "--out", tmp_path / "out")
+def test_a_damaged_result_is_an_error_with_its_folder(data: Path, airloc, tmp_path: Path):
+    arguments = ("masa-blur", *AGENTS, "--data", data, "--out", tmp_path / "out")
     assert airloc("suites", *arguments).code == 0
-    score = next((tmp_path / "out" / "results").glob("trial-*/score.json"))
+    score = next((tmp_path / "out" / "results").glob("evaluation-*/score.json"))
     score.write_text("{}")
-    assert airloc("suites", *arguments).refused(str(score), "its checksum differs", "Delete the folder")
+    outcome = airloc("suites", *arguments)
+    assert outcome.code == 2
+    assert str(score) in outcome.err
+    assert f"Delete the folder {str(score.parent)!r}" in outcome.err
+
+
+def test_after_a_kill_the_same_command_continues(data: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "airloc.cli.main", "suites", "masa-blur", *AGENTS, "--data", data, "--out", out]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    assert process.stderr is not None
+    next(line for line in process.stderr if line.startswith(b"1/"))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = {path.parent: path.stat().st_mtime_ns for path in (out / "results").glob("*/done.json")}
+    assert done
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+    assert {folder: (folder / "done.json").stat().st_mtime_ns for folder in done} == done
+    assert (out / "suites.md").is_file()

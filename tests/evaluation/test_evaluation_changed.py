@@ -9,7 +9,7 @@ from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.changes import CHANGES
 from airloc.errors import AirlocError
-from airloc.evaluation.controls import Change, changed_goals, wrong_goal
+from airloc.evaluation.controls import GoalChange, changed_goals, wrong_goal
 from airloc.evaluation.evaluate import evaluate
 from airloc.grid import Grid
 from airloc.task.batch import Observation
@@ -41,64 +41,64 @@ def suite(toy_areas: list[SearchArea]) -> Suite:
 
 def shown(areas: list[SearchArea], suite: Suite, **options: object) -> np.ndarray:
     onlooker = Onlooker()
-    evaluate(onlooker, areas, suite, **options)  # type: ignore[arg-type]
+    evaluate(onlooker, suite, areas, **options)  # type: ignore[arg-type]
     return torch.cat(onlooker.seen).numpy()
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_the_batch_does_not_matter_and_the_seed_does(toy_areas, suite, name: str):
-    first, *others = (shown(toy_areas, suite, change=Change(name), batch=batch) for batch in (1024, 7, 1))
+    first, *others = (shown(toy_areas, suite, change=GoalChange(name), batch=batch) for batch in (1024, 7, 1))
     assert all(np.array_equal(first, other) for other in others)
     assert not np.array_equal(first, shown(toy_areas, suite))
-    again = np.array_equal(first, shown(toy_areas, suite, change=Change(name), seed=1))
+    again = np.array_equal(first, shown(toy_areas, suite, change=GoalChange(name), seed=1))
     assert again is (name == "coarse"), "only coarse pixels leave nothing to chance"
 
 
 def test_an_episode_has_its_picture_whatever_the_other_episodes_are(toy_areas, suite):
-    every = shown(toy_areas, suite, change=Change("all"))
+    every = shown(toy_areas, suite, change=GoalChange("all"))
     chosen = [4, 1, 2]
     part = suite.over([suite.areas[area] for area in chosen])
-    picked = shown([toy_areas[area] for area in chosen], part, change=Change("all"))
+    picked = shown([toy_areas[area] for area in chosen], part, change=GoalChange("all"))
     assert np.array_equal(picked, every[np.isin(suite.area, chosen)])
 
 
 def test_without_strength_goals_are_the_cells(toy_areas, suite):
     for name in CHANGES:
-        assert np.array_equal(shown(toy_areas, suite, change=Change(name, 0.0)), shown(toy_areas, suite))
+        assert np.array_equal(shown(toy_areas, suite, change=GoalChange(name, 0.0)), shown(toy_areas, suite))
 
 
 def test_changes_act_on_the_other_pictures_of_the_ground(toy_areas, suite):
     darker = [SearchArea(area.name, area.image // 2) for area in toy_areas]
-    from_other = shown(toy_areas, suite, goal_areas=darker, change=Change("coarse"))
-    assert np.array_equal(from_other, shown(darker, suite, change=Change("coarse")))
-    assert not np.array_equal(from_other, shown(toy_areas, suite, change=Change("coarse")))
+    from_other = shown(toy_areas, suite, goal_areas=darker, change=GoalChange("coarse"))
+    assert np.array_equal(from_other, shown(darker, suite, change=GoalChange("coarse")))
+    assert not np.array_equal(from_other, shown(toy_areas, suite, change=GoalChange("coarse")))
 
 
 def test_a_wrong_goal_is_changed_like_a_right_one(toy_areas, suite):
     wrong = wrong_goal(suite, CellTable.of(toy_areas, GRID), 0)(torch.arange(len(suite))).numpy()
-    assert np.array_equal(shown(toy_areas, suite, change=Change("all", 0.0), control="wrong-goal"), wrong)
-    changed = shown(toy_areas, suite, change=Change("all"), control="wrong-goal")
+    assert np.array_equal(shown(toy_areas, suite, change=GoalChange("all", 0.0), control="wrong-goal"), wrong)
+    changed = shown(toy_areas, suite, change=GoalChange("all"), control="wrong-goal")
     assert all((one != other).any() for one, other in zip(changed, wrong, strict=True))
 
 
 def test_the_mean_of_all_cells_is_no_place_to_take_another_picture_of(toy_areas, suite):
     with pytest.raises(AirlocError, match=r"of no place.*--control wrong-goal"):
-        changed_goals(Change("blur"), suite, toy_areas, control="mean-goal")
+        changed_goals(GoalChange("blur"), suite, toy_areas, control="mean-goal")
 
 
 def test_agents_that_do_not_look_play_as_before(toy_areas, suite):
     plain, changed = (
-        evaluate(make_agent("priv-random"), toy_areas, suite, change=change) for change in (None, Change("all"))
+        evaluate(make_agent("priv-random"), suite, toy_areas, change=change) for change in (None, GoalChange("all"))
     )
-    assert np.array_equal(plain.played.path, changed.played.path)
+    assert np.array_equal(plain.log.path, changed.log.path)
 
 
 def test_names_that_are_not_utf_8_have_their_chance_too(toy_areas):
     odd = [SearchArea("b\udcffd.png", toy_areas[0].image)]
-    assert shown(odd, per_distance(["b\udcffd.png"], GRID), change=Change("turned")).shape == (4, 48, 48, 3)
+    assert shown(odd, per_distance(["b\udcffd.png"], GRID), change=GoalChange("turned")).shape == (4, 48, 48, 3)
 
 
 def test_changes_have_known_names_and_strengths():
     for wrong in (("haze", 1.0), ("blur", 2.0)):
         with pytest.raises(AirlocError):
-            Change(*wrong)
+            GoalChange(*wrong)

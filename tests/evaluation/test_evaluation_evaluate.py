@@ -46,7 +46,7 @@ def suite(toy_areas: list[SearchArea]) -> suites.Suite:
 
 
 def test_a_perfect_agent_scores_perfectly(toy_areas: list[SearchArea], suite: suites.Suite):
-    record = evaluate(Seer(toy_areas), toy_areas, suite).record()
+    record = evaluate(Seer(toy_areas), suite, toy_areas).record()
     assert record["success"] == 1
     assert record["steps"] == 2.5
     assert record["step_ratio"] == record["step_ratio_table"] == 1
@@ -57,20 +57,20 @@ def test_a_perfect_agent_scores_perfectly(toy_areas: list[SearchArea], suite: su
 
 @pytest.mark.parametrize("control", ["wrong-goal", "mean-goal"])
 def test_controls_take_the_eyes_of_an_agent_that_looks(toy_areas, suite, control: str):
-    assert evaluate(Seer(toy_areas), toy_areas, suite, control=control).value("success") < 0.6
+    assert evaluate(Seer(toy_areas), suite, toy_areas, control=control).value("success") < 0.6
 
 
 def test_controls_change_nothing_for_an_agent_that_does_not_look(toy_areas, suite):
     plain, swapped = (
-        evaluate(make_agent("priv-random"), toy_areas, suite, control=control) for control in (None, "wrong-goal")
+        evaluate(make_agent("priv-random"), suite, toy_areas, control=control) for control in (None, "wrong-goal")
     )
-    assert np.array_equal(plain.played.path, swapped.played.path)
+    assert np.array_equal(plain.log.path, swapped.log.path)
 
 
 def test_goals_may_come_from_other_pictures_of_the_same_ground(toy_areas, suite):
     darker = [SearchArea(area.name, area.image // 2) for area in toy_areas]
-    assert evaluate(Seer(darker), toy_areas, suite, goal_areas=darker).value("success") == 1
-    assert evaluate(Seer(toy_areas), toy_areas, suite, goal_areas=darker).value("success") < 0.6
+    assert evaluate(Seer(darker), suite, toy_areas, goal_areas=darker).value("success") == 1
+    assert evaluate(Seer(toy_areas), suite, toy_areas, goal_areas=darker).value("success") < 0.6
 
 
 def test_a_wrong_goal_comes_from_another_area(toy_areas, suite):
@@ -89,7 +89,7 @@ def test_a_mean_goal_is_the_same_for_all(toy_areas, suite):
 
 
 def test_the_record_has_every_key_of_the_contract_and_is_plain_json(toy_areas, suite):
-    record = json.loads(to_json(evaluate(make_agent("random"), toy_areas, suite).record()))
+    record = json.loads(to_json(evaluate(make_agent("random"), suite, toy_areas).record()))
     for key in ("success", "steps", "step_ratio", "step_ratio_table", "residual_distance"):
         assert key in record
         assert len(record["ci95"][key]) == 2
@@ -100,14 +100,14 @@ def test_the_record_has_every_key_of_the_contract_and_is_plain_json(toy_areas, s
 
 
 def test_without_timing_the_same_seed_gives_the_same_bytes(toy_areas, suite):
-    texts = {to_json(evaluate(make_agent("random"), toy_areas, suite).record(timing=False)) for _ in range(2)}
+    texts = {to_json(evaluate(make_agent("random"), suite, toy_areas).record(timing=False)) for _ in range(2)}
     assert len(texts) == 1
     assert json.loads(texts.pop())["runtime_ms"] is None
 
 
 def test_areas_of_one_tile_are_one_cluster(toy_areas, suite):
     tiled = [SearchArea(area.name, area.image, tile=f"tile {n // 2}") for n, area in enumerate(toy_areas)]
-    assert evaluate(make_agent("random"), tiled, suite).record()["clusters"] == 3
+    assert evaluate(make_agent("random"), suite, tiled).record()["clusters"] == 3
 
 
 def test_blind_optimum_is_in_expectation_for_generated_suites_and_exact_for_lists(toy_areas):
@@ -119,11 +119,11 @@ def test_blind_optimum_is_in_expectation_for_generated_suites_and_exact_for_list
     assert blind_optimum(pairs) == pytest.approx(0.52114, abs=1e-5)
     assert blind_optimum(suites.uniform(names, GRID)) == pytest.approx(10 / 24, abs=1e-9)
     assert blind_optimum_is_exact(drawn)
-    flights = [evaluate(make_agent("blind"), toy_areas, listed).value("success")]
+    flights = [evaluate(make_agent("blind"), listed, toy_areas).value("success")]
     for seed in range(1, 60):
         from airloc.agents.registry import AgentOptions
 
-        flights.append(evaluate(make_agent("blind", AgentOptions(seed)), toy_areas, listed).value("success"))
+        flights.append(evaluate(make_agent("blind", AgentOptions(seed)), listed, toy_areas).value("success"))
     assert np.mean(flights) == pytest.approx(blind_optimum(listed), abs=0.03)
 
 
@@ -138,19 +138,19 @@ def test_a_floor_counts_as_proven_only_for_all_starts_and_all_paths_that_it_is_a
 
 
 def test_a_paired_comparison_counts_who_found_what(toy_areas, suite):
-    seer, random = (evaluate(agent, toy_areas, suite) for agent in (Seer(toy_areas), make_agent("random")))
+    seer, random = (evaluate(agent, suite, toy_areas) for agent in (Seer(toy_areas), make_agent("random")))
     record = compare(seer, random)
     assert record["found_by_second_only"] == 0
-    assert record["found_by_first_only"] == int((~random.played.found).sum())
+    assert record["found_by_first_only"] == int((~random.log.found).sum())
     low, high = record["metrics"]["success"]["ci95"]
     assert 0 < low <= record["metrics"]["success"]["difference"] <= high
 
 
 def test_trajectory_lines_replay_to_the_same_result(toy_areas, suite):
-    score = evaluate(make_agent("priv-random"), toy_areas, suite)
+    score = evaluate(make_agent("priv-random"), suite, toy_areas)
     lines = [json.loads(line) for line in trajectory_lines(score).splitlines()]
     assert len(lines) == 24
-    for line, found in zip(lines, score.played.found, strict=True):
+    for line, found in zip(lines, score.log.found, strict=True):
         assert line["path"][0] == line["start"]
         assert len(line["path"]) == line["steps"] + 1
         assert (line["path"][-1] == line["goal"]) == found == line["found"]
@@ -158,6 +158,6 @@ def test_trajectory_lines_replay_to_the_same_result(toy_areas, suite):
 
 def test_unknown_controls_and_devices_are_refused(toy_areas, suite):
     with pytest.raises(AirlocError, match="wrong-goal"):
-        evaluate(make_agent("random"), toy_areas, suite, control="no-goal")
+        evaluate(make_agent("random"), suite, toy_areas, control="no-goal")
     with pytest.raises(AirlocError, match="--device cpu"):
         check_device("warp:0")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from airloc.evaluation.intervals import Bootstrap, discordant, paired_difference
 from airloc.evaluation.metrics import Metric, metrics
 from airloc.grid import Grid
-from airloc.rollout import Trajectories
+from airloc.rollout import RolloutLog
 from airloc.task.suites import Suite
 
 GRID = Grid(5, 5)
@@ -19,26 +19,25 @@ def made_suite(pairs, weight=None) -> Suite:
     return Suite("made", GRID, 4, names, area, starts, goals, None, np.ones(len(pairs)) if weight is None else weight)
 
 
-def made_play(paths) -> Trajectories:
-    """Trajectories of cells; those shorter than the budget are filled up with their last cell."""
+def made_log(suite: Suite, paths) -> RolloutLog:
+    """A log of these paths; those shorter than the budget are padded with their last cell."""
     full = np.array([path + [path[-1]] * (5 - len(path)) for path in paths])
     steps = np.array([len(path) - 1 for path in paths])
-    return Trajectories(full, np.array([len(path) < 5 for path in paths]), steps, seconds=0.5)
+    return RolloutLog("made", suite, full, np.array([len(path) < 5 for path in paths]), steps, seconds=0.5)
 
 
 WORKED = made_suite([((0, 0), (0, 1)), ((0, 0), (2, 2)), ((4, 4), (0, 0)), ((0, 0), (0, 3))])
-PLAYED = made_play(
-    [
-        [(0, 0), (0, 1)],  # found in 1 of 1
-        [(0, 0), (0, 1), (1, 1), (2, 2)],  # found in 3 of 2
-        [(4, 4), (4, 3), (4, 2), (4, 1), (4, 0)],  # not found, 4 away
-        [(0, 0), (0, 0), (-1, 0), (-1, 1), (-1, 2)],  # not found, 1 away
-    ]
-)
+PATHS = [
+    [(0, 0), (0, 1)],  # found in 1 of 1
+    [(0, 0), (0, 1), (1, 1), (2, 2)],  # found in 3 of 2
+    [(4, 4), (4, 3), (4, 2), (4, 1), (4, 0)],  # not found, 4 away
+    [(0, 0), (0, 0), (-1, 0), (-1, 1), (-1, 2)],  # not found, 1 away
+]
+LOG = made_log(WORKED, PATHS)
 
 
 def test_the_five_metrics_in_worked_numbers():
-    values = {name: metric.value() for name, metric in metrics(WORKED, PLAYED).items()}
+    values = {name: metric.value() for name, metric in metrics(LOG).items()}
     assert values["success"] == 0.5
     assert values["steps"] == (1 + 3 + 4 + 4) / 4
     assert values["step_ratio"] == pytest.approx((1 / 1 + 3 / 2) / 2)
@@ -50,22 +49,22 @@ def test_weights_make_episodes_count_more():
     weighted = made_suite(
         [((0, 0), (0, 1)), ((0, 0), (2, 2)), ((4, 4), (0, 0)), ((0, 0), (0, 3))], np.array([3, 1, 1, 1.0])
     )
-    values = {name: metric.value() for name, metric in metrics(weighted, PLAYED).items()}
+    values = {name: metric.value() for name, metric in metrics(made_log(weighted, PATHS)).items()}
     assert values["success"] == pytest.approx(4 / 6)
     assert values["steps"] == pytest.approx((3 * 1 + 3 + 4 + 4) / 6)
     assert values["step_ratio"] == pytest.approx((3 * 1 + 1.5) / 4)
 
 
 def test_metrics_without_episodes_to_count_are_none():
-    lost = made_play([[(0, 0), (1, 0), (2, 0), (3, 0), (4, 0)]] * 4)
-    values = {name: metric.value() for name, metric in metrics(WORKED, lost).items()}
+    lost = made_log(WORKED, [[(0, 0), (1, 0), (2, 0), (3, 0), (4, 0)]] * 4)
+    values = {name: metric.value() for name, metric in metrics(lost).items()}
     assert values["step_ratio"] is None
     assert values["step_ratio_table"] is None
     assert values["residual_distance"] is not None
 
 
 def test_strata_count_their_own_episodes_alone():
-    success = metrics(WORKED, PLAYED)["success"]
+    success = metrics(LOG)["success"]
     assert success.where(WORKED.distance == 1).value() == 1
     assert success.where(WORKED.distance == 4).value() == 0
 

@@ -1,4 +1,4 @@
-"""Killed and resumed, run twice, changed: nothing is lost and nothing is done again."""
+"""Interrupted, repeated and changed runs lose nothing and compute nothing twice."""
 
 from pathlib import Path
 
@@ -6,100 +6,119 @@ import pytest
 import torch
 
 from airloc.agents.agent import EpisodeBatch
-from airloc.experiments import play as scoring
+from airloc.evaluation.benchmarks.paper import Setup
+from airloc.experiments import evaluation
 from airloc.experiments.graph import Task
-from airloc.experiments.paper import Asked, Plan, declined, outcomes
-from airloc.experiments.runner import missing, run_here
+from airloc.experiments.paper import PaperPlan
+from airloc.experiments.runner import run_tasks
 from airloc.experiments.store import Store
-from airloc.reports.outcomes import Setup
 from airloc.task.batch import Observation
-from small_reproduction import Silent, few_tasks, planner
+from small_reproduction import RecordedProgress, few_tasks, planner
+
+ALL = ["areas", "images", "embedder", "policy", *["evaluation"] * 4]
 
 
 class KilledError(Exception):
     """Stands for a kill."""
 
 
-class Killer(Silent):
-    """Kills everything while a task of a kind is at work."""
+class Killer(RecordedProgress):
+    """Kills the run while a task of a kind is running."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
         self.kind = kind
 
-    def say(self, words: str) -> None:
-        if self.now.kind == self.kind and (self.kind != "policy" or words.startswith("policy")):
+    def message(self, text: str) -> None:
+        if self.current.kind.name == self.kind and (self.kind != "policy" or text.startswith("policy")):
             raise KilledError
 
 
-def run(tasks: list[Task], store: Store, watcher: Silent | None = None) -> list[str]:
-    watcher = watcher or Silent()
-    run_here(missing(tasks, store), store, watcher, device="cpu", command="airloc reproduce")
-    return watcher.done
+def run(tasks: list[Task], store: Store, progress: RecordedProgress | None = None) -> list[str]:
+    progress = progress or RecordedProgress()
+    run_tasks(store.missing(tasks), store, progress, threads=1, command="airloc reproduce")
+    return progress.done
 
 
 def content(tasks: list[Task], store: Store) -> dict[str, dict[str, bytes]]:
-    """All results but for what a clock and paths decide."""
+    """All results, except for files that depend on wall time and paths."""
     passing = ("score.json", "config.json", "card.md")
     return {
-        task.label: {name: data for name, data in store.files(task).items() if not name.endswith(passing)}
+        task.label: {name: data for name, data in store.read(task).items() if not name.endswith(passing)}
         for task in tasks
     }
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """The results of a run that nothing disturbed."""
-    store = Store(tmp_path_factory.mktemp("whole"))
-    assert run(few_tasks(planner()), store) == ["areas", "pictures", "embedder", "policy", *["score"] * 4]
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """The results of a run without interruption."""
+    store = Store(tmp_path_factory.mktemp("complete"))
+    assert run(few_tasks(planner()), store) == ALL
     return store
 
 
-def test_a_second_run_does_nothing(whole: Store, tasks: list[Task]):
-    assert run(tasks, whole) == []
+def test_a_second_run_does_nothing(complete: Store, tasks: list[Task]):
+    assert run(tasks, complete) == []
 
 
-@pytest.mark.parametrize("kind", ["policy", "score"])
-def test_killed_in_any_task_it_goes_on_to_the_same_results(kind: str, whole: Store, tasks: list[Task], tmp_path: Path):
-    store = Store(tmp_path)
-    killer = Killer(kind)
+def test_killed_in_a_training_it_resumes_and_gives_the_same_results(complete: Store, tasks: list[Task], tmp_path: Path):
+    store, killer = Store(tmp_path), Killer("policy")
     with pytest.raises(KilledError):
         run(tasks, store, killer)
-    assert kind not in killer.done
-    assert run(tasks, store) == ["areas", "pictures", "embedder", "policy", *["score"] * 4][len(killer.done) :]
-    assert content(tasks, store) == content(tasks, whole)
+    assert killer.done == ALL[:3]
+    policy = next(task for task in tasks if task.kind.name == "policy")
+    assert (store.working_folder(policy) / "run" / "policy" / "state.pt").is_file(), "it does not start again"
+    assert run(tasks, store) == ALL[3:]
+    assert content(tasks, store) == content(tasks, complete)
 
 
-def test_a_changed_setting_runs_again_what_depends_on_it_alone(whole: Store):
-    changed = few_tasks(planner(episodes=40))
-    assert [task.kind for task in missing(changed, whole)] == ["policy", "score", "score"]
-
-
-def test_a_training_that_was_killed_is_not_begun_anew(tasks: list[Task], tmp_path: Path):
-    store = Store(tmp_path)
+def test_killed_in_an_evaluation_it_goes_on(tmp_path: Path):
+    task = planner().evaluation(Setup("priv-random", "masa", "val"))
+    assert task is not None
+    tasks, store = [task.inputs["areas"], task], Store(tmp_path)
     with pytest.raises(KilledError):
-        run(tasks, store, Killer("policy"))
-    policy = next(task for task in tasks if task.kind == "policy")
-    assert (store.working(policy) / "run" / "policy" / "state.pt").is_file()
+        run(tasks, store, Killer("evaluation"))
+    assert run(tasks, store) == ["evaluation"]
 
 
-def test_an_agent_that_cannot_fly_straight_says_so_and_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """An agent that knows eight moves alone declines the successors' protocol."""
+def test_a_changed_setting_runs_again_only_what_depends_on_it(complete: Store):
+    changed = few_tasks(planner(episodes=40))
+    assert [task.kind.name for task in complete.missing(changed)] == ["policy", "evaluation", "evaluation"]
 
+
+def test_threads_are_limited_while_tasks_run_and_restored_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    seen = []
+    monkeypatch.setattr(evaluation, "generate", lambda *_, **__: seen.append(torch.get_num_threads()) or 1 / 0)
+    task = planner().evaluation(Setup("priv-random", "masa", "val"))
+    assert task is not None
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            run([task.inputs["areas"], task], Store(tmp_path))
+        assert (seen, torch.get_num_threads()) == ([1], 2)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_an_agent_that_moves_diagonally_declines_the_four_moves_and_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     class Diagonal:
         name = "diagonal"
 
-        def reset(self, briefing: EpisodeBatch) -> None:
-            del briefing
+        def reset(self, episodes: EpisodeBatch) -> None:
+            del episodes
 
         def act(self, observation: Observation, state: None) -> tuple[torch.Tensor, None]:
             return torch.full((len(observation.patch),), 3), state
 
-    monkeypatch.setattr(scoring, "make_agent", lambda name, options: Diagonal())
-    setup = Setup("diagonal", "masa", "val", suite="far-pairs", moves=4)
-    task = planner().score(setup)
+    monkeypatch.setattr(evaluation, "make_agent", lambda name, options: Diagonal())
+    setup = Setup("diagonal", "masa", "val", episodes="far-pairs", moves=4)
+    task = planner().evaluation(setup)
     assert task is not None
-    plan = Plan(Asked(protocol=True), {setup: task})
-    assert run(plan.tasks, Store(tmp_path)) == ["areas", "score"]
-    assert outcomes(plan, Store(tmp_path)) == {}
-    assert declined(plan, Store(tmp_path)) == ["The agent 'diagonal' moves diagonally, and the task has four moves."]
+    plan, store = PaperPlan({setup: task}), Store(tmp_path)
+    assert run(plan.tasks, store) == ["areas", "evaluation"]
+    assert plan.results(store) == {}
+    [reason] = plan.declined(store)
+    assert "diagonal" in reason

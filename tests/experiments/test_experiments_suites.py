@@ -1,4 +1,4 @@
-"""Trials are planned by the content of data and weights, and suites whose data is not there are skipped."""
+"""Suites are planned by the content of data and weights, and suites whose data is absent are skipped."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,11 +7,11 @@ import pytest
 from PIL import Image
 
 from airloc.agents.registry import available_agents
-from airloc.areas.pairs import Names
+from airloc.areas import NameFilter
 from airloc.errors import AirlocError
-from airloc.evaluation.benchmarks.suites import RECIPES, find
-from airloc.experiments import suites as suites_module
-from airloc.experiments.suites import choose_agents, plan_trials
+from airloc.evaluation.benchmarks.suites import SUITES, find_suites
+from airloc.experiments import suites as suites_plan
+from airloc.experiments.suites import choose_agents, plan_suites
 from small_suites import write_data
 
 
@@ -21,70 +21,70 @@ def data(tmp_path: Path) -> Path:
 
 
 def kinds(tasks: list) -> list[str]:
-    return [task.kind for task in tasks]
+    return [task.kind.name for task in tasks]
 
 
-def test_suites_over_the_same_areas_read_them_once(data: Path):
-    plan = plan_trials(find(["masa-5x5", "masa-blur", "masa-wrong-goal"]), ["random", "blind"], data)
-    assert kinds(plan.tasks) == ["ground", *["trial"] * 6]
+def test_suites_with_the_same_areas_share_the_areas_task(data: Path):
+    plan = plan_suites(find_suites(["masa-5x5", "masa-blur", "masa-wrong-goal"]), ["random", "blind"], data)
+    assert kinds(plan.tasks) == ["areas", *["evaluation"] * 6]
     assert len({task.key for task in plan.tasks}) == 7
 
 
 def test_all_suites_and_agents_are_planned_and_no_two_are_one():
-    plan = plan_trials(RECIPES, available_agents(), None)
-    assert {suite for _, suite in plan.trials} == {recipe.name for recipe in RECIPES if not recipe.place}
-    assert {agent for agent, _ in plan.trials} == set(available_agents())
-    assert len({task.key for task in plan.trials.values()}) == len(plan.trials)
+    plan = plan_suites(SUITES, available_agents(), None)
+    assert {suite for _, suite in plan.evaluations} == {suite.name for suite in SUITES if not suite.folder}
+    assert {agent for agent, _ in plan.evaluations} == set(available_agents())
+    assert len({task.key for task in plan.evaluations.values()}) == len(plan.evaluations)
 
 
-def test_new_weights_play_again_and_nobody_else(data: Path, monkeypatch: pytest.MonkeyPatch):
-    recipes = find(["masa-5x5"])
-    before = plan_trials(recipes, ["airloc", "blind"], data).trials
-    monkeypatch.setattr(suites_module, "weights_digest", lambda name: "new" if name == "airloc" else "")
-    after = plan_trials(recipes, ["airloc", "blind"], data).trials
+def test_new_weights_change_the_keys_of_their_agent_only(data: Path, monkeypatch: pytest.MonkeyPatch):
+    suites = find_suites(["masa-5x5"])
+    before = plan_suites(suites, ["airloc", "blind"], data).evaluations
+    monkeypatch.setattr(suites_plan, "weights_digest", lambda name: "new" if name == "airloc" else "")
+    after = plan_suites(suites, ["airloc", "blind"], data).evaluations
     assert before["blind", "masa-5x5"].key == after["blind", "masa-5x5"].key
     assert before["airloc", "masa-5x5"].key != after["airloc", "masa-5x5"].key
 
 
-def test_changed_pictures_play_again_and_other_datasets_do_not(data: Path):
-    recipes = find(["masa-5x5", "xbd-pre-post", "procedural"])
-    before = plan_trials(recipes, ["random"], data).trials
+def test_changed_images_change_the_keys_of_their_dataset_only(data: Path):
+    suites = find_suites(["masa-5x5", "xbd-pre-post", "procedural"])
+    before = plan_suites(suites, ["random"], data).evaluations
     Image.new("RGB", (150, 150)).save(data / "masa" / "images" / "100_0_0.png")
-    after = plan_trials(recipes, ["random"], data).trials
+    after = plan_suites(suites, ["random"], data).evaluations
     assert [suite for (agent, suite) in before if before[agent, suite].key != after[agent, suite].key] == ["masa-5x5"]
 
 
-def test_a_seed_and_a_cut_are_parts_of_the_address(data: Path):
-    recipes = find(["masa-5x5"])
-    plans = [plan_trials(recipes, ["random"], data, **options) for options in ({}, {"seed": 1}, {"most": 1})]
+def test_seed_and_limit_are_part_of_the_key(data: Path):
+    suites = find_suites(["masa-5x5"])
+    plans = [plan_suites(suites, ["random"], data, **options) for options in ({}, {"seed": 1}, {"limit": 1})]
     assert len({plan.tasks[-1].key for plan in plans}) == 3
     assert len({plan.tasks[0].key for plan in plans}) == 2, "a seed reads the same areas"
 
 
 def test_suites_without_data_are_skipped_with_the_reason(data: Path):
     (data / "dubai").rename(data / "elsewhere")
-    plan = plan_trials(find(["masa-5x5", "dubai-5x5"]), ["random"], data)
-    assert [(skip.recipe.name, skip.why) for skip in plan.skipped] == [
-        ("dubai-5x5", "there is no folder 'dubai' in the data folder")
-    ]
-    assert list(plan.trials) == [("random", "masa-5x5")]
-    with pytest.raises(AirlocError, match="There is nothing to play: it needs the dataset 'masa'"):
-        plan_trials(find(["masa-5x5"]), ["random"], None)
-    with pytest.raises(AirlocError, match="There is no data folder"):
-        plan_trials(find(["masa-5x5"]), ["random"], data / "nowhere")
+    plan = plan_suites(find_suites(["masa-5x5", "dubai-5x5"]), ["random"], data)
+    [skip] = plan.skipped
+    assert skip.suite.name == "dubai-5x5"
+    assert "'dubai'" in skip.reason
+    assert list(plan.evaluations) == [("random", "masa-5x5")]
+    with pytest.raises(AirlocError, match="'masa'"):
+        plan_suites(find_suites(["masa-5x5"]), ["random"], None)
+    with pytest.raises(AirlocError, match="nowhere"):
+        plan_suites(find_suites(["masa-5x5"]), ["random"], data / "nowhere")
 
 
 def test_a_suite_may_be_for_some_agents_only(data: Path):
-    recipe = replace(find(["masa-5x5"])[0], agents=Names(only=("blind", "spiral")))
-    assert list(plan_trials([recipe], ["random", "blind"], data).trials) == [("blind", "masa-5x5")]
-    with pytest.raises(AirlocError, match="none of these agents plays these suites"):
-        plan_trials([recipe], ["random"], data)
+    suite = replace(find_suites(["masa-5x5"])[0], agents=NameFilter(only=("blind", "spiral")))
+    assert list(plan_suites([suite], ["random", "blind"], data).evaluations) == [("blind", "masa-5x5")]
+    with pytest.raises(AirlocError, match="data list"):
+        plan_suites([suite], ["random"], data)
 
 
-def test_agents_are_chosen_by_pattern_and_those_that_see_stand_first():
+def test_agents_are_chosen_by_pattern_and_trained_ones_come_first():
     everybody = choose_agents(())
     assert sorted(everybody) == sorted(available_agents())
     assert everybody.index("belief") < everybody.index("airloc") < everybody.index("blind") < everybody.index("random")
     assert choose_agents(["belief", "*random"]) == ["belief", "priv-random", "random"]
-    with pytest.raises(AirlocError, match=r"No agent is called 'belif\*'.*belief-greedy"):
+    with pytest.raises(AirlocError, match=r"'belif\*'.*belief-greedy"):
         choose_agents(["random", "belif*"])

@@ -1,4 +1,4 @@
-"""A real browser for the tests of the page; in CI it has to be there."""
+"""A real browser for the tests of the pages; CI must have it."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from game_hall import GUESTS
+from game_server import OPEN_PAGES
 
 OPTIONS = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
@@ -17,7 +17,7 @@ OPTIONS = [
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """Debian's Chromium, driven by Playwright; not for longer than a module, whose loop no other test could use."""
+    """Chromium driven by Playwright, for one module: its event loop blocks `asyncio.run` in other tests."""
     path = shutil.which("chromium")
     if path is None:
         if os.environ.get("CI") == "true":
@@ -33,24 +33,24 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(chromium) -> Iterator[Any]:
-    """Open a page that may ask its own server alone, and must not complain."""
-    asked, said = [], []
+    """Open a page that may send requests only to its own server, and must not write to the console."""
+    requests, messages = [], []
 
     def open_one(url: str, *, context: Any = None, ready: str = "html[data-ready]", **options: Any) -> Any:
         if context is None:
             context = chromium.new_context(**{"viewport": {"width": 1200, "height": 850}, **options})
-            GUESTS.callback(context.close)
+            OPEN_PAGES.callback(context.close)
         page = context.new_page()
         page.set_default_timeout(15_000)
-        page.on("request", lambda request: asked.append((url.split("/")[2], request.url)))
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: requests.append((url.split("/")[2], request.url)))
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
         page.goto(url)
         page.wait_for_selector(ready, state="attached")
         return page
 
     yield open_one
-    GUESTS.close()
-    assert [url for host, url in asked if not url.startswith((f"http://{host}/", "data:", "blob:"))] == []
-    # A move that the server refuses is no fault of the page, but Chromium writes it to the console.
-    assert [text for text in said if "status of 409" not in text] == []
+    OPEN_PAGES.close()
+    assert [url for host, url in requests if not url.startswith((f"http://{host}/", "data:", "blob:"))] == []
+    # Chromium logs refused moves and refused logins, which are no errors of the page.
+    assert [text for text in messages if "status of 409" not in text and "status of 401" not in text] == []

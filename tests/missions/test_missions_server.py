@@ -1,16 +1,14 @@
-"""The searcher over HTTP: whatever clients do, a search stays sound and goes on after a power cut."""
+"""The search server: whatever clients send, a search stays consistent, and errors have a problem and a cure."""
 
 import base64
-import io
-import socket
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
-from PIL import Image
 from schemathesis import GenerationMode
 from schemathesis.checks import (
     content_type_conformance,
@@ -20,294 +18,207 @@ from schemathesis.checks import (
 )
 from starlette.types import ASGIApp
 
-from airloc.errors import AirlocError
+from airloc.missions import server, service
 from airloc.missions.server import make_app
-from airloc.missions.service import Searches
-from airloc.missions.store import Store
-from field_files import ground, write_projected
-from field_server import HEADERS, Ground, Server
+from airloc.missions.service import SearchService
+from airloc.missions.store import SearchStore
+from field_server import HEADERS, TOKEN, SearchGround, create, encode_png, fly, post
 
 GOAL = (0, 3)
-
-
-def one_colour() -> str:
-    buffer = io.BytesIO()
-    Image.new("RGB", (60, 60), (90, 90, 90)).save(buffer, "PNG")
-    return base64.b64encode(buffer.getvalue()).decode()
-
-
-@pytest.fixture(scope="module")
-def land(tmp_path_factory: pytest.TempPathFactory) -> Ground:
-    return Ground(write_projected(tmp_path_factory.mktemp("land") / "land.tif", ground(9)))
+CHECKS = [not_a_server_error, response_schema_conformance, status_code_conformance, content_type_conformance]
+EXAMPLES = 8
+"""Generated requests per operation."""
 
 
 @pytest.fixture
 def app(tmp_path: Path) -> ASGIApp:
-    return make_app(Searches(Store(tmp_path / "searches.sqlite"), "spiral"), HEADERS["Authorization"].split()[1])
+    return make_app(SearchService(SearchStore(tmp_path / "searches.sqlite"), "spiral"), TOKEN)
 
 
 @pytest.fixture
-def client(app) -> TestClient:
+def client(app: ASGIApp) -> TestClient:
     return TestClient(app, headers=HEADERS)
 
 
-def begin(client, land: Ground, goal=GOAL, **options) -> dict:
-    answer = client.post("/searches", json=land.request(goal, **options))
-    assert answer.status_code == 201, answer.text
-    return answer.json()
-
-
-def post(client, land: Ground, state: dict, cell=None, **options):
-    cell = cell or (state["next"]["row"], state["next"]["col"])
-    query = land.place(cell) | options.pop("query", {})
-    return client.post(f"/searches/{state['id']}/photos", params=query, content=options.pop("photo", land.photo(cell)))
-
-
-def fly(client, land: Ground, state: dict) -> list[tuple[int, int]]:
-    path = []
-    while state["status"] == "searching":
-        path.append((state["next"]["row"], state["next"]["col"]))
-        answer = post(client, land, state)
-        assert answer.status_code == 200, answer.text
-        state = answer.json()
-        assert state["taken"] == "used"
-    return path
-
-
-def test_a_search_is_flown_to_its_find(client, land: Ground):
-    state = begin(client, land)
-    assert state["next"]["lat"] == pytest.approx(
-        land.place((state["next"]["row"], state["next"]["col"]))["lat"], abs=1e-7
-    )
-    path = fly(client, land, state)
-    over = client.get(f"/searches/{state['id']}").json()
+def test_a_search_is_flown_to_its_find(client: TestClient, search_ground: SearchGround):
+    state = create(client, search_ground, GOAL)
+    first = search_ground.position((state["next"]["row"], state["next"]["col"]))
+    assert state["next"]["lat"] == pytest.approx(first["lat"], abs=1e-7)
+    assert state["match_probability"] is None
+    path = fly(client, search_ground, state)
+    end = client.get(f"/searches/{state['id']}").json()
     assert path[-1] == GOAL
-    assert (over["status"], over["declared"]["row"], over["declared"]["col"], over["next"]) == ("found", *GOAL, None)
+    assert (end["status"], end["declared"]["row"], end["declared"]["col"], end["next"]) == ("found", *GOAL, None)
+    assert end["match_probability"] > 0.8
     belief = client.get(f"/searches/{state['id']}/belief").json()
     assert sum(map(sum, belief["poa"])) == pytest.approx(1)
-    unseen = next(cell for cell in land.layout.grid.cells() if cell not in path)
-    assert post(client, land, state, unseen).status_code == 409
+    unseen = next(cell for cell in search_ground.layout.grid.cells() if cell not in path)
+    assert post(client, search_ground, state, unseen).status_code == 409
 
 
-def test_several_searches_do_not_mix(client, land: Ground):
-    first, second = begin(client, land, (0, 0)), begin(client, land, (3, 3))
-    assert fly(client, land, second)[-1] == (3, 3)
-    assert fly(client, land, first)[-1] == (0, 0)
+def test_several_searches_do_not_mix(client: TestClient, search_ground: SearchGround):
+    first, second = create(client, search_ground, (0, 0)), create(client, search_ground, (3, 3))
+    assert fly(client, search_ground, second)[-1] == (3, 3)
+    assert fly(client, search_ground, first)[-1] == (0, 0)
     assert set(client.get("/searches").json()["searches"]) == {first["id"], second["id"]}
 
 
-def test_photos_repeated_of_other_cells_and_unreadable_leave_the_search_sound(client, land: Ground):
-    state = begin(client, land, (0, 0))
-    unreadable = post(client, land, state, photo=b"\xff\xd8 half a photo")
+def test_repeated_unexpected_and_unreadable_photos_keep_the_search_consistent(
+    client: TestClient, search_ground: SearchGround
+):
+    state = create(client, search_ground, (0, 0))
+    unreadable = post(client, search_ground, state, photo=b"\xff\xd8 half a photo")
     assert unreadable.status_code == 422
-    assert "cannot be read" in unreadable.json()["problem"]
-    used = post(client, land, state).json()
-    again = post(client, land, state).json()
-    assert (used["taken"], again["taken"]) == ("used", "repeated")
-    assert {**used, "taken": ""} == {**again, "taken": ""}
+    used = post(client, search_ground, state).json()
+    again = post(client, search_ground, state).json()
+    assert (used["outcome"], again["outcome"]) == ("used", "repeated")
+    assert {**used, "outcome": ""} == {**again, "outcome": ""}
     other = (3, 3) if (used["next"]["row"], used["next"]["col"]) != (3, 3) else (3, 2)
-    kept = post(client, land, used, other).json()
-    assert (kept["taken"], kept["next"]) == ("kept", used["next"])
-    far = client.post(f"/searches/{state['id']}/photos", params={"lat": 0, "lon": 0}, content=land.photo((0, 0)))
+    kept = post(client, search_ground, used, other).json()
+    assert (kept["outcome"], kept["next"]) == ("kept", used["next"])
+    far = post(client, search_ground, state, lat=0, lon=0)
     assert far.status_code == 422
-    assert "nearest cell is at" in far.json()["cure"]
-    path = fly(client, land, kept)
+    assert "59." in far.json()["cure"], "the cure has the position of the nearest cell"
+    path = fly(client, search_ground, kept)
     assert other not in path
     assert path[-1] == (0, 0)
 
 
-def test_a_photo_from_higher_up_and_aside_is_cut_to_its_cell(client, land: Ground):
-    state = begin(client, land, GOAL, agent="lawnmower", aspect=1.0)
-    photo = land.photo(GOAL, wider=2.0)
-    answer = post(client, land, state, GOAL, photo=photo, query={"height_m": 2 * state["height_m"], "heading": 0})
-    assert answer.json()["declared"] is not None
-    assert answer.json()["here"] > 0.9
-    low = post(client, land, begin(client, land), GOAL, query={"height_m": 1.0})
+def test_a_photo_from_a_larger_height_is_cropped_to_its_cell(client: TestClient, search_ground: SearchGround):
+    state = create(client, search_ground, GOAL, agent="lawnmower", aspect=1.0)
+    photo = search_ground.photo(GOAL, scale=2.0)
+    response = post(client, search_ground, state, GOAL, photo, height_m=2 * state["height_m"], heading=0).json()
+    assert response["declared"] is not None
+    assert response["match_probability"] > 0.9
+    low = post(client, search_ground, create(client, search_ground, GOAL), GOAL, height_m=1.0)
     assert low.status_code == 422
-    assert "shows only" in low.json()["problem"]
+    assert "0 %" in low.json()["problem"]
 
 
-def test_cancelling_ends_a_search_for_everybody(client, land: Ground):
-    state = begin(client, land)
+def test_a_cancelled_search_accepts_no_photos(client: TestClient, search_ground: SearchGround):
+    state = create(client, search_ground, GOAL)
     assert client.delete(f"/searches/{state['id']}").json()["status"] == "cancelled"
     assert client.delete(f"/searches/{state['id']}").json()["status"] == "cancelled"
-    assert post(client, land, state).status_code == 409
+    assert post(client, search_ground, state).status_code == 409
     assert client.get(f"/searches/{state['id']}").json()["next"] is None
 
 
-def test_two_clients_on_one_search_count_every_photo_once(app, land: Ground):
-    state = begin(TestClient(app, headers=HEADERS), land, (3, 3))
-    taken: list[str] = []
+def test_concurrent_clients_of_one_search_count_every_photo_once(app: ASGIApp, search_ground: SearchGround):
+    state = create(TestClient(app, headers=HEADERS), search_ground, (3, 3))
+    outcomes: list[str] = []
 
     def work() -> None:
-        mine = TestClient(app, headers=HEADERS)
-        now = state
+        own, now = TestClient(app, headers=HEADERS), state
         while now["status"] == "searching":
-            answer = post(mine, land, now)
-            if answer.status_code == 409:
+            response = post(own, search_ground, now)
+            if response.status_code == 409:
                 break
-            assert answer.status_code == 200, answer.text
-            now = answer.json()
-            taken.append(now["taken"])
+            assert response.status_code == 200, response.text
+            now = response.json()
+            outcomes.append(now["outcome"])
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    final = TestClient(app, headers=HEADERS).get(f"/searches/{state['id']}").json()
-    assert final["status"] == "found"
-    assert final["photos"] == sum(word != "repeated" for word in taken)
+    end = TestClient(app, headers=HEADERS).get(f"/searches/{state['id']}").json()
+    assert end["status"] == "found"
+    assert end["photos"] == sum(outcome != "repeated" for outcome in outcomes)
+
+
+def test_a_search_that_left_the_memory_is_rebuilt_from_the_store(
+    client: TestClient, search_ground: SearchGround, monkeypatch
+):
+    monkeypatch.setattr(service, "MAX_IN_MEMORY", 1)
+    state = create(client, search_ground, GOAL, agent="airloc")
+    state = post(client, search_ground, state).json()
+    create(client, search_ground, (0, 0))
+    rebuilt = client.get(f"/searches/{state['id']}").json()
+    assert rebuilt == {key: state[key] for key in rebuilt}
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic YTpi"}])
-def test_without_the_token_nothing_is_told(app, headers):
+def test_only_the_health_check_works_without_the_token(app: ASGIApp, headers):
     stranger = TestClient(app, headers=headers)
-    for method, path in (
-        ("GET", "/searches"),
-        ("POST", "/searches"),
-        ("GET", "/searches/x"),
-        ("DELETE", "/searches/x"),
-    ):
-        answer = stranger.request(method, path)
-        assert answer.status_code == 401
-        assert "token" in answer.json()["problem"]
+    requests = [("GET", "/searches"), ("POST", "/searches"), ("GET", "/searches/x"), ("DELETE", "/searches/x")]
+    for method, path in requests:
+        response = stranger.request(method, path)
+        assert response.status_code == 401
+        assert "Authorization: Bearer" in response.json()["cure"]
     assert stranger.get("/health").status_code == 200
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "fact"),
     [
         ({"goal": "?"}, "base64"),
-        ({"goal": "AAAA"}, "goal's picture cannot be read"),
-        ({"goal": one_colour()}, "shows nothing"),
-        ({"agent": "/etc"}, "no agent"),
+        ({"goal": "AAAA"}, "goal image"),
+        ({"goal": base64.b64encode(encode_png(np.full((60, 60, 3), 90, np.uint8))).decode()}, "goal image"),
+        ({"agent": "/etc"}, "/etc"),
         ({"budget": 0}, "budget"),
-        ({"cell_m": 1.0}, "cells"),
-        ({"outline": [{"lat": 1, "lon": 1}, {"lat": 1, "lon": 1}]}, "no inside"),
-        ({"start": {"lat": 0, "lon": 0}}, "outside what is searched"),
+        ({"budget": 5000}, "budget"),
+        ({"cell_m": 2.5}, "20000"),
+        ({"outline": [{"lat": 1, "lon": 1}, {"lat": 1, "lon": 1}]}, "1"),
+        ({"start": {"lat": 0, "lon": 0}}, "start"),
         ({"outline": [{"lat": 91, "lon": 1}]}, "outline"),
-        ({"surprise": 1}, "surprise"),
+        ({"unknown": 1}, "unknown"),
     ],
 )
-def test_a_search_that_makes_no_sense_is_refused_with_the_reason(client, land: Ground, change, said: str):
-    answer = client.post("/searches", json=land.request(GOAL) | change)
-    assert answer.status_code == 422
-    assert said in answer.json()["problem"]
+def test_an_invalid_request_creates_no_search(client: TestClient, search_ground: SearchGround, change, fact: str):
+    response = client.post("/searches", json=search_ground.request(GOAL) | change)
+    assert response.status_code == 422
+    assert fact in response.json()["problem"]
     assert client.get("/searches").json()["searches"] == []
 
 
-CHECKS = [not_a_server_error, response_schema_conformance, status_code_conformance, content_type_conformance]
+def test_a_body_that_is_not_text_is_an_error_of_the_described_form(client: TestClient):
+    response = client.post("/searches", content=b"\xff\xfe{", headers={"content-type": "application/json"})
+    assert response.status_code in (400, 422)
+    assert set(response.json()) == {"problem", "cure"}
 
 
-def test_a_body_that_is_no_text_is_refused_as_the_interface_says(client):
-    answer = client.post("/searches", content=b"\xff\xfe{", headers={"content-type": "application/json"})
-    assert answer.status_code in (400, 422)
-    assert set(answer.json()) == {"problem", "cure"}
-    for path in client.get("/openapi.json").json()["paths"].values():
-        for verb, operation in path.items():
-            assert "400" in operation["responses"] or "requestBody" not in operation, verb
+def test_a_body_over_the_limit_is_an_error_of_the_described_form(
+    tmp_path: Path, search_ground: SearchGround, monkeypatch
+):
+    monkeypatch.setattr(server, "MAX_BYTES", 1000)
+    searches = SearchService(SearchStore(tmp_path / "searches.sqlite"), "spiral")
+    response = TestClient(make_app(searches, TOKEN), headers=HEADERS).post("/searches", content=bytes(2000))
+    assert response.status_code == 413
+    assert set(response.json()) == {"problem", "cure"}
 
 
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["as described", "otherwise"])
-def test_the_interface_holds_what_it_describes(app, land: Ground, mode: GenerationMode):
-    """No input, as described or not, makes the server fail or answer with what is not described."""
+def test_the_openapi_description_names_every_field(client: TestClient):
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    assert {"match_probability", "next", "declared"} <= set(schemas["SearchState"]["properties"])
+    assert {"photo", "outcome", "match_probability"} <= set(schemas["PhotoResult"]["properties"])
+    assert set(schemas["Problem"]["properties"]) == {"problem", "cure"}
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["valid", "invalid"])
+def test_the_server_conforms_to_its_openapi_description(app: ASGIApp, search_ground: SearchGround, mode):
+    """No generated request makes the server fail or respond with something that is not described."""
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)
-    search = begin(TestClient(app, headers=HEADERS), land)["id"]
+    search = create(TestClient(app, headers=HEADERS), search_ground, GOAL)["id"]
     statuses: dict[str, set[int]] = {}
 
     def call(case: schemathesis.Case) -> None:
-        answer = case.call_and_validate(headers=HEADERS, checks=CHECKS)
-        statuses.setdefault(f"{case.method} {case.path}", set()).add(answer.status_code)
+        response = case.call_and_validate(headers=HEADERS, checks=CHECKS)
+        statuses.setdefault(f"{case.method} {case.path}", set()).add(response.status_code)
 
-    def call_for_real_search(case: schemathesis.Case) -> None:
+    def call_for_existing_search(case: schemathesis.Case) -> None:
         case.path_parameters["search"] = search
         call(case)
 
-    fixed = settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-    for operation in schema.get_all_operations():
-        described = operation.ok()
-        if mode is GenerationMode.NEGATIVE and not (described.path_parameters or described.body):
+    bounded = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    for result in schema.get_all_operations():
+        operation = result.ok()
+        if mode is GenerationMode.NEGATIVE and not (operation.path_parameters or operation.body):
             continue
-        cases = described.as_strategy(generation_mode=mode)
-        fixed(given(cases)(call))()
-        if "{search}" in described.path:
-            fixed(given(cases)(call_for_real_search))()
+        cases = operation.as_strategy(generation_mode=mode)
+        bounded(given(cases)(call))()
+        if "{search}" in operation.path:
+            bounded(given(cases)(call_for_existing_search))()
     assert len(statuses) == (7 if mode is GenerationMode.POSITIVE else 5)
     if mode is GenerationMode.POSITIVE:
         assert 200 in statuses["GET /searches/{search}"]
-
-
-def test_a_search_goes_on_after_a_power_cut(tmp_path: Path, land: Ground):
-    server = Server(tmp_path / "searches.sqlite")
-    try:
-        uncut = begin(server.client, land, agent="airloc")
-        whole = fly(server.client, land, uncut)
-        state = begin(server.client, land, agent="airloc")
-        path = []
-        for _ in range(len(whole) // 2 or 1):
-            path.append((state["next"]["row"], state["next"]["col"]))
-            state = post(server.client, land, state).json()
-        server.kill()
-        server = Server(tmp_path / "searches.sqlite")
-        again = server.client.get(f"/searches/{state['id']}").json()
-        assert {key: again[key] for key in again} == {key: state[key] for key in again}
-        assert path + fly(server.client, land, again) == whole
-    finally:
-        server.kill()
-
-
-def test_a_request_that_never_ends_does_not_hold_the_others_up(tmp_path: Path, land: Ground, monkeypatch):
-    server = Server(tmp_path / "searches.sqlite")
-    try:
-        host, port = server.url.removeprefix("http://").split(":")
-        for start in (
-            b"GET /searches HTTP/1.1\r\nHost: x\r\n",
-            b"POST /searches HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{",
-        ):
-            hanging = socket.create_connection((host, int(port)))
-            hanging.sendall(start)
-        state = begin(server.client, land)
-        assert state["status"] == "searching"
-        hanging.close()
-    finally:
-        server.kill()
-
-
-def test_bodies_beyond_bounds_are_refused_in_time():
-    import asyncio
-
-    from airloc.missions.server import Bounded
-
-    async def app(scope, receive, send):
-        raise AssertionError("never asked")
-
-    async def ask(messages, **bounds) -> int:
-        sent = []
-
-        async def receive():
-            if messages:
-                return messages.pop(0)
-            await asyncio.sleep(60)
-            raise AssertionError("nobody waits so long")
-
-        async def send(message):
-            sent.append(message)
-
-        await Bounded(app, **bounds)({"type": "http"}, receive, send)
-        return sent[0]["status"] if sent else 0
-
-    part = {"type": "http.request", "body": b"x" * 10, "more_body": True}
-    assert asyncio.run(ask([part] * 5, max_bytes=25)) == 413
-    assert asyncio.run(ask([part], seconds=0.05)) == 408
-    assert asyncio.run(ask([part, {"type": "http.disconnect"}])) == 0, "half a request is none"
-
-
-def test_one_server_at_a_time_uses_a_store_and_no_other_file_is_taken_for_one(tmp_path: Path):
-    first = Store(tmp_path / "a.sqlite")
-    with pytest.raises(AirlocError, match="another server"):
-        Store(tmp_path / "a.sqlite")
-    first.close()
-    (tmp_path / "b.sqlite").write_text("no database at all, but long enough to look like one" * 40)
-    with pytest.raises(AirlocError, match="Cannot open the store"):
-        Store(tmp_path / "b.sqlite")

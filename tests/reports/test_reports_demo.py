@@ -7,36 +7,36 @@ from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.evaluation.evaluate import Score, evaluate
 from airloc.grid import Grid
-from airloc.reports.demo import TRAJECTORIES, _spread, demo_page, searches
+from airloc.reports.demo import TRAJECTORIES, _choose_episodes, demo_page, draw_searches
 from airloc.task.suites import per_distance
 
 
 @pytest.fixture(scope="module")
 def score(toy_areas: list[SearchArea]) -> Score:
     suite = per_distance([area.name for area in toy_areas], Grid(5, 5))
-    return evaluate(make_agent("priv-random"), toy_areas, suite)
+    return evaluate(make_agent("priv-random"), suite, toy_areas)
 
 
 def test_the_episodes_shown_have_all_distances_and_both_ends(score: Score):
-    chosen = _spread(score)
+    chosen = _choose_episodes(score)
     assert len(chosen) == TRAJECTORIES
     assert set(score.suite.distance[chosen]) == {1, 2, 3, 4}
     assert len(np.unique(score.suite.area[chosen])) == len(score.suite.areas), "every area before one comes twice"
-    assert len(np.unique(score.played.found[chosen])) == 2
+    assert len(np.unique(score.log.found[chosen])) == 2
 
 
 def test_one_area_is_enough(toy_areas: list[SearchArea]):
     suite = per_distance(["toy_0"], Grid(5, 5))
-    score = evaluate(make_agent("spiral"), toy_areas[:1], suite)
-    assert len(searches(score, toy_areas[:1])) == TRAJECTORIES
+    score = evaluate(make_agent("spiral"), suite, toy_areas[:1])
+    assert len(draw_searches(score, toy_areas[:1])) == TRAJECTORIES
 
 
 def test_captions_say_how_each_search_ended(score: Score, toy_areas: list[SearchArea]):
-    for chosen, (picture, caption) in zip(_spread(score), searches(score, toy_areas), strict=True):
-        end = "found after" if score.played.found[chosen] else "not found in"
-        steps = int(score.played.steps[chosen])
+    for chosen, (picture, caption) in zip(_choose_episodes(score), draw_searches(score, toy_areas), strict=True):
+        end = "found after" if score.log.found[chosen] else "not found in"
+        steps = int(score.log.steps[chosen])
         moves = "1 move" if steps == 1 else f"{steps} moves"
-        assert caption == f"{score.suite.distance[chosen]} away, {end} {moves}"
+        assert caption == f"distance {score.suite.distance[chosen]}, {end} {moves}"
         assert picture.shape[:2] == (512, 512)
 
 

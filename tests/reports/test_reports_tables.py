@@ -18,7 +18,7 @@ from airloc.task.suites import Suite, per_distance
 @pytest.fixture(scope="module")
 def scores(toy_areas: list[SearchArea]) -> list[Score]:
     suite = per_distance([area.name for area in toy_areas], Grid(5, 5))
-    return [evaluate(make_agent(name), toy_areas, suite) for name in ("random", "blind")]
+    return [evaluate(make_agent(name), suite, toy_areas) for name in ("random", "blind")]
 
 
 def shown(scores: list[Score], *, exact: bool = True, width: int = 80) -> str:
@@ -47,9 +47,9 @@ def test_the_table_says_how_goals_differ(scores: list[Score]):
     out = io.StringIO()
     goals = goals_line(change="blur", strength=0.5, control="wrong-goal", folder=Path("before"))
     Console(file=out, width=120).print(score_table(scores, 0.5, exact=True, goals=goals))
-    assert "Goals' pictures: from before, change blur at 0.5 of its strength, control wrong-goal" in out.getvalue()
+    assert goals in out.getvalue()
+    assert [part for part in ("before", "blur", "0.5", "wrong-goal") if part not in goals] == []
     assert goals_line() == ""
-    assert "pictures" not in shown(scores)
 
 
 def test_a_floor_that_is_not_proven_says_so(scores: list[Score]):
@@ -68,7 +68,7 @@ def test_the_legend_fills_the_width_of_the_terminal(scores: list[Score], width: 
 def test_many_distances_are_spread_over_several_tables(toy_areas: list[SearchArea]):
     grid = Grid(2, 20)
     suite = per_distance([area.name for area in toy_areas], grid)
-    text = shown([evaluate(make_agent("random"), toy_areas, suite)])
+    text = shown([evaluate(make_agent("random"), suite, toy_areas)])
     assert [f"d = {d}" for d in range(1, 20) if f"d = {d}" not in text] == []
     assert "…" not in text
 
@@ -77,13 +77,13 @@ def test_a_score_without_success_is_a_row_of_dashes(toy_areas: list[SearchArea])
     drawn = per_distance([area.name for area in toy_areas], Grid(5, 5), budget=1)
     far = drawn.distance > 1
     suite = Suite("far", drawn.grid, 1, drawn.areas, drawn.area[far], drawn.start[far], drawn.goal[far])
-    assert "– / –" in shown([evaluate(make_agent("blind"), toy_areas, suite)])  # noqa: RUF001
+    assert "– / –" in shown([evaluate(make_agent("blind"), suite, toy_areas)])  # noqa: RUF001
 
 
 def test_a_comparison_is_one_line(scores: list[Score]):
     record = compare(scores[0], scores[1])
     line = comparison_line("random", record)
     assert line.startswith("random minus blind: -")
-    assert f"by the second alone {record['found_by_second_only']}" in line
+    assert f"only by blind: {record['found_by_second_only']}" in line
     record["metrics"]["success"]["ci95"] = (None, None)
     assert "[" not in comparison_line("random", record)

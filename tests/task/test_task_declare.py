@@ -12,7 +12,7 @@ from airloc.agents.agent import EpisodeBatch
 from airloc.agents.baselines import PlannedAgent, lawnmower
 from airloc.evaluation.evaluate import evaluate
 from airloc.grid import Grid
-from airloc.rollout import play
+from airloc.rollout import rollout
 from airloc.task import rules
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
@@ -44,18 +44,18 @@ class Oracle:
 
 def test_perfect_judgement_scores_as_being_told(toy_areas):
     suite = all_pairs([area.name for area in toy_areas], GRID)
-    told = evaluate(PlannedAgent("plan", lawnmower), toy_areas, suite)
-    said = evaluate(Oracle(), toy_areas, declared(suite), batch=7 * 25)
-    np.testing.assert_array_equal(said.played.found, told.played.found)
-    np.testing.assert_array_equal(said.played.path, told.played.path)
-    np.testing.assert_array_equal(said.played.declared, told.played.found)
+    told = evaluate(PlannedAgent("plan", lawnmower), suite, toy_areas)
+    said = evaluate(Oracle(), declared(suite), toy_areas, batch=7 * 25)
+    np.testing.assert_array_equal(said.log.found, told.log.found)
+    np.testing.assert_array_equal(said.log.path, told.log.path)
+    np.testing.assert_array_equal(said.log.declared, told.log.found)
     assert said.value("false_alarms") == 0
     assert said.value("missed") == pytest.approx(1 - (told.value("success") or 0))
 
 
 def test_who_cries_at_once_fails_at_the_start(toy_areas):
     suite = declared(per_distance([area.name for area in toy_areas], GRID))
-    score = evaluate(Oracle(lie=True), toy_areas, suite)
+    score = evaluate(Oracle(lie=True), suite, toy_areas)
     assert (score.value("success"), score.value("false_alarms"), score.value("missed")) == (0, 1, 0)
     assert score.value("steps") == 0
 
@@ -65,7 +65,7 @@ def test_flying_over_the_goal_in_silence_is_a_miss(toy_areas):
         def match(self, observation, state):
             return torch.zeros(len(observation.patch)), state
 
-    score = evaluate(Silent(), toy_areas, declared(all_pairs([area.name for area in toy_areas], GRID, budget=30)))
+    score = evaluate(Silent(), declared(all_pairs([area.name for area in toy_areas], GRID, budget=30)), toy_areas)
     assert (score.value("missed"), score.value("steps")) == (1, 30)
 
 
@@ -116,7 +116,7 @@ def test_found_false_alarms_and_misses_sum_to_one(toy_areas):
     cells = CellTable.of(toy_areas, GRID)
     for threshold in (0.0, 0.5, 1.1):
         env = BatchEnv(cells, suite.budget, by_declaration=True)
-        played = play(PlannedAgent("plan", lawnmower), suite, env, threshold=threshold)
+        played = rollout(PlannedAgent("plan", lawnmower), suite, env, threshold=threshold)
         assert played.declared is not None
         assert not (played.found & ~played.declared).any()
         assert played.declared.all() == (threshold == 0.0)

@@ -18,7 +18,7 @@ from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import evaluate
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_by_distance, blind_optimum_is_exact
 from airloc.grid import MOVES, Grid
-from airloc.rollout import play
+from airloc.rollout import rollout
 from airloc.task import priors, rules
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
@@ -109,7 +109,7 @@ def test_gymnasium_accepts_the_environment_of_four_moves():
 @pytest.mark.parametrize("name", available_agents())
 def test_agents_keep_to_the_four_moves_and_inside(name: str, toy_areas: list[SearchArea]):
     suite = far_pairs([area.name for area in toy_areas], GRID, per_area=1)
-    played = play(make_agent(name), suite, BatchEnv(CellTable.of(toy_areas, GRID), suite.budget))
+    played = rollout(make_agent(name), suite, BatchEnv(CellTable.of(toy_areas, GRID), suite.budget))
     assert rules.inside(played.path, GRID).all()
     steps = np.abs(np.diff(played.path, axis=1)).sum(axis=2)
     made = np.arange(suite.budget) < played.steps[:, None]
@@ -118,7 +118,7 @@ def test_agents_keep_to_the_four_moves_and_inside(name: str, toy_areas: list[Sea
 
 def test_sampled_moves_keep_to_the_four_too(toy_areas: list[SearchArea]):
     suite = far_pairs([area.name for area in toy_areas], GRID, per_area=1)
-    played = play(untrained_airloc(sample=True), suite, BatchEnv(CellTable.of(toy_areas, GRID), suite.budget))
+    played = rollout(untrained_airloc(sample=True), suite, BatchEnv(CellTable.of(toy_areas, GRID), suite.budget))
     assert (np.abs(np.diff(played.path, axis=1)).sum(axis=2) <= 1).all()
 
 
@@ -144,14 +144,14 @@ class Stubborn(Diagonal):
 def test_an_agent_that_flies_diagonally_is_told_that_it_cannot_play(toy_areas: list[SearchArea]):
     suite = far_pairs(["toy_0"], GRID)
     with pytest.raises(AirlocError, match="'diagonal' moves diagonally"):
-        evaluate(Diagonal(), toy_areas[:1], suite)
+        evaluate(Diagonal(), suite, toy_areas[:1])
     assert evaluate(Diagonal(), toy_areas[:1], per_distance(["toy_0"], Grid(5, 5))).agent == "diagonal"
 
 
 def test_moves_against_the_border_are_counted(toy_areas: list[SearchArea]):
     suite = far_pairs(["toy_0"], GRID)
-    score = evaluate(Stubborn(), toy_areas[:1], suite)
-    assert (score.played.steps[~score.played.found] == 10).all()
+    score = evaluate(Stubborn(), suite, toy_areas[:1])
+    assert (score.log.steps[~score.log.found] == 10).all()
 
 
 def test_the_successors_suite_has_five_episodes_per_area_and_distance_with_all_pairs_alike():
@@ -184,7 +184,7 @@ def test_the_blind_optimum_of_the_successors_protocol_by_distance():
 
 def test_flown_without_looking_the_path_finds_what_the_optimum_says(toy_areas: list[SearchArea]):
     suite = far_pairs([area.name for area in toy_areas], GRID, per_area=150)
-    score = evaluate(blind(0, priors.far_pairs), toy_areas, suite)
+    score = evaluate(blind(0, priors.far_pairs), suite, toy_areas)
     assert score.value("success") == pytest.approx(0.797, abs=0.02)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from airloc.agents.agent import privileged_moves, unvisited, visit
 from airloc.agents.policy import VARIANTS, Policy
 from airloc.grid import Grid
-from airloc.rollout import play
+from airloc.rollout import rollout as play
 from airloc.task import rules
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable

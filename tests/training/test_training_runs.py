@@ -234,9 +234,8 @@ def test_a_run_that_fails_later_or_in_an_existing_folder_is_kept(tmp_path):
     (tmp_path / "mine").mkdir()
     with pytest.raises(KeyError), Run.open(tmp_path / "mine", Settings()):
         raise KeyError
-    with pytest.raises(KeyError), Run.open(tmp_path / "new", Settings()) as run:
-        run.log(0, loss=1.0)
-        raise KeyError
+    with pytest.raises(ValueError, match="once"), Run.open(tmp_path / "new", Settings()) as run:
+        [run.log(0, loss=1.0) for _ in range(2)]
     for name in ("mine", "new"):
         assert (tmp_path / name / "config.json").exists()
 

@@ -118,13 +118,16 @@ def runs(tiles, tmp_path_factory) -> list[Path]:
     return folders
 
 
-def test_counts_are_pooled_exactly_over_all_folds(runs):
+def test_counts_are_pooled_exactly_over_all_folds(runs, airloc, tmp_path):
     counts = fold_overlaps([run / "segmenter" for run in runs])
     for fold, run in enumerate(runs):
         logged = json.loads((run / "segmenter" / "metrics.jsonl").read_text().splitlines()[-1])
         assert counts[fold] == (logged["tp"], logged["fp"], logged["fn"])
         assert (counts[fold].iou, counts[fold].f1) == pytest.approx((logged["iou"], logged["f1"]))
     whole = pooled(counts.values())
+    out = tmp_path / "folds.json"
+    assert airloc("analyse", "folds", *runs, "--json", out).code == 0
+    assert json.loads(out.read_text())["pooled"] == {**whole._asdict(), "iou": whole.iou, "f1": whole.f1}
     buildings = sum(int(area.mask.sum()) for fold in range(2) for area in _masked(runs[fold], fold))
     assert 0 < whole.tp + whole.fn <= buildings
 

@@ -14,11 +14,11 @@ encoding, P paths, E ends of paths, N cells around the agent.
 """
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch.nn.functional import interpolate, pad
 
@@ -29,6 +29,7 @@ from airloc.agents.planner import PLANNERS, PathTables, Planner, path_tables, ti
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.batch import Observation
+from airloc.task.goal_prior import goal_prior
 from airloc.task.rules import inside
 from airloc.vision.offsets import ZERO_OFFSET
 from airloc.vision.relation import SIDE, Encoding, RelationNetwork, offsets_from
@@ -71,7 +72,7 @@ class BeliefAgent:
     """Optimised for inference, on the device of play."""
     planner: Planner = PLANNERS["lookahead"]
     prior: str = "per-distance"
-    """Assumed distribution of goals before the first glimpse: a name in `PRIORS`."""
+    """Assumed distribution of goals before the first glimpse: a name in `GOAL_PRIORS`."""
     likelihood_power: float = 0.75
     """Power of the glimpses' likelihood in the belief. With one, the belief is overconfident."""
     memory: bool = True
@@ -118,32 +119,72 @@ class BeliefAgent:
         """Return the state after a glimpse, without a move."""
         logits, cache = offset_logits(self.network, observation.patch, state.cache)
         grid, position = state.grid, observation.position
-        within = inside(position, grid)[:, None]
         row, col = position[:, 0].clamp(0, grid.rows - 1), position[:, 1].clamp(0, grid.cols - 1)
-        cell = (row * grid.cols + col)[:, None]  # (B, 1)
-        new = within & ~state.visited.gather(1, cell)
-        likelihood = logits.gather(1, offsets_from(torch.stack([row, col], dim=1), grid)) * new  # (B, C)
-        prior = state.prior if state.step else PRIORS[self.prior](position, grid)
-        evidence = (state.evidence if state.step else prior) + likelihood
-        # Earlier cells stay in the softmax: an agent that declares finds itself may have passed the goal.
-        match = (self.calibration.scale * evidence).softmax(dim=1).gather(1, cell) * new
-        visited = state.visited.scatter(1, cell, state.visited.gather(1, cell) | within)
-        tempered = prior + self.likelihood_power * (evidence - prior) if self.memory else likelihood
+        prior = state.prior if state.step else log_prior(self.prior, position, grid)
+        evidence, visited, belief, match = self.update(
+            logits,
+            offsets_from(torch.stack([row, col], dim=1), grid),
+            prior,
+            state.evidence if state.step else prior,
+            state.visited,
+            (row * grid.cols + col)[:, None],
+            inside(position, grid)[:, None],
+        )
         return state._replace(
             step=state.step + 1,
             prior=prior,
             evidence=evidence,
             visited=visited,
-            belief=normalise(tempered, visited),
-            match=match[:, 0],
+            belief=belief,
+            match=match,
             cache=cache,
         )
+
+    def update(
+        self,
+        logits: torch.Tensor,
+        offsets: torch.Tensor,
+        prior: torch.Tensor,
+        evidence: torch.Tensor,
+        visited: torch.Tensor,
+        cell: torch.Tensor,
+        within: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Update a belief by the logits of a glimpse. `airloc export` writes this function as a graph.
+
+        Args:
+            logits: Offset logits of the glimpse, (B, O).
+            offsets: Index of the offset from the agent's cell to every cell, (B, C).
+            prior: Log-prior, (B, C).
+            evidence: Evidence before the glimpse, (B, C).
+            visited: Visited cells before the glimpse, bool (B, C).
+            cell: Index of the agent's cell, (B, 1).
+            within: Whether the agent is inside the grid, bool (B, 1).
+
+        Returns:
+            Evidence (B, C), visited cells (B, C), belief (B, C) and probability of a match (B,).
+        """
+        new = within & ~visited.gather(1, cell)
+        likelihood = logits.gather(1, offsets) * new
+        evidence = evidence + likelihood
+        # Visited cells stay in the softmax: an agent that declares its finds may have passed the goal.
+        match = (self.calibration.scale * evidence).softmax(dim=1).gather(1, cell) * new
+        visited = visited.scatter(1, cell, visited.gather(1, cell) | within)
+        tempered = prior + self.likelihood_power * (evidence - prior) if self.memory else likelihood
+        return evidence, visited, normalise(tempered, visited), match[:, 0]
 
 
 def normalise(evidence: torch.Tensor, visited: torch.Tensor) -> torch.Tensor:
     """Return the softmax of the evidence (B, C) over unvisited cells; uniform where all cells are visited."""
     belief = evidence.masked_fill(visited, -torch.inf).softmax(dim=1)
     return torch.where(visited.all(dim=1, keepdim=True), torch.full_like(belief, 1 / belief.shape[1]), belief)
+
+
+def log_prior(kind: str, start: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Return the log-probability of goals for starts (B, 2) up to a constant, (B, C); see `goal_prior`."""
+    starts, index = torch.unique(start, dim=0, return_inverse=True)
+    weights = [goal_prior(kind, (row, col), *grid.shape, grid.moves) for row, col in starts.tolist()]
+    return torch.from_numpy(np.stack(weights)).to(start.device).log()[index]
 
 
 def move_values(
@@ -233,15 +274,22 @@ def offset_logits(
         )
         glimpse, goal = rows.chunk(2)
         logits = network.relate(_encoding(network, glimpse), _encoding(network, goal))
-        logits[:, ZERO_OFFSET] += cache.calibration.weight * (
-            similarity(patch[some], cache.goal[some]) - cache.calibration.midpoint
-        )
+        logits = add_similarity(logits, patch[some], cache.goal[some], cache.calibration)
         return logits.masked_fill((is_flat(patch[some]) | cache.goal_flat[some])[:, None], 0.0)
 
     logits, pairs = cache.pairs.lookup(pair_keys(keys, cache.goal_keys), relate, chunk=chunk)
     if len(patch) == 1:  # no other episode needs the glimpse, and if it occurs again its pair is cached
         encodings = encodings.only(cache.goal_keys)
     return logits, cache._replace(encodings=encodings, pairs=pairs)
+
+
+def add_similarity(
+    logits: torch.Tensor, glimpse: torch.Tensor, goal: torch.Tensor, calibration: SamePlaceCalibration
+) -> torch.Tensor:
+    """Add the similarity of glimpse and goal (B, S, S, 3) to the logit of the zero offset in logits (B, O)."""
+    evidence = calibration.weight * (similarity(glimpse, goal) - calibration.midpoint)
+    same = logits[:, ZERO_OFFSET] + evidence
+    return torch.cat([logits[:, :ZERO_OFFSET], same[:, None], logits[:, ZERO_OFFSET + 1 :]], dim=1)
 
 
 def is_flat(patches: torch.Tensor) -> torch.Tensor:
@@ -260,51 +308,3 @@ def _rows(encoding: Encoding) -> torch.Tensor:
 def _encoding(network: RelationNetwork, rows: torch.Tensor) -> Encoding:
     parts = torch.split(rows, [shape.numel() for shape in network.shapes], dim=1)
     return Encoding(*(part.reshape(-1, *shape) for part, shape in zip(parts, network.shapes, strict=True)))
-
-
-def per_distance(start: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Log of the probability of goals, given starts (B, 2), when every distance is equally often: (B, C).
-
-    As the rows of `airloc.task.priors.per_distance`, for grids of any size.
-    """
-    away = _distances(start, grid)
-    farthest = grid.max_distance + 1
-    ring = torch.zeros(len(start), farthest, device=start.device).scatter_add_(1, away, torch.ones_like(away).float())
-    cells = torch.cartesian_prod(*(torch.arange(side, device=start.device) for side in grid.shape))
-    rows, cols = (torch.maximum(part, side - 1 - part) for part, side in zip(cells.T, grid.shape, strict=True))
-    reach = _far(rows, cols, grid).sort().values  # the farthest goal of each start, in order
-    starts = grid.count - torch.searchsorted(reach, torch.arange(farthest, device=start.device))
-    weight = 1 / (ring * starts)
-    weight[:, 0] = 0  # the goal is not where one starts
-    return (weight.gather(1, away) + 1e-12).log()
-
-
-def uniform(start: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Log of the probability of goals, given starts (B, 2), when every other cell is as probable: (B, C)."""
-    return (_distances(start, grid) == 0).float() * -30.0
-
-
-def anywhere(start: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Log of the probability of goals when every cell is as probable, the start too, as in the field: (B, C)."""
-    return torch.zeros(len(start), grid.count, device=start.device)
-
-
-PRIORS: dict[str, Callable[[torch.Tensor, Grid], torch.Tensor]] = {
-    "per-distance": per_distance,
-    "uniform": uniform,
-    "anywhere": anywhere,
-}
-
-
-def _distances(position: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Moves from cells (B, 2) to every cell, (B, C)."""
-    rows, cols = (
-        (position[:, axis, None] - torch.arange(side, device=position.device)).abs()
-        for axis, side in enumerate(grid.shape)
-    )
-    return _far(rows[:, :, None], cols[:, None], grid).flatten(1)
-
-
-def _far(rows: torch.Tensor, cols: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Moves that so many rows and columns take."""
-    return torch.maximum(rows, cols) if grid.moves == 8 else rows + cols

@@ -12,7 +12,7 @@ batches of beliefs on any device, and `airloc export` copies it into the runner 
 Legend: P paths, H their length, E their ends, N = (2 H + 3)^2 cells around the agent.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -97,6 +97,11 @@ class Lookahead:
 Planner = Greedy | Lookahead
 
 PLANNERS: dict[str, Planner] = {"greedy": Greedy(), "lookahead": Lookahead()}
+
+
+def make_planner(name: str, **settings: Any) -> Planner:
+    """Create a planner by its name in `PLANNERS`, with other settings than the default ones."""
+    return replace(PLANNERS[name], **settings)
 
 
 class PathTables(NamedTuple):

@@ -11,9 +11,9 @@
 | "belief" | width   | width of the relation network                                                |
 | any      | terms   | terms of use, if the licence of the project does not cover the weights       |
 
-The tensors of "airloc" are `eyes.*` (patch encoder) and `policy.*` (temporal and decision unit). Many policies can share
-one patch encoder: a checkpoint with the key `vision` has the `policy.*` tensors alone, and its patch encoder is the
-checkpoint of that name, in the folder beside it or in the package. `share_vision` converts a complete checkpoint.
+The tensors of "airloc" are `eyes.*` (patch encoder) and `policy.*` (temporal and decision unit). Many policies can
+share one patch encoder: a checkpoint with the key `vision` has the `policy.*` tensors alone, and its patch encoder is
+the checkpoint of that name, in the folder beside it or in the package. `share_vision` converts a complete checkpoint.
 The tensors of "vision" and "belief" are those of `PatchEncoder` and `RelationNetwork`.
 """
 

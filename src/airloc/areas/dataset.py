@@ -22,17 +22,17 @@ A new dataset needs `scan` and one line in `airloc.areas.registry.DATASETS`:
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from itertools import combinations, groupby
 from pathlib import Path
 from shlex import quote
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from airloc.areas.area import Mask, SearchArea, crop_ground, cut_piece, fit
+from airloc.areas.download import Downloaded, Progress, Timeouts
 from airloc.areas.images import read_image, read_mask
+from airloc.areas.records import POST, PRE, ImageRecord, NameFilter, Status, count_splits
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
@@ -41,12 +41,6 @@ log = logging.getLogger(__name__)
 VARIABLE = "AIRLOC_DATA"
 """Environment variable with the folder that holds one folder per dataset."""
 
-PRE, POST = "pre_disaster", "post_disaster"
-"""Parts of file names that distinguish the two images of a place, as in xBD."""
-
-SPLITS = ("train", "val", "test")
-"""Names of the splits, in the order in which they are reported."""
-
 
 def data_root() -> Path:
     """Return the folder that holds one folder per dataset."""
@@ -54,105 +48,6 @@ def data_root() -> Path:
     if not folder:
         raise AirlocError(f"The environment variable {VARIABLE} is not set", f"Set {VARIABLE}, or give --root")
     return Path(folder).expanduser()
-
-
-@dataclass(frozen=True, slots=True)
-class ImageRecord:
-    """One image of a dataset, before its pixels are read."""
-
-    name: str
-    """Name of the area; for files, the file name."""
-    path: Path
-    """The image file."""
-    mask: Path | None = None
-    """File of the building mask, in the format that `Dataset.read_mask` reads."""
-    width_m: float | None = None
-    """Width of the image on the ground in metres, if known."""
-    metres_per_pixel: float | None = None
-    """Side of a pixel on the ground in metres, if known; `width_m` takes precedence."""
-    tile: str = ""
-    """The source image that this image was cut from; empty for an image of its own."""
-    split: str = ""
-    """`train`, `val` or `test`; empty if the dataset has no splits."""
-    place: str = ""
-    """Images with the same place show the same ground on different days; empty for an image without a partner."""
-    day: int = 0
-    """Orders the images of a place, the earliest first."""
-    corner: tuple[int, int] | None = None
-    """Top and left of the piece of the image, in pixels; None for the whole image."""
-    size: tuple[int, int] | None = None
-    """Height and width of the piece of the image, in pixels."""
-
-
-@dataclass(frozen=True)
-class NameFilter:
-    """Shell patterns that select names; by default all names match.
-
-    >>> NameFilter(only=("*-fire_*",), without=("socal*",)).matches("santa-rosa-fire_00000003_post_disaster.png")
-    True
-    """
-
-    only: tuple[str, ...] = ()
-    """Patterns (* ? [abc]); a name must match at least one of them, if there are any."""
-    without: tuple[str, ...] = ()
-    """Patterns; a name must match none of them."""
-
-    def __bool__(self) -> bool:
-        return bool(self.only or self.without)
-
-    def matches(self, name: str) -> bool:
-        """Return True if a name is selected; upper and lower case differ."""
-        selected = not self.only or any(fnmatchcase(name, pattern) for pattern in self.only)
-        return selected and not any(fnmatchcase(name, pattern) for pattern in self.without)
-
-    def select(self, names: Iterable[str], where: object) -> list[str]:
-        """Return the names that match.
-
-        Args:
-            names: The names to choose from.
-            where: Where they come from, for the error message.
-
-        Raises:
-            AirlocError: If no name matches.
-        """
-        selected = [name for name in names if self.matches(name)]
-        if not selected:
-            raise self.nothing_left(where)
-        return selected
-
-    def nothing_left(self, where: object) -> AirlocError:
-        """Return the error for patterns that no name matches."""
-        options = [f"--only {pattern}" for pattern in self.only] + [f"--except {pattern}" for pattern in self.without]
-        return AirlocError(
-            f"No area of {where} matches {' '.join(options)}", "Check the patterns, and quote them for the shell"
-        )
-
-
-@dataclass(frozen=True)
-class Status:
-    """What is present of a dataset, for `airloc data list`."""
-
-    name: str
-    location: Path
-    """Folder or file that was checked."""
-    state: str
-    """`published layout`, `windows`, `images`, `prepared`, `absent` or `damaged`."""
-    areas: Mapping[str, int] = field(default_factory=dict)
-    """Number of areas by split or subset; for plain folders the number of images."""
-    expected: Mapping[str, int] = field(default_factory=dict)
-    """Number of areas in the paper, by split or subset."""
-    command: str = ""
-    """Words after `airloc data show` that read the dataset."""
-    remark: str = ""
-    """A note, or how to get or mend the data."""
-
-    @property
-    def differences(self) -> dict[str, int]:
-        """Number of areas more (or fewer) than in the paper, where the data has the published layout."""
-        if self.state != "published layout":
-            return {}
-        gaps = {split: self.areas.get(split, 0) - count for split, count in self.expected.items()}
-        return {split: gap for split, gap in gaps.items() if gap}
 
 
 @dataclass(frozen=True)
@@ -176,7 +71,7 @@ class Dataset(ABC):
     expected: ClassVar[Mapping[str, int]] = {}
     """Number of 5 x 5 areas in the paper, by split or subset."""
     location_option: ClassVar[str] = "root"
-    """The field that holds the location: `root` (optional) or `path` (required)."""
+    """The field that holds the location: `root` (optional), `path` (required), or empty for generated areas."""
 
     split: str = field(default="", kw_only=True)
     """Only the areas of this split: train, val or test."""
@@ -359,15 +254,24 @@ class Dataset(ABC):
         """Return a note on data that is present, for `airloc data list`."""
         return ""
 
-    def download(self, **options: Any) -> "Any":
+    def download(
+        self, *, mirror: str = "", timeouts: Timeouts | None = None, progress: Progress | None = None
+    ) -> Downloaded:
         """Download the data, or what is still missing of it.
+
+        Args:
+            mirror: Address to download from; the dataset's own site if empty.
+            timeouts: How long to wait and how often to retry.
+            progress: Functions to call as the download proceeds.
 
         Raises:
             AirlocError: If the data has to be asked for; the message says where, and how to unpack it.
         """
+        del mirror, timeouts, progress
+        root = getattr(self, "root", None) or f"${VARIABLE}/{self.name}"
         raise AirlocError(
             f"{self.title} cannot be downloaded by airloc: {self.obtain or 'it has no public address'}",
-            self.unpack.format(root=self.location) or f"Put its images into {self.location}",
+            self.unpack.format(root=root) or f"Put its images into {root}",
         )
 
     def _read_all(self, records: Sequence[ImageRecord]) -> Iterator[SearchArea]:
@@ -448,14 +352,3 @@ class Dataset(ABC):
             )
         if left_out and needed:
             log.warning("%d of %s left out: not known to cover %s", left_out, self.location, needed)
-
-
-def count_splits(splits: Iterable[str]) -> dict[str, int]:
-    """Count areas by split, in the order of `SPLITS`.
-
-    >>> count_splits(["val", "", "train", "val"])
-    {'train': 1, 'val': 2, 'without split': 1}
-    """
-    found = Counter(splits)
-    known = {name: found.pop(name) for name in SPLITS if name in found}
-    return known | {name or "without split": count for name, count in sorted(found.items())}

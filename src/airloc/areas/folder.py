@@ -20,8 +20,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from airloc.areas.area import SearchArea, cut_pieces, piece_size, tile_of
-from airloc.areas.dataset import POST, PRE, Dataset, ImageRecord, count_splits
+from airloc.areas.dataset import Dataset
 from airloc.areas.images import SUFFIXES, list_images
+from airloc.areas.records import POST, PRE, ImageRecord, NameFilter, count_splits
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
@@ -118,7 +119,10 @@ class Folder(ImageSet):
     def pairs(self, grid: Grid) -> Iterator[tuple[SearchArea, SearchArea]]:
         """Read (area, goal area) pairs; inside one folder, every post_disaster image needs its pre_disaster image."""
         if self._pairs_inside():
-            check_partners([record.name for record in self.scan()], self.names, self.location)
+            present = [record.name for record in self.scan()]
+            patterns = NameFilter(self.only, self.without)
+            areas = self.names or [name for name in present if POST in name and patterns.matches(name)]
+            check_partners(present, areas, self.location)
         return super().pairs(grid)
 
     def _pairs_inside(self) -> bool:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from airloc.areas.area import SearchArea
-from airloc.areas.dataset import Dataset, ImageRecord
+from airloc.areas.dataset import Dataset
+from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from airloc.areas.layout import Layout
     from airloc.areas.raster import Points, Raster
 
-MIN_KNOWN = 0.9
+MIN_COVERAGE = 0.9
 """Smallest share of an area that the image must show."""
 
 IMAGE_GRIDS = (Grid(7, 7), Grid(5, 5), Grid(2, 2))
@@ -109,8 +110,8 @@ class GeoTiff(Dataset):
             for record in records:
                 assert isinstance(record, _Block)
                 grid = record.grid
-                view = raster.view(layout.plane, _corners(layout, record.first, grid), grid.size)
-                if view.seen >= MIN_KNOWN:
+                view = raster.read_quad(layout.plane, _corners(layout, record.first, grid), grid.size)
+                if view.coverage >= MIN_COVERAGE:
                     height, width = (side / grid.cell * layout.cell_m for side in grid.size)
                     yield SearchArea(record.name, view.pixels, ground_m=(height, width), tile=record.tile)
 
@@ -147,6 +148,8 @@ def _corners(layout: "Layout", first: Cell, grid: Grid) -> "Points":
 
 
 def __getattr__(name: str) -> Any:
+    if name not in ("Raster", "Plane", "Points", "View"):
+        raise AttributeError(name)
     from airloc.areas import raster
 
     return getattr(raster, name)

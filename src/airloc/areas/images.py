@@ -1,9 +1,8 @@
-"""Reading pictures of any kind as RGB arrays, with errors that name the file and the cure."""
+"""Read image files of many kinds as RGB arrays, with errors that name the file and the cure."""
 
 import struct
 import warnings
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,61 +14,54 @@ from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".webp", ".bmp"})
-"""File name endings that count as pictures."""
+"""File name suffixes of images."""
 
-DAMAGE = (OSError, EOFError, ValueError, SyntaxError, TypeError, LookupError, ArithmeticError, struct.error, zlib.error)
-"""What the decoders raise on damaged files, depending on the format and on where the damage is."""
+READ_ERRORS = (
+    OSError,
+    EOFError,
+    ValueError,
+    SyntaxError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    struct.error,
+    zlib.error,
+)
+"""Errors that decoders raise on damaged files, depending on the format and on the damage."""
 
 MAX_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 0)
-"""Pictures above this are refused unread: a small file can unpack to more than the memory holds."""
+"""Larger images are refused before they are decoded: a small file can unpack to more than the memory holds."""
 
 
 def list_images(folder: Path) -> list[Path]:
-    """Give the pictures of a folder, not searched recursively, in the order of their names."""
+    """List the image files of a folder, without its subfolders, in the order of their names."""
     try:
         if not folder.is_dir():
-            raise AirlocError(
-                f"There is no folder {folder}", "Check the path, or make the folder and put pictures in it"
-            )
+            raise AirlocError(f"There is no folder {folder}", "Check the path, or make the folder and put images in it")
         found = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
     except OSError as error:
-        raise AirlocError(f"Cannot list the folder {folder}: {error}", "Check the rights on the folder") from error
+        raise AirlocError(f"Cannot list the folder {folder}: {error}", "Check the permissions of the folder") from error
     if not found:
         raise AirlocError(
-            f"The folder {folder} holds no pictures", "Put JPEG, PNG, TIFF or WebP files in it, or name another folder"
+            f"The folder {folder} holds no images", "Put JPEG, PNG, TIFF or WebP files in it, or give another folder"
         )
     return found
 
 
-def pick(paths: Sequence[Path], only: Sequence[str] | None, folder: Path) -> list[Path]:
-    """Pick the pictures called `only`, in the order of the folder; all of them for None."""
-    if only is None:
-        return list(paths)
-    unknown = sorted(set(only) - {path.name for path in paths})
-    if unknown:
-        raise AirlocError(
-            f"The folder {folder} has no picture {unknown[0]!r}"
-            + (f" (nor {len(unknown) - 1} others)" if len(unknown) > 1 else ""),
-            "Check the names, or give the folder that they are in",
-        )
-    wanted = set(only)
-    return [path for path in paths if path.name in wanted]
-
-
 def read_image(path: Path) -> Pixels:
-    """Read a picture as RGB bytes (H, W, 3); grey, RGBA, palette, CMYK and 16-bit ones are converted."""
-    picture = _open(path)
-    if picture.mode.startswith("I") or picture.mode == "F":
-        return _from_deep(np.asarray(picture))
-    if picture.has_transparency_data:
-        rgba = picture.convert("RGBA")
-        picture = Image.new("RGBA", rgba.size, "black")
-        picture.alpha_composite(rgba)
-    return np.asarray(picture.convert("RGB"))
+    """Read an image as RGB bytes (H, W, 3); grey, RGBA, palette, CMYK and 16-bit images are converted."""
+    image = _decode(path)
+    if image.mode.startswith("I") or image.mode == "F":
+        return _to_bytes(np.asarray(image))
+    if image.has_transparency_data:
+        rgba = image.convert("RGBA")
+        image = Image.new("RGBA", rgba.size, "black")
+        image.alpha_composite(rgba)
+    return np.asarray(image.convert("RGB"))
 
 
 def read_mask(path: Path) -> Mask:
-    """Read a building mask: True where the brightest channel is at least half, or 1 in a mask of zeros and ones."""
+    """Read a building mask (H, W): True where a channel is at least 128, or 1 in a mask of zeros and ones."""
     brightest: Pixels = read_image(path).max(axis=2)
     threshold = 1 if brightest.max() == 1 else 128
     mask: Mask = brightest >= threshold
@@ -77,53 +69,53 @@ def read_mask(path: Path) -> Mask:
 
 
 def image_size(path: Path) -> tuple[int, int]:
-    """(height, width) from the header alone, as the picture is meant to be seen."""
-    with _header(path) as picture:
+    """Return (height, width) from the header alone, after the rotation of the EXIF orientation."""
+    with _open(path) as image:
         try:
-            turned = picture.getexif().get(0x0112, 1) in (5, 6, 7, 8)
-        except DAMAGE as error:
+            rotated = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
+        except READ_ERRORS as error:
             raise _unreadable(path, error) from error
-        return picture.size if turned else picture.size[::-1]
+        return image.size if rotated else image.size[::-1]
 
 
-def _header(path: Path) -> Image.Image:
+def _open(path: Path) -> Image.Image:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return Image.open(path)
     except FileNotFoundError:
-        raise AirlocError(f"There is no picture {path}", "Check the path") from None
+        raise AirlocError(f"There is no image {path}", "Check the path") from None
     except Image.DecompressionBombError:
         raise AirlocError(
-            f"The picture {path} claims more than {MAX_PIXELS / 1e6:.0f} million pixels",
-            "Cut it into smaller pictures first, if it is what it claims to be",
+            f"The image {path} has more than {MAX_PIXELS / 1e6:.0f} million pixels according to its header",
+            "Cut it into smaller images first",
         ) from None
-    except DAMAGE as error:
+    except READ_ERRORS as error:
         raise _unreadable(path, error) from error
 
 
-def _open(path: Path) -> Image.Image:
-    """Decode a picture and turn it as its EXIF orientation says."""
-    with _header(path) as picture:
+def _decode(path: Path) -> Image.Image:
+    """Decode an image and apply its EXIF orientation."""
+    with _open(path) as image:
         try:
-            picture.load()
-            return ImageOps.exif_transpose(picture)
-        except DAMAGE as error:
+            image.load()
+            return ImageOps.exif_transpose(image)
+        except READ_ERRORS as error:
             raise _unreadable(path, error) from error
 
 
 def _unreadable(path: Path, error: Exception) -> AirlocError:
     reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
     if isinstance(error, UnidentifiedImageError):
-        reason = "it is no picture in a known format"
-    return AirlocError(f"Cannot read the picture {path}: {reason}", "Replace the file, or take it out of the folder")
+        reason = "it is not an image in a known format"
+    return AirlocError(f"Cannot read the image {path}: {reason}", "Replace the file, or remove it from the folder")
 
 
-def _from_deep(deep: npt.NDArray[Any]) -> Pixels:
-    """Turn grey values of more than 8 bits into RGB bytes.
+def _to_bytes(deep: npt.NDArray[Any]) -> Pixels:
+    """Convert grey values of more than 8 bits to RGB bytes (H, W, 3).
 
-    Sensors fill 10 to 16 bits, so the next power of two above the largest value is taken as white; fractions up
-    to 1 are taken as such.
+    Sensors have 10 to 16 bits, so white is the next power of two above the largest value; for floating-point values up
+    to 1, white is 1.
     """
     values = np.nan_to_num(deep.astype(np.float64), posinf=0.0, neginf=0.0).clip(min=0.0)
     brightest = float(values.max())

@@ -1,8 +1,8 @@
-"""A grid laid on the ground in metres: cells of a size, a gap apart, turned to a heading, inside an outline.
+"""A grid on the ground: cells of a fixed size in metres, a gap apart, rotated to a heading, inside an outline.
 
-The grid is the smallest one that covers the outline, centred on it; without an outline, the largest one that fits
-into the image's extent. It stays a rectangle, as agents know it. Which of its cells are searched at all is a mask:
-those that lie in the outline by a quarter or more and in the image by half or more.
+The grid is the smallest one that covers the outline, centred on it; without an outline, the largest one that fits into
+the extent of the image. It is a rectangle, as agents expect it. A mask marks the cells that are searched: those of
+which a quarter or more lies in the outline and half or more lies in the image.
 
 Legend: plane coordinates are (x, y), x east and y north in metres; in an image without a georeference x right and y up
 in pixels. A heading is the compass direction of the grid's columns, from bottom to top.
@@ -18,18 +18,20 @@ import shapely
 from shapely.geometry import MultiPolygon, Polygon
 
 from airloc.areas.area import Mask, Pixels
-from airloc.areas.raster import Plane, Points, Raster, View
+from airloc.areas.raster import Plane, Points, Raster, RasterView
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid
 
 log = logging.getLogger(__name__)
 
 SIDE = 48
-"""Pixels of a glimpse, a side."""
+"""Side of a glimpse, in pixels."""
 GAP = 4 / 48
-"""The gap as a share of the cell, as agents were trained."""
+"""The gap as a fraction of the cell, as agents were trained."""
 MIN_IN_OUTLINE, MIN_IN_IMAGE = 0.25, 0.5
+"""Smallest fraction of a searched cell that lies in the outline and in the image."""
 MAX_CELLS = 100_000
+"""Largest number of cells of a grid."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,83 +40,83 @@ class Layout:
 
     grid: Grid
     cell_m: float
-    """Side of a cell in metres, or in pixels where there is no georeference."""
+    """Side of a cell in metres, or in pixels without a georeference."""
     gap_m: float
-    """From one cell to the next, in the same unit."""
+    """Gap between neighbouring cells, in the same unit."""
     heading: float
     """Compass direction of the columns in degrees, 0 for north."""
     centre: tuple[float, float]
-    """The middle of the grid in the plane."""
+    """Centre of the grid in the plane."""
     plane: Plane | None
-    """The flat map; None in pixels."""
+    """The map projection; None if lengths are in pixels."""
     searchable: Mask
-    """Which cells are searched, (rows, cols)."""
+    """True for cells that are searched, (rows, cols)."""
 
     @property
     def unit(self) -> str:
-        """What lengths are in."""
+        """Unit of lengths: `m` or `px`."""
         return "px" if self.plane is None else "m"
 
     @property
     def pitch_m(self) -> float:
-        """From the middle of a cell to that of the next."""
+        """Distance between the centres of neighbouring cells."""
         return self.cell_m + self.gap_m
 
-    def place(self, cells: npt.ArrayLike) -> Points:
-        """The middles of cells (..., 2) in the plane, (..., 2); defined outside the grid too."""
-        return self._turned((np.asarray(cells, dtype=np.float64) + 0.5) * self.pitch_m - self.gap_m / 2)
+    def centres(self, cells: npt.ArrayLike) -> Points:
+        """Return the centres of cells (..., 2) in the plane, (..., 2); also defined outside the grid."""
+        return self._rotate((np.asarray(cells, dtype=np.float64) + 0.5) * self.pitch_m - self.gap_m / 2)
 
     def corners(self, cell: Cell) -> Points:
-        """The corners of a cell in the plane, (4, 2), clockwise from the upper left."""
+        """Return the corners of a cell in the plane, (4, 2), clockwise from the upper left."""
         low = np.asarray(cell, dtype=np.float64) * self.pitch_m
-        return self._turned(low + self.cell_m * np.array([(0, 0), (0, 1), (1, 1), (1, 0)]))
+        return self._rotate(low + self.cell_m * np.array([(0, 0), (0, 1), (1, 1), (1, 0)]))
 
     def frame(self) -> Points:
-        """The corners of the whole grid in the plane, (4, 2), clockwise from the upper left."""
-        return self._turned(np.array([(0, 0), (0, 1), (1, 1), (1, 0)]) * self._size())
+        """Return the corners of the whole grid in the plane, (4, 2), clockwise from the upper left."""
+        return self._rotate(np.array([(0, 0), (0, 1), (1, 1), (1, 0)]) * self._size())
 
-    def degrees(self, cells: npt.ArrayLike) -> Points:
-        """Latitude and longitude of the middles of cells (..., 2), (..., 2)."""
-        return self.flat_map().to_degrees(self.place(cells))
+    def lat_lon(self, cells: npt.ArrayLike) -> Points:
+        """Return latitude and longitude of the centres of cells (..., 2), (..., 2)."""
+        return self.require_plane().to_degrees(self.centres(cells))
 
-    def flat_map(self) -> Plane:
-        """The plane, where there is one.
+    def require_plane(self) -> Plane:
+        """Return the plane.
 
         Raises:
-            AirlocError: When the image has no georeference.
+            AirlocError: If the image has no georeference.
         """
         if self.plane is None:
             raise AirlocError(
-                "The image has no georeference, so that its cells have no latitude and longitude",
+                "The image has no georeference, so its cells have no latitude and longitude",
                 "Georeference it, for example with gdal_translate -a_srs EPSG:... -a_ullr west north east south",
             )
         return self.plane
 
-    def within(self, point: npt.ArrayLike) -> tuple[float, float]:
-        """A point of the plane in rows and columns, as fractions: the middle of cell (0, 0) is (0, 0)."""
-        across = np.asarray(point, dtype=np.float64) - self.centre
+    def grid_position(self, point: npt.ArrayLike) -> tuple[float, float]:
+        """Return a point of the plane in fractional rows and columns: the centre of cell (0, 0) is (0, 0)."""
+        offset = np.asarray(point, dtype=np.float64) - self.centre
         up, right = _axes(self.heading)
-        down = -across @ up + self._size()[0] / 2, across @ right + self._size()[1] / 2
-        row, col = (float((side - self.cell_m / 2) / self.pitch_m) for side in down)
+        sides = -offset @ up + self._size()[0] / 2, offset @ right + self._size()[1] / 2
+        row, col = (float((side - self.cell_m / 2) / self.pitch_m) for side in sides)
         return row, col
 
     def cell_at(self, point: npt.ArrayLike) -> Cell | None:
-        """The cell whose middle is nearest to a point of the plane; None half a pitch or more outside the grid."""
-        row, col = (math.floor(number + 0.5) for number in self.within(point))
+        """Return the cell with the nearest centre to a point; None half a pitch or more outside the grid."""
+        row, col = (math.floor(number + 0.5) for number in self.grid_position(point))
         return (row, col) if self.grid.contains((row, col)) else None
 
     def polygons(self) -> npt.NDArray[np.object_]:
-        """All cells as polygons in the plane, (rows * cols,)."""
+        """Return all cells as polygons in the plane, (rows * cols,)."""
         cells = np.array(list(self.grid.cells()), dtype=np.float64)
         square = np.array([(0, 0), (0, 1), (1, 1), (1, 0)])
-        rings = self._turned(cells[:, None] * self.pitch_m + self.cell_m * square)
+        rings = self._rotate(cells[:, None] * self.pitch_m + self.cell_m * square)
         return np.asarray(shapely.polygons(rings))
 
     def _size(self) -> Points:
         return np.array(self.grid.shape) * self.pitch_m - self.gap_m
 
-    def _turned(self, down_right: Points) -> Points:
-        """Points of the plane from metres down and to the right of the grid's upper left corner, (..., 2)."""
+    def _rotate(self, down_right: Points) -> Points:
+        """Convert metres down and to the right of the grid's upper left corner, (..., 2), to points of the plane."""
         up, right = _axes(self.heading)
         offset = down_right - self._size() / 2
         return np.asarray(self.centre - offset[..., :1] * up + offset[..., 1:] * right)
@@ -128,17 +130,17 @@ def lay_out(
     gap_m: float | None = None,
     heading: float = 0.0,
 ) -> Layout:
-    """Lay a grid on an image.
+    """Place a grid on an image.
 
     Args:
         raster: The image.
-        outline: Where to search, in (lon, lat); the whole image unless given.
+        outline: The area to search, in (lon, lat); the whole image if None.
         cell_m: Side of a cell in metres, or in pixels without a georeference.
-        gap_m: From one cell to the next; a twelfth of the cell unless given.
+        gap_m: Gap between neighbouring cells; a twelfth of the cell if None.
         heading: Compass direction of the columns in degrees.
 
     Raises:
-        AirlocError: When the outline does not lie on the image, or the grid has too few or too many cells.
+        AirlocError: If the outline does not lie on the image, or the grid has too few or too many cells.
     """
     plane = _choose_plane(raster, outline)
     image = Polygon(raster.border(plane))
@@ -150,23 +152,23 @@ def lay_out(
 def lay_out_outline(
     outline: MultiPolygon, cell_m: float, *, gap_m: float | None = None, heading: float = 0.0
 ) -> Layout:
-    """Lay a grid on an outline alone, where there is no image of it; `lay_out` explains the arguments."""
-    plane = _middle(outline)
-    flat = _flat(outline, plane)
+    """Place a grid on an outline without an image; `lay_out` describes the arguments."""
+    plane = _plane_around(outline)
+    flat = _project(outline, plane)
     return _masked(_cover(flat, plane, cell_m, gap_m, heading, whole=False), flat, None)
 
 
-def look(raster: Raster, layout: Layout, cell: Cell) -> View:
-    """What the image shows of a cell: a glimpse of 48 x 48 pixels, black where nothing is known."""
-    return raster.view(layout.plane, layout.corners(cell), (SIDE, SIDE))
+def read_cell(raster: Raster, layout: Layout, cell: Cell) -> RasterView:
+    """Read the glimpse of a cell, 48 x 48 pixels, black where the image has no data."""
+    return raster.read_quad(layout.plane, layout.corners(cell), (SIDE, SIDE))
 
 
-def overview(raster: Raster, layout: Layout, longest: int) -> Pixels:
-    """The ground under the whole grid, with `longest` pixels on its longer side."""
+def read_overview(raster: Raster, layout: Layout, longest: int) -> Pixels:
+    """Read the whole grid, with `longest` pixels on its longer side."""
     height, width = layout.grid.size
     scale = longest / max(height, width)
     size = max(1, round(height * scale)), max(1, round(width * scale))
-    return raster.view(layout.plane, layout.frame(), size).pixels
+    return raster.read_quad(layout.plane, layout.frame(), size).pixels
 
 
 def _cover(
@@ -178,16 +180,16 @@ def _cover(
     *,
     whole: bool,
 ) -> Layout:
-    """The smallest grid that covers a shape of the plane, or, of `whole` cells, the largest that fits its extent."""
+    """Return the smallest grid that covers a shape of the plane or, if `whole`, the largest that fits its extent."""
     gap_m = cell_m * GAP if gap_m is None else gap_m
     if not math.isfinite(heading):
-        raise AirlocError(f"A heading of {heading} degrees leads nowhere", "Give a compass direction, such as 30")
+        raise AirlocError(f"A heading of {heading} degrees is not valid", "Give a compass direction, such as 30")
     if not (0 < cell_m < math.inf and 0 <= gap_m < math.inf):
-        raise AirlocError(f"Cells of {cell_m:g} with gaps of {gap_m:g} do not exist", "Give a size above zero")
+        raise AirlocError(f"Cells of {cell_m:g} with gaps of {gap_m:g} are not valid", "Give a size above zero")
     axes = _axes(heading)
     points = shapely.get_coordinates(wanted)
     spans = [(float((points @ axis).min()), float((points @ axis).max())) for axis in axes]
-    # A hair is allowed for, so that rounding neither drops a cell that fits nor adds one for nothing.
+    # The tolerance keeps rounding errors from dropping a cell that fits or adding one that does not.
     fits = [((high - low) + gap_m) / (cell_m + gap_m) for low, high in spans]
     rows, cols = (math.floor(side + 1e-6) if whole else math.ceil(side - 1e-6) for side in fits)
     _check_count(rows, cols, cell_m, "px" if plane is None else "m")
@@ -200,26 +202,26 @@ def _choose_plane(raster: Raster, outline: MultiPolygon | None) -> Plane | None:
     if outline is None:
         return raster.plane()
     if not raster.georeferenced:
-        problem = f"The image {raster.path} has no georeference, so that an outline cannot be found on it"
-        raise AirlocError(problem, "Leave the outline out, or georeference the image first")
-    return _middle(outline)
+        problem = f"The image {raster.path} has no georeference, so an outline cannot be located on it"
+        raise AirlocError(problem, "Leave out the outline, or georeference the image first")
+    return _plane_around(outline)
 
 
-def _middle(outline: MultiPolygon) -> Plane:
-    """The flat map around the middle of an outline."""
-    middle = outline.centroid
-    return Plane(middle.y, (middle.x + 180) % 360 - 180)
+def _plane_around(outline: MultiPolygon) -> Plane:
+    """Return the plane around the centroid of an outline."""
+    centre = outline.centroid
+    return Plane(centre.y, (centre.x + 180) % 360 - 180)
 
 
-def _flat(outline: MultiPolygon, plane: Plane) -> MultiPolygon:
-    """The outline in the plane.
+def _project(outline: MultiPolygon, plane: Plane) -> MultiPolygon:
+    """Project an outline to the plane.
 
     Raises:
-        AirlocError: When it reaches around half the Earth.
+        AirlocError: If it spans half the Earth.
     """
     flat = shapely.transform(outline, lambda points: plane.from_degrees(points[:, ::-1]))
     if not np.isfinite(flat.bounds).all():
-        raise AirlocError("The outline reaches around the Earth", "Give the outline of one place")
+        raise AirlocError("The outline spans half the Earth", "Give the outline of one place")
     return flat if flat.is_valid else shapely.make_valid(flat)
 
 
@@ -228,52 +230,52 @@ def _kilometres(metres: float) -> str:
 
 
 def _on_image(outline: MultiPolygon, plane: Plane | None, image: Polygon, raster: Raster) -> MultiPolygon:
-    """The outline in the plane, when some of it lies on the image."""
+    """Project an outline to the plane, if some of it lies on the image."""
     assert plane is not None
-    flat = _flat(outline, plane)
+    flat = _project(outline, plane)
     inside = flat.intersection(image).area / flat.area
     if inside == 0:
         place = raster.plane()
-        where = f", whose middle is {place.lat:.5f},{place.lon:.5f}" if place else ""
+        where = f", whose centre is {place.lat:.5f},{place.lon:.5f}" if place else ""
         raise AirlocError(
             f"The outline lies {_kilometres(flat.distance(image))} outside the image {raster.path}{where}",
             "Give the outline of a place on the image; on the command line, latitude before longitude",
         )
     if inside < 0.999:
-        log.warning("%.0f %% of the outline lie outside the image and cannot be searched", 100 * (1 - inside))
+        log.warning("%.0f %% of the outline is outside the image and is not searched", 100 * (1 - inside))
     return flat
 
 
 def _check_count(rows: int, cols: int, cell_m: float, unit: str) -> None:
     if rows * cols > MAX_CELLS:
         problem = f"Cells of {cell_m:g} {unit} make a grid of {rows} x {cols}, more than {MAX_CELLS:,} cells"
-        raise AirlocError(problem, "Ask for larger cells, or a smaller outline")
+        raise AirlocError(problem, "Give larger cells, or a smaller outline")
     if rows < 1 or cols < 1 or rows * cols < 2:
-        problem = f"Not two cells of {cell_m:g} {unit} fit into the area"
-        raise AirlocError(problem, "Ask for smaller cells, such as a fifth of the area's side")
+        problem = f"Fewer than two cells of {cell_m:g} {unit} fit into the area"
+        raise AirlocError(problem, "Give smaller cells, such as a fifth of the area's side")
 
 
 def _masked(layout: Layout, wanted: MultiPolygon | Polygon, image: Polygon | None) -> Layout:
-    """The layout with its mask of cells that are searched."""
+    """Return the layout with the mask of cells that are searched."""
     cells, whole = layout.polygons(), layout.cell_m**2
-    mask = _share(cells, wanted, whole) >= MIN_IN_OUTLINE
+    mask = _fraction_inside(cells, wanted, whole) >= MIN_IN_OUTLINE
     if image is not None:
-        mask &= _share(cells, image, whole) >= MIN_IN_IMAGE
+        mask &= _fraction_inside(cells, image, whole) >= MIN_IN_IMAGE
     if mask.sum() < 2:
         raise AirlocError(
             f"Fewer than two cells of {layout.cell_m:g} {layout.unit} lie in the outline and on the image",
-            "Ask for smaller cells, or a larger outline",
+            "Give smaller cells, or a larger outline",
         )
     return replace(layout, searchable=mask.reshape(layout.grid.shape))
 
 
-def _share(cells: npt.NDArray[np.object_], shape: MultiPolygon | Polygon, whole: float) -> Points:
-    """The share of each cell that lies in a shape."""
+def _fraction_inside(cells: npt.NDArray[np.object_], shape: MultiPolygon | Polygon, whole: float) -> Points:
+    """Return the fraction of each cell that lies in a shape."""
     shapely.prepare(shape)
     return np.asarray(shapely.area(shapely.intersection(cells, shape)) / whole)
 
 
 def _axes(heading: float) -> tuple[Points, Points]:
-    """Unit vectors of the plane up and to the right in a grid of this heading."""
+    """Return the unit vectors of the plane up and to the right in a grid of this heading."""
     turn = math.radians(heading)
     return np.array([math.sin(turn), math.cos(turn)]), np.array([math.cos(turn), -math.sin(turn)])

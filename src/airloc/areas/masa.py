@@ -23,15 +23,31 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
+from urllib.parse import quote
 
 from airloc.areas.area import MAX_WHITE, corners, paper_size, piece_name, white_pixels
-from airloc.areas.dataset import SPLITS, Dataset, ImageRecord
+from airloc.areas.dataset import Dataset
+from airloc.areas.download import Downloaded, Progress, Timeouts, fetch_files, list_links
 from airloc.areas.folder import INDEX, scan_folder
 from airloc.areas.images import image_size, list_images, read_image
+from airloc.areas.records import SPLITS, ImageRecord
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.seeding import stream
+
+MIRROR = "https://www.cs.toronto.edu/~vmnih/data/mass_buildings"
+"""The author's site. It publishes no checksums, so each file's checksum is pinned when it is first downloaded."""
+
+PAGES = {
+    "train/sat": "train",
+    "train/map": "train_labels",
+    "valid/sat": "val",
+    "valid/map": "val_labels",
+    "test/sat": "test",
+    "test/map": "test_labels",
+}
+"""Folders of the site, each with a page of links, and the folders that their files go to."""
 
 SHARES = {"val": 0.15, "test": 0.15}
 """The paper's shares of areas; the rest (70 %) is for training."""
@@ -99,11 +115,23 @@ class Masa(Dataset):
             return ""
         return f"{sum(record.mask is not None for record in self.scan())} with building masks"
 
-    def download(self, **options: Any) -> Any:
-        """Download the tiles, or what is still missing of them; see `airloc.areas.download.fetch_masa`."""
-        from airloc.areas.download import fetch_masa
+    def download(
+        self, *, mirror: str = "", timeouts: Timeouts | None = None, progress: Progress | None = None
+    ) -> Downloaded:
+        """Download the tiles, or what is still missing of them.
 
-        return fetch_masa(self.location, **options)
+        Args:
+            mirror: Address of the site's folders; the author's site if empty.
+            timeouts: How long to wait and how often to retry.
+            progress: Functions to call as the download proceeds.
+        """
+        root, site, timeouts = self.location, (mirror or MIRROR).rstrip("/"), timeouts or Timeouts()
+        urls = {
+            f"{folder}/{name}": f"{site}/{page}/{quote(name)}"
+            for page, folder in PAGES.items()
+            for name in list_links(f"{site}/{page}/index.html", timeouts)
+        }
+        return fetch_files(root, urls, timeouts=timeouts, progress=progress)
 
     def _has_windows(self) -> bool:
         return (self.location / INDEX).is_file()

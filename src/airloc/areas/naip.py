@@ -18,9 +18,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from airloc.areas.dataset import Dataset, ImageRecord
+from airloc.areas.dataset import Dataset
 from airloc.areas.folder import images_folder
 from airloc.areas.images import list_images
+from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
 
 NAME = re.compile(r"(?P<city>.+)_(?P<year>(?:19|20)\d\d)_(?P<number>\d+)")

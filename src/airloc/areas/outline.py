@@ -1,15 +1,15 @@
-"""The outline of a search: a polygon or a box, from GeoJSON, KML or coordinates.
+"""The outline of a search area: a polygon or a box, from GeoJSON, KML or coordinates.
 
-| given as                                | meaning                                          |
+| form                                    | meaning                                          |
 |-----------------------------------------|--------------------------------------------------|
 | a file ending in .geojson or .json      | all its polygons, longitude before latitude      |
 | a file ending in .kml                   | all its polygons                                 |
 | `lat,lon lat,lon`                       | a box, by two opposite corners                   |
 | `lat,lon lat,lon lat,lon ...`           | a polygon, by three or more corners              |
 
-An outline may cross the antimeridian: a jump of more than 180 degrees between two corners is taken the short way, and
-parts on both sides of it are brought together. One that crosses itself is refused, because nobody can say which side
-of the crossing was meant.
+An outline may cross the antimeridian: the line between two corners more than 180 degrees of longitude apart goes the
+short way, and parts on both sides of the antimeridian are joined. An outline that crosses itself is refused, because it
+is ambiguous which side is inside.
 
 Legend: geometries have (lon, lat) in degrees of WGS 84; longitudes may pass 180.
 """
@@ -45,28 +45,28 @@ def read_outline(text: str) -> MultiPolygon:
     (18.0, 59.0, 18.2, 59.1)
 
     Raises:
-        AirlocError: When there is no polygon, or it is none on Earth, or it crosses itself.
+        AirlocError: If there is no polygon, or it is not on Earth, or it crosses itself.
     """
     path = Path(text)
     suffix = path.suffix.lower()
     if suffix in (".geojson", ".json"):
-        return _joined(list(_geojson_polygons(_parse_json(path), path)), text)
+        return _join(list(_geojson_polygons(_parse_json(path), path)), text)
     if suffix == ".kml":
-        return _joined(list(_kml_polygons(path)), text)
+        return _join(list(_kml_polygons(path)), text)
     if re.search("[a-zA-Z]", text):
         cure = "Give a .geojson or .kml file, or corners as 'lat,lon lat,lon ...'"
-        raise AirlocError(f"{text!r} is no outline of a search", cure)
-    return _joined([[_corners(text)]], text)
+        raise AirlocError(f"{text!r} is not an outline", cure)
+    return _join([[_corners(text)]], text)
 
 
 def _corners(text: str) -> Ring:
-    """Read corners `lat,lon` parted by spaces; two are the opposite ones of a box."""
+    """Parse corners `lat,lon` separated by spaces; two are opposite corners of a box."""
     try:
         pairs = [tuple(map(float, pair.split(","))) for pair in text.split()]
         corners = [(lon, lat) for lat, lon in pairs]
     except ValueError:
-        cure = "Write two corners of a box or three and more of a polygon as 'lat,lon lat,lon', such as '59.33,18.06'"
-        raise AirlocError(f"{text!r} is no list of corners", cure) from None
+        cure = "Write two corners of a box or three or more of a polygon as 'lat,lon lat,lon', such as '59.33,18.06'"
+        raise AirlocError(f"{text!r} is not a list of corners", cure) from None
     if len(corners) == 2:
         (west, south), (east, north) = corners
         return [(west, south), (east, south), (east, north), (west, north)]
@@ -81,24 +81,24 @@ def _read(path: Path) -> bytes:
     except FileNotFoundError:
         raise AirlocError(f"There is no outline {path}", "Check the path") from None
     except OSError as error:
-        raise AirlocError(f"Cannot read the outline {path}: {error.strerror}", "Check its rights") from error
+        raise AirlocError(f"Cannot read the outline {path}: {error.strerror}", "Check its permissions") from error
 
 
 def _parse_json(path: Path) -> dict[str, Any]:
     try:
         parsed = json.loads(_read(path).decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise AirlocError(f"The outline {path} is no GeoJSON: {error}", "Export it again as GeoJSON") from error
+        raise AirlocError(f"The outline {path} is not GeoJSON: {error}", "Export it again as GeoJSON") from error
     if not isinstance(parsed, dict):
-        raise AirlocError(f"The outline {path} is no GeoJSON object", "Export it again as GeoJSON")
+        raise AirlocError(f"The outline {path} is not a GeoJSON object", "Export it again as GeoJSON")
     named = json.dumps(parsed.get("crs")) if parsed.get("crs") else ""
     if named and not WGS84.search(named):
-        raise AirlocError(f"The outline {path} is in another system than WGS 84: {named[:80]}", "Export it in WGS 84")
+        raise AirlocError(f"The outline {path} is not in WGS 84: {named[:80]}", "Export it in WGS 84")
     return parsed
 
 
 def _geojson_polygons(node: object, path: Path, depth: int = 0) -> Iterator[list[Ring]]:
-    """Give the polygons of a GeoJSON object and of all it holds."""
+    """Yield the polygons of a GeoJSON object and of everything inside it."""
     if not isinstance(node, dict) or depth > MAX_DEPTH:
         return
     kind = node.get("type")
@@ -108,7 +108,7 @@ def _geojson_polygons(node: object, path: Path, depth: int = 0) -> Iterator[list
         elif kind == "MultiPolygon":
             yield from ([_ring(ring) for ring in polygon] for polygon in node["coordinates"])
     except (KeyError, TypeError, ValueError, IndexError):
-        raise AirlocError(f"The outline {path} has a {kind} without proper coordinates", "Export it again") from None
+        raise AirlocError(f"The outline {path} has a {kind} without valid coordinates", "Export it again") from None
     lists = [part for part in (node.get("features"), node.get("geometries")) if isinstance(part, list)]
     for child in [node.get("geometry"), *chain(*lists)]:
         yield from _geojson_polygons(child, path, depth + 1)
@@ -122,7 +122,7 @@ def _kml_polygons(path: Path) -> Iterator[list[Ring]]:
     try:
         root = ElementTree.fromstring(_read(path))
     except ElementTree.ParseError as error:
-        raise AirlocError(f"The outline {path} is no KML: {error}", "Export it again as KML, not KMZ") from error
+        raise AirlocError(f"The outline {path} is not KML: {error}", "Export it again as KML, not KMZ") from error
     for polygon in root.iter():
         if polygon.tag.rpartition("}")[2] == "Polygon":
             outer = polygon.findall("{*}outerBoundaryIs//{*}coordinates")
@@ -130,18 +130,18 @@ def _kml_polygons(path: Path) -> Iterator[list[Ring]]:
             try:
                 yield [_ring([triple.split(",") for triple in (ring.text or "").split()]) for ring in outer + inner]
             except (ValueError, IndexError):
-                problem = f"The outline {path} has a polygon without proper coordinates"
+                problem = f"The outline {path} has a polygon without valid coordinates"
                 raise AirlocError(problem, "Export it again") from None
 
 
-def _joined(polygons: list[list[Ring]], name: str) -> MultiPolygon:
-    """Check polygons and make one geometry of them."""
+def _join(polygons: list[list[Ring]], name: str) -> MultiPolygon:
+    """Check polygons and join them to one geometry."""
     if not polygons:
-        raise AirlocError(f"The outline {name!r} holds no polygon", "Draw the area to be searched as a polygon")
-    parts = [_checked(rings, name) for rings in polygons]
-    middle = parts[0].centroid.x
-    # Parts on both sides of the antimeridian belong together.
-    parts = [shapely.transform(part, _shift(round((middle - part.centroid.x) / 360) * 360.0)) for part in parts]
+        raise AirlocError(f"The outline {name!r} has no polygon", "Draw the area to search as a polygon")
+    parts = [_checked_polygon(rings, name) for rings in polygons]
+    centre = parts[0].centroid.x
+    # Join parts on both sides of the antimeridian.
+    parts = [shapely.transform(part, _shift(round((centre - part.centroid.x) / 360) * 360.0)) for part in parts]
     union = shapely.union_all(parts)
     return union if isinstance(union, MultiPolygon) else MultiPolygon([union])
 
@@ -150,29 +150,29 @@ def _shift(degrees: float) -> Callable[[Points], Points]:
     return lambda points: points + np.array([degrees, 0.0])
 
 
-def _checked(rings: list[Ring], name: str) -> Polygon:
-    """Make a polygon on Earth that does not cross itself."""
+def _checked_polygon(rings: list[Ring], name: str) -> Polygon:
+    """Return a polygon on Earth that does not cross itself."""
     for ring in rings:
         if len(ring) < 3 or not all(math.isfinite(number) for point in ring for number in point):
             raise AirlocError(f"The outline {name!r} has a ring of fewer than three corners", "Draw a polygon")
         if any(abs(lat) > 90 or abs(lon) > 360 for lon, lat in ring):
-            problem = f"The outline {name!r} has corners that are no latitude and longitude"
+            problem = f"The outline {name!r} has corners that are not a latitude and longitude"
             raise AirlocError(problem, "Export it in WGS 84 (EPSG:4326); on the command line write lat,lon")
     if not rings:
         raise AirlocError(f"The outline {name!r} has a polygon without corners", "Draw the polygon again")
-    outer, *inner = [_unwrapped(ring) for ring in rings]
+    outer, *inner = [_unwrap(ring) for ring in rings]
     middle = sum(lon for lon, _ in outer) / len(outer)
     holes = [[(lon + round((middle - ring[0][0]) / 360) * 360.0, lat) for lon, lat in ring] for ring in inner]
     polygon = Polygon(outer, holes)
     if not polygon.is_valid or polygon.area == 0:
         where = re.search(r"\[(\S+) (\S+)\]", explain_validity(polygon))
         near = f" near {float(where[2]):.5f},{float(where[1]):.5f}" if where else ""
-        raise AirlocError(f"The outline {name!r} crosses itself or has no inside{near}", "Draw it without crossings")
+        raise AirlocError(f"The outline {name!r} crosses itself or has no area{near}", "Draw it without crossings")
     return polygon
 
 
-def _unwrapped(ring: Ring) -> Ring:
-    """Take every jump of more than 180 degrees of longitude the short way around."""
+def _unwrap(ring: Ring) -> Ring:
+    """Let lines between corners more than 180 degrees of longitude apart go the short way."""
     points = np.array(ring)
     lon = np.unwrap(points[:, 0], period=360.0)
     return list(zip(lon.tolist(), points[:, 1].tolist(), strict=True))

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from airloc.areas.dataset import NameFilter
 from airloc.areas.folder import Folder
+from airloc.areas.records import NameFilter
 
 
 class Names(NameFilter):

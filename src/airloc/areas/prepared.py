@@ -23,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from airloc.areas.area import Mask, Pixels, SearchArea
-from airloc.areas.dataset import Dataset, ImageRecord, count_splits
+from airloc.areas.dataset import Dataset
 from airloc.areas.folder import check_partners, match_goals, place_and_day
+from airloc.areas.records import ImageRecord, count_splits
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
@@ -293,7 +294,7 @@ def _write(
             on_area(area)
         sha256 = {IMAGES: images.finish(), MASKS: masks.finish()}
     if not entries:
-        raise AirlocError("The source gave no areas", "Ask for another split or subset")
+        raise AirlocError("The dataset gives no areas", "Give another --split or --only")
     if masks.rows == 0:
         (folder / MASKS).unlink()
         del sha256[MASKS]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from airloc.areas.austin import Austin
-from airloc.areas.dataset import Dataset, Status
+from airloc.areas.dataset import Dataset
 from airloc.areas.deepglobe import DeepGlobe
 from airloc.areas.dubai import Dubai
 from airloc.areas.folder import INDEX, Folder, has_images, images_folder
@@ -18,6 +18,7 @@ from airloc.areas.geotiff import GeoTiff
 from airloc.areas.masa import Masa
 from airloc.areas.naip import Naip
 from airloc.areas.prepared import Prepared
+from airloc.areas.records import Status
 from airloc.areas.synthetic import Synthetic
 from airloc.areas.xbd import Xbd
 from airloc.errors import AirlocError
@@ -71,7 +72,7 @@ def load_dataset(
     if cell_metres is not None:
         values["cell_metres"] = cell_metres
     if location is not None:
-        values[kind.location_option] = location
+        values[kind.location_option or "root"] = location
     known = {field.name for field in fields(kind)}
     unknown = sorted(set(values) - known)
     if unknown:
@@ -117,7 +118,7 @@ def list_datasets(root: Path) -> Iterator[Status]:
             f"There is no folder {root}", "Set AIRLOC_DATA to the folder of your datasets, or give --root"
         )
     for name, kind in DATASETS.items():
-        if kind.location_option == "root" and "root" in {field.name for field in fields(kind)}:
+        if kind.location_option == "root":
             yield load_dataset(name, root=root / name).status()
     for folder in sorted(path for path in root.iterdir() if path.is_dir() and path.name not in DATASETS):
         if Prepared.detect(folder) or (folder / INDEX).is_file() or has_images(images_folder(folder)):

@@ -27,9 +27,10 @@ import numpy as np
 from PIL import Image, ImageChops, ImageDraw
 
 from airloc.areas.area import Mask
-from airloc.areas.dataset import Dataset, ImageRecord
+from airloc.areas.dataset import Dataset
 from airloc.areas.folder import has_images
 from airloc.areas.images import SUFFIXES
+from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
 
 TRAINING_EVENT = "hurricane-michael"

@@ -1,4 +1,4 @@
-"""`airloc data`: what data is there, fetching it, preparing it for training, looking at it."""
+"""`airloc data`: list, download, prepare and show datasets."""
 
 import itertools
 import operator
@@ -6,34 +6,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import tyro
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
+from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
 from airloc.areas import DATASETS, Dataset, Status, data_root, list_datasets, load_dataset
-from airloc.areas.download import MASA_URL, Timeouts
+from airloc.areas.download import Progress, Timeouts
 from airloc.areas.prepared import check_free, write_prepared
 from airloc.drawing.sheet import contact_sheet, draw_grid
 from airloc.errors import AirlocError
-from airloc.files import save_picture
+from airloc.files import check_writable, save_picture
 from airloc.grid import Grid
 
+MIN_TILE = 16
+MAX_SHEET_PIXELS = 100_000_000
+"""Largest contact sheet, in pixels."""
+
 if TYPE_CHECKING:
-    Source: TypeAlias = Dataset
+    AnyDataset: TypeAlias = Dataset
+    FetchName: TypeAlias = str
 else:
-    Source = reduce(operator.or_, (Annotated[kind, tyro.conf.subcommand(name)] for name, kind in DATASETS.items()))
+    AnyDataset = reduce(operator.or_, (Annotated[kind, tyro.conf.subcommand(name)] for name, kind in DATASETS.items()))
+    FetchName = Literal[tuple(name for name, kind in DATASETS.items() if kind.location_option == "root")]
 
 
 @dataclass(frozen=True)
 class List:
-    """Say which datasets are there, how many areas they give, and how that differs from the paper."""
+    """List the datasets that are present, their number of areas, and the difference from the paper."""
 
     root: Path | None = None
-    """The folder of all datasets; $AIRLOC_DATA if not given."""
+    """Folder of all datasets; $AIRLOC_DATA if not given."""
 
     def run(self) -> None:
         """Print the table."""
@@ -41,9 +48,9 @@ class List:
         table = Table("dataset", "found", "areas of 5x5", "paper", "difference", title=f"Data in {escape(str(root))}")
         notes = []
         with Console(stderr=True).status("counting areas"):
-            for found in list_datasets(root):
-                table.add_row(*map(escape, _row(found)))
-                notes.append(_note(found))
+            for status in list_datasets(root):
+                table.add_row(*map(escape, _row(status)))
+                notes.append(_note(status))
         console = Console()
         console.print(table)
         for note in notes:
@@ -52,63 +59,66 @@ class List:
 
 @dataclass(frozen=True)
 class Fetch:
-    """Download a dataset, or say where it is had; run again, it goes on where it broke off."""
+    """Download a dataset, or print where to get it. An interrupted download resumes when it is run again."""
 
-    dataset: tyro.conf.Positional[str]
+    dataset: tyro.conf.Positional[FetchName]
     """The dataset."""
     root: Path | None = None
-    """The folder to write to; the dataset's name under $AIRLOC_DATA if not given."""
-    mirror: str = MASA_URL
-    """Where the files of masa are."""
+    """Folder to write to; the dataset's name under $AIRLOC_DATA if not given."""
+    mirror: str = ""
+    """Address to download from; the dataset's own site if not given."""
     timeout: float = Timeouts.timeout
     """Seconds to wait for a server that sends nothing."""
     attempts: int = Timeouts.attempts
-    """Tries in a row without a new byte before giving up."""
+    """Attempts in a row without a new byte before giving up."""
     pause: float = Timeouts.pause
-    """Seconds before the second try; doubled before each further one."""
+    """Seconds before the second attempt; doubled before each further one."""
 
     def run(self) -> None:
         """Download with a progress bar."""
-        dataset = load_dataset(self.dataset, root=self.root or data_root() / self.dataset)
-        root = dataset.location
+        timeouts = Timeouts(self.timeout, self.attempts, self.pause)
+        dataset = load_dataset(self.dataset, root=self.root)
+        if dataset.obtain:
+            dataset.download()  # raises an error that says where to get the data
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[at]}"))
-        with Progress(*columns, console=Console(stderr=True)) as bar:
-            files = bar.add_task("files", total=None, at="")
-            fetched = dataset.download(
-                mirror=self.mirror,
-                timeouts=Timeouts(self.timeout, self.attempts, self.pause),
-                on_listed=lambda count: bar.update(files, total=count),
-                on_bytes=lambda name, done, total: bar.update(files, at=_bytes(name, done, total)),
-                on_file=lambda name: bar.advance(files),
+        with ProgressBar(*columns, console=Console(stderr=True)) as bar:
+            files = bar.add_task("files", total=None, at="listing")
+            progress = Progress(
+                listed=lambda count: bar.update(files, total=count),
+                bytes=lambda name, done, total: bar.update(files, at=_bytes(name, done, total)),
+                file=lambda name: bar.advance(files),
             )
-        Console().print(f"{root}: {fetched.new} files fetched, {fetched.kept} there already", highlight=False)
+            result = dataset.download(mirror=self.mirror, timeouts=timeouts, progress=progress)
+        Console().print(
+            f"{dataset.location}: {result.new} files downloaded, {result.kept} present already", highlight=False
+        )
 
 
 @dataclass(frozen=True)
 class Prepare:
-    """Write a source's areas as a compact, memory-mapped folder, so that training starts in a second."""
+    """Write a dataset's areas to a memory-mapped folder, for training and evaluation that start at once."""
 
-    source: Source
-    """Where the areas come from."""
+    dataset: AnyDataset
+    """The dataset."""
     out: Path
-    """The folder to write."""
+    """Folder to write."""
     grid: str = "5x5"
     """Rows and columns of cells."""
     overwrite: bool = False
-    """Replace prepared areas that are there already."""
+    """Replace prepared areas that are in the folder."""
 
     def run(self) -> None:
         """Write with a counter."""
         grid = Grid.parse(self.grid)
         check_free(self.out, self.overwrite)
         columns = (SpinnerColumn(), TextColumn("{task.completed:.0f} areas"), TextColumn("{task.fields[at]}"))
-        with Progress(*columns, console=Console(stderr=True)) as bar:
+        with ProgressBar(*columns, console=Console(stderr=True)) as bar:
             task = bar.add_task("areas", total=None, at="")
             prepared = write_prepared(
-                self.source.areas(grid),
+                self.dataset.areas(grid),
                 grid,
                 self.out,
-                source=_describe(self.source),
+                source=_describe(self.dataset),
                 overwrite=self.overwrite,
                 on_area=lambda area: bar.update(task, advance=1, at=escape(area.name)),
             )
@@ -120,33 +130,48 @@ class Prepare:
 
 @dataclass(frozen=True)
 class Show:
-    """Write a contact sheet of a source's first areas, with the grid laid over them."""
+    """Write a contact sheet of a dataset's first areas, with the grid drawn over them."""
 
-    source: Source
-    """Where the areas come from."""
+    dataset: AnyDataset
+    """The dataset."""
     out: Path = Path("sheet.png")
-    """The picture to write, PNG or JPEG by its name."""
+    """File to write, PNG or JPEG by its suffix."""
     grid: str = "5x5"
     """Rows and columns of cells."""
     limit: int = 24
-    """At most this many areas."""
+    """Largest number of areas."""
     columns: int = 6
-    """Areas in a row."""
+    """Areas per row."""
     tile: int = 256
     """Side of each area on the sheet in pixels."""
     plain: bool = False
-    """Without the grid."""
+    """Leave out the grid."""
 
     def run(self) -> None:
         """Draw and write."""
         grid = Grid.parse(self.grid)
-        areas = list(itertools.islice(self.source.areas(grid), max(0, self.limit)))
-        if not areas:
-            raise AirlocError("There is no area to show", "Ask for a --limit of 1 or more, or for another source")
+        self._check()
+        with Console(stderr=True).status("reading areas"):
+            areas = list(itertools.islice(self.dataset.areas(grid), self.limit))
         images = [area.image if self.plain else draw_grid(area.image, grid) for area in areas]
         sheet = contact_sheet(images, [area.name for area in areas], columns=self.columns, tile=self.tile)
         save_picture(sheet, self.out)
         Console().print(f"{self.out}: {len(areas)} areas on a grid of {grid}", highlight=False, markup=False)
+
+    def _check(self) -> None:
+        """Refuse a sheet that cannot be drawn or written, before anything is read."""
+        if self.limit < 1 or self.columns < 1 or self.tile < MIN_TILE:
+            raise AirlocError(
+                f"A sheet of {self.limit} areas of {self.tile} px in {self.columns} columns shows nothing",
+                f"Give --limit and --columns of 1 or more, and --tile of {MIN_TILE} or more",
+            )
+        if self.limit * self.tile**2 > MAX_SHEET_PIXELS:
+            raise AirlocError(
+                f"A sheet of {self.limit} areas of {self.tile} x {self.tile} px is larger than "
+                f"{MAX_SHEET_PIXELS // 1_000_000} million pixels",
+                "Give a smaller --tile, or a smaller --limit",
+            )
+        check_writable(self.out)
 
 
 Command: TypeAlias = (
@@ -164,28 +189,29 @@ def main(args: Sequence[str]) -> None:
         Command,
         args=list(args),
         prog="airloc data",
-        description="What data is there, fetching it, preparing it for training, looking at it.",
+        description="List, download, prepare and show datasets.",
         config=config,
     )
     command.run()
 
 
-def _row(found: Status) -> tuple[str, ...]:
+def _row(status: Status) -> tuple[str, ...]:
     """Return one row of the table."""
+    compared = status.state == "published layout" and status.expected
+    differences = ", ".join(f"{gap:+d} {split}" for split, gap in status.differences.items())
     return (
-        found.name,
-        found.state,
-        _counts(found.areas),
-        _counts(found.expected),
-        ", ".join(f"{gap:+d} {split}" for split, gap in found.differences.items())
-        or ("none" if found.state == "published layout" and found.expected else ""),
+        status.name,
+        status.state,
+        _counts(status.areas),
+        _counts(status.expected),
+        differences or ("none" if compared else ""),
     )
 
 
-def _note(found: Status) -> str:
-    """Return where a dataset was looked for, and the command that reads or gets it."""
-    parts = [f"`airloc data show {found.command}`" if found.command else "", found.remark]
-    return f"{found.name} ({found.location}): {'; '.join(part for part in parts if part)}"
+def _note(status: Status) -> str:
+    """Return the location of a dataset, and the command that shows or gets it."""
+    parts = [f"`airloc data show {status.command}`" if status.command else "", status.remark]
+    return f"{status.name} ({status.location}): {'; '.join(part for part in parts if part)}"
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -196,6 +222,6 @@ def _bytes(name: str, done: int, total: int | None) -> str:
     return f"{escape(name)} {done / 1e6:.1f}" + (f"/{total / 1e6:.1f} MB" if total else " MB")
 
 
-def _describe(source: Dataset) -> dict[str, Any]:
+def _describe(dataset: Dataset) -> dict[str, Any]:
     """Return the name and the options of a dataset, for the index of prepared areas."""
-    return {"name": source.name, **asdict(source)}
+    return {"name": dataset.name, **asdict(dataset)}

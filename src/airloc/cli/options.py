@@ -1,86 +1,207 @@
-"""What the verbs that let agents play a suite have in common: on which areas, which episodes, and how."""
+"""Options shared by the verbs that play: which areas, which episodes, and how."""
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from tyro.conf import UseAppendAction, arg
 
-from airloc.agents.agent import Agent
-from airloc.agents.registry import AgentOptions, make_agent
+from airloc.agents.agent import Agent, AgentOptions
+from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
-from airloc.cli import evaluate
+from airloc.areas.dataset import Dataset
+from airloc.areas.prepared import Prepared
+from airloc.areas.records import NameFilter
+from airloc.areas.registry import DATASETS, load_dataset
+from airloc.cli.console import reading
+from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import check_device
-from airloc.task.suites import Suite
+from airloc.grid import Grid
+from airloc.task.priors import check_size
+from airloc.task.rules import check_budget
+from airloc.task.suites import GENERATED, Suite, generate, read_suite
+
+MAX_PER_AREA = 10_000
+PROCEDURAL_AREAS = 100
+"""Number of procedural areas when no others are named."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Playing:
-    """On which areas and episodes agents play, and how."""
+class AreaOptions:
+    """The areas and the grid laid on them."""
 
     areas: Path | None = None
-    """Folder of pictures, each an area, or a prepared cache; 100 procedural areas unless given."""
-    goals: Path | None = None
-    """Folder to take the goals' pictures from: the same file name, or its pre_disaster/post_disaster partner."""
-    episodes: str = "per-distance"
-    """An episode file (.csv), per-distance, uniform, or all-pairs, weighed so that all distances count the same."""
+    """Folder of images, one area each, or a prepared dataset. Default: 100 procedural areas."""
+    dataset: str | None = None
+    """Name of a dataset in $AIRLOC_DATA, such as masa, instead of --areas."""
+    split: str = ""
+    """Use only the areas that windows.csv, beside the images, assigns to this split."""
+    only: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="PATTERN")]] = ()
+    """Use only the areas whose file names match a pattern such as 'santa-rosa-*'. Repeatable."""
+    without: UseAppendAction[Annotated[tuple[str, ...], arg(name="except", metavar="PATTERN")]] = ()
+    """Leave out the areas whose file names match a pattern. Repeatable."""
+    cell_metres: float | None = None
+    """Crop areas of known ground size so that a cell is this many metres wide."""
     grid: str = "5x5"
     """Rows and columns of cells."""
     budget: int | None = None
-    """Moves allowed; twice the longer side unless given."""
-    split: str = ""
-    """Only the areas that windows.csv beside the pictures puts into this split."""
-    only: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="PATTERN")]] = ()
-    """Only the areas whose file names match a pattern such as 'santa-rosa-*'; may be given several times."""
-    without: UseAppendAction[Annotated[tuple[str, ...], arg(name="except", metavar="PATTERN")]] = ()
-    """Not the areas whose file names match a pattern; may be given several times."""
-    cell_metres: float | None = None
-    """Crop areas of known ground size so that each cell stands for this many metres."""
+    """Maximum number of moves. Default: twice the longer side of the grid."""
     device: str = "cpu"
-    """Where to compute, such as cpu or cuda."""
-    batch: int = 1024
-    """Episodes played in step."""
+    """Device to compute on, such as cpu or cuda."""
     seed: int = 0
-    """Decides the drawn episodes, every random choice and the bootstrap."""
+    """Random seed for procedural areas, episodes, agents and the bootstrap."""
+
+    def parsed_grid(self) -> Grid:
+        """Return the grid."""
+        return Grid.parse(self.grid)
+
+    def check(self) -> None:
+        """Check the options without reading any image."""
+        if self.areas is not None and self.dataset is not None:
+            raise AirlocError("--areas and --dataset both name the areas", "Use one of them")
+        if self.areas is not None and not self.areas.is_dir():
+            raise AirlocError(f"There is no folder {self.areas}", "Check the path")
+        if self.dataset is not None and self.dataset not in DATASETS:
+            raise AirlocError(
+                f"There is no dataset {self.dataset!r}", f"Use one of {', '.join(DATASETS)}, or --areas with a folder"
+            )
+        check_size(self.parsed_grid())
+        if self.budget is not None:
+            check_budget(self.budget)
+        check_device(self.device)
+        self.load()
+
+    def load(self, **options: Any) -> Dataset:
+        """Return the dataset of the areas, with further options of `load_dataset`."""
+        source: str | Path = self.dataset or self.areas or "synthetic"
+        if source == "synthetic":
+            options = {"count": PROCEDURAL_AREAS, "seed": self.seed, **options}
+        return load_dataset(
+            source,
+            split=self.split,
+            cell_metres=self.cell_metres,
+            only=self.only,
+            without=self.without,
+            **options,
+        )
 
 
-class Ready(NamedTuple):
-    """Everything needed to play."""
+@dataclass(frozen=True, kw_only=True)
+class PlayOptions(AreaOptions):
+    """The areas, the episodes, and how agents play them."""
 
-    agents: list[Agent]
+    goals: Path | None = None
+    """Folder to take the goal patches from: the same file name, or its pre_disaster/post_disaster partner."""
+    episodes: str = "per-distance"
+    """Episode file (.csv), or per-distance, all-pairs, uniform or far-pairs."""
+    per_area: Annotated[int | None, arg(metavar="EPISODES")] = None
+    """Episodes per area. Default: 1 per distance (per-distance), 5 per distance (far-pairs), 4 (uniform)."""
+    moves: Literal[8, 4] = 8
+    """8: the king's moves. 4: north, east, south and west within a closed border."""
+    batch: int = 1024
+    """Number of episodes played in parallel."""
+
+    def parsed_grid(self) -> Grid:
+        """Return the grid with its number of moves."""
+        return Grid.parse(self.grid, moves=self.moves)
+
+    def weighs_distances(self) -> bool:
+        """Return True if all pairs are weighted so that every distance counts the same."""
+        return self.episodes == "all-pairs"
+
+    def check(self) -> None:
+        """Check the options without reading any image."""
+        if self.batch < 1:
+            raise AirlocError(f"A batch of {self.batch} episodes is empty", "Use --batch 1 or more")
+        if self.per_area is not None:
+            self._check_per_area(self.per_area)
+        if self.episodes not in GENERATED and not Path(self.episodes).exists():
+            raise AirlocError(
+                f"There is no episode file {self.episodes}", f"Check the path, or use one of {', '.join(GENERATED)}"
+            )
+        if self.goals is not None and self.areas is None:
+            raise AirlocError("--goals needs the folder of the areas that the goals belong to", "Add --areas")
+        super().check()
+
+    def _check_per_area(self, per_area: int) -> None:
+        if self.episodes not in GENERATED or self.episodes == "all-pairs":
+            raise AirlocError(f"--episodes {self.episodes} is a fixed list of episodes", "Leave out --per-area")
+        if not 1 <= per_area <= MAX_PER_AREA:
+            raise AirlocError(f"--per-area {per_area} is out of range", f"Use 1 to {MAX_PER_AREA:,}")
+
+
+class Episodes(NamedTuple):
+    """A suite and the areas it refers to, in its order."""
+
     suite: Suite
     areas: list[SearchArea]
     goal_areas: list[SearchArea] | None
 
 
-def prepare(options: Playing, names: Sequence[str], require: Callable[[Agent], None] = lambda agent: None) -> Ready:
-    """Check what is cheap to check, make the agents, and read the areas and episodes.
+def load_episodes(options: PlayOptions) -> Episodes:
+    """Read or generate the episodes, and read exactly the areas they need."""
+    grid = options.parsed_grid()
+    if options.episodes in GENERATED:
+        areas, goal_areas = _read_areas(options, grid)
+        suite = generate(
+            options.episodes,
+            [area.name for area in areas],
+            grid,
+            per_area=options.per_area,
+            equal_distances=options.weighs_distances(),
+            seed=options.seed,
+            budget=options.budget,
+        )
+        return Episodes(suite, areas, goal_areas)
+    path = Path(options.episodes)
+    suite = read_suite(path, grid, budget=options.budget)
+    suite = suite.over(NameFilter(options.only, options.without).select(suite.areas, path))
+    areas, goal_areas = _read_areas(options, grid, suite.areas)
+    index = {area.name: number for number, area in enumerate(areas)}
+    missing = [name for name in suite.areas if name not in index]
+    if missing:
+        raise AirlocError(
+            f"The episode file {path} names the area {missing[0]!r}, which is not among the areas",
+            "Use --areas with the folder that holds it",
+        )
+    order = [index[name] for name in suite.areas]
+    return Episodes(suite, [areas[i] for i in order], goal_areas and [goal_areas[i] for i in order])
+
+
+def _read_areas(
+    options: PlayOptions, grid: Grid, names: tuple[str, ...] | None = None
+) -> tuple[list[SearchArea], list[SearchArea] | None]:
+    """Read the areas, or those with these names, and the areas of their goals if they are others."""
+    if options.goals is None:
+        return reading(options.load(names=names).areas(grid)), None
+    if options.areas is not None and Prepared.detect(options.goals) and not Prepared.detect(options.areas):
+        raise AirlocError(
+            f"{options.goals} holds prepared areas, but {options.areas} does not", "Prepare both folders, or neither"
+        )
+    pairs = list(options.load(goals=options.goals, names=names).pairs(grid))
+    return [area for area, _ in pairs], [goal for _, goal in pairs]
+
+
+def load_agents(
+    names: Sequence[str], options: AgentOptions, require: Callable[[Agent], None] = lambda agent: None
+) -> list[Agent]:
+    """Make agents by name or checkpoint folder.
 
     Args:
-        options: What was asked for.
-        names: Agents by name or checkpoint folder; each is made once.
-        require: Refuses an agent that will not do, before anything is read.
+        names: Names of agents, or checkpoint folders.
+        options: Seed, device and how to choose moves.
+        require: Raises an error for an agent that does not fit.
     """
-    asked = evaluate.Evaluate(
-        agent="",
-        areas=options.areas,
-        goals=options.goals,
-        episodes=options.episodes,
-        grid=options.grid,
-        budget=options.budget,
-        split=options.split,
-        only=options.only,
-        without=options.without,
-        cell_metres=options.cell_metres,
-        equal_distances=options.episodes == "all-pairs",
-        batch=options.batch,
-        seed=options.seed,
-    )
-    evaluate.check(asked)
-    check_device(options.device)
-    makers = AgentOptions(seed=options.seed, device=options.device)
-    agents = [make_agent(name, makers) for name in dict.fromkeys(names)]
+    if not names or not all(name.strip() for name in names):
+        raise AirlocError("The name of the agent is missing", "Name an agent, such as belief, or a checkpoint folder")
+    agents = [make_agent(name, options) for name in names]
     for agent in agents:
         require(agent)
-    return Ready(agents, *evaluate.load(asked))
+    return agents
+
+
+def status(text: str) -> None:
+    """Print a line on the error stream about work that takes more than a second or two."""
+    print(text, file=sys.stderr, flush=True)

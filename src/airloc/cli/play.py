@@ -1,8 +1,7 @@
-"""`airloc play`: search yourself, in the browser, and watch agents do it."""
+"""`airloc play`: search yourself in the browser, and watch agents search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import tyro
@@ -10,112 +9,111 @@ from rich.console import Console
 
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import SearchArea
-from airloc.areas.registry import choose_source
-from airloc.areas.synthetic import Synthetic
-from airloc.cli.console import reading
+from airloc.areas.registry import load_dataset
+from airloc.cli.console import need, reading
 from airloc.errors import AirlocError
-from airloc.game.app import LOOPBACK_NAMES, listen, make_app, open_browser, serve
-from airloc.game.baselines import Baselines
-from airloc.game.lobby import FreeTable, PlayDesk
-from airloc.game.referee import Referee
-from airloc.game.routes import watch_routes
-from airloc.game.store import Store
-from airloc.game.watch import Watch
-from airloc.game.worker_pool import ProcessWorkerPool
 from airloc.grid import Grid
 from airloc.task.rules import check_budget
 from airloc.task.world import World
-from airloc.web import url_of
 
 MAX_SIDE = 12
-"""Cells of a side that fit on a screen."""
-PROCEDURAL = 40
-WATCHED = 10
+"""Largest number of cells per side that fits on a screen."""
+PLAY_AREAS = 40
+"""Procedural areas to play on."""
+WATCH_AREAS = 10
+"""Areas to watch agents on."""
 
 
 @dataclass(frozen=True)
 class Play:
-    """Search yourself: starts a server on this machine and opens its page."""
+    """Search yourself: start a server on this machine and open its page in the browser."""
 
     areas: Path | None = None
-    """Folder of pictures, each an area, or a prepared cache; procedural areas unless given."""
+    """Folder of images, one area each, or a prepared dataset. Default: procedural areas."""
     grid: str = "5x5"
     """Rows and columns of cells."""
     budget: int | None = None
-    """Moves allowed; twice the longer side unless given."""
+    """Moves allowed. Default: twice the longer side."""
     seconds: float = 60.0
-    """Time limit of a game; 0 for none."""
+    """Time limit of a game in seconds; 0 for none."""
     agents: tuple[str, ...] = (DEFAULT_AGENT, "blind")
-    """Who plays the same episode when a game is over."""
+    """Agents that play the same episode for comparison."""
     host: str = "127.0.0.1"
-    """The address to listen on."""
+    """Address to listen on."""
     public: bool = False
-    """Let other machines in; needed for any address but loopback."""
+    """Allow access from other machines; required for any address except loopback."""
     port: int = 8765
-    """The port to listen on; 0 for any that is free."""
+    """Port to listen on; 0 for any free port."""
     open: bool = True
     """Open the page in the browser."""
     seed: int = 0
-    """Which procedural areas."""
+    """Random seed of the procedural areas."""
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc play`."""
-    run(tyro.cli(Play, args=arguments, prog="airloc play"))
+    options = tyro.cli(Play, args=arguments, prog="airloc play")
+    need("web", "fastapi", "uvicorn")
+    run(options)
 
 
 def run(options: Play) -> None:
-    """Check everything cheap, take the address, read the areas, serve until interrupted."""
-    grid, seconds = Grid.parse(options.grid), limit(options.seconds)
+    """Check the options, bind the port, read the areas, and serve until Ctrl-C."""
+    from airloc import game, web
+
+    grid, seconds = Grid.parse(options.grid), time_limit(options.seconds)
     check_screen(grid)
     if options.budget is not None:
         check_budget(options.budget)
     check_agents(options.agents)
-    with listen(options.host, options.port, public=options.public) as taken:
-        play, watch = (
+    with web.bind(options.host, options.port, public=options.public) as bound:
+        play_world, watch_world = (
             World.build(areas, grid, options.budget, "per-distance", None) for areas in _areas(options, grid)
         )
-        worker_pool = ProcessWorkerPool({"play": play, "watch": watch}, options.agents)
-        table = FreeTable(Referee(play, Store(), seconds), Baselines(options.agents, worker_pool, "play"))
-        more = [watch_routes(Watch(watch, worker_pool), options.agents)]
-        app = make_app(PlayDesk(table), hosts=None if options.public else LOOPBACK_NAMES, more=more)
-        url = url_of(taken)
-        say(f"Play at {url} and watch agents at {url}watch; Ctrl-C ends it.")
-        serve(app, taken, on_ready=partial(open_browser, url) if options.open else lambda: None)
+        worker_pool = game.ProcessWorkerPool({"play": play_world, "watch": watch_world}, options.agents)
+        baselines = game.Baselines(options.agents, worker_pool, "play")
+        app = game.make_app(
+            game.PlayLobby(game.PlayRoom(play_world, game.Store(), seconds, baselines)),
+            routers=[game.watch_routes(game.WatchService(watch_world, worker_pool), options.agents)],
+            hosts=None if options.public else game.LOOPBACK_HOSTS,
+        )
+        url = web.url_of(bound)
+        say(f"Play at {url} or watch agents at {url}watch. Press Ctrl-C to stop.")
+        game.serve(app, bound, open_url=url if options.open else None)
         worker_pool.close()
 
 
 def check_agents(names: Sequence[str]) -> None:
-    """Make the agents once: a wrong name is an error now, and not when a game is over."""
+    """Make the agents once, so that a wrong name is an error before the server starts."""
     for name in names:
         make_agent(name)
 
 
 def check_screen(grid: Grid) -> None:
-    """Refuse grids that no screen shows."""
+    """Refuse a grid that is too large for a screen."""
     if max(grid.shape) > MAX_SIDE:
-        raise AirlocError(f"A grid of {grid} does not fit on a screen", f"Ask for {MAX_SIDE}x{MAX_SIDE} at most")
+        raise AirlocError(f"A grid of {grid} does not fit on a screen", f"Give --grid {MAX_SIDE}x{MAX_SIDE} or smaller")
 
 
-def limit(seconds: float) -> float:
-    """The time limit that a number on the command line stands for."""
-    if seconds < 0:
-        raise AirlocError(f"A game of {seconds} seconds cannot be played", "Give --seconds above 0, or 0 for no limit")
-    return seconds or float("inf")
+def time_limit(seconds: float) -> float:
+    """Return the time limit of `--seconds`: 0 stands for none, which is infinite."""
+    from airloc.game.match import check_seconds
+
+    return check_seconds(seconds or float("inf"))
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal."""
+    """Print a line without wrapping or markup."""
     Console().print(text, soft_wrap=True, highlight=False, markup=False)
 
 
 def _areas(options: Play, grid: Grid) -> tuple[list[SearchArea], list[SearchArea]]:
-    """Areas to play on and areas to watch agents on: never the same, or watching would show what is to be found."""
+    """Return areas to play on and other areas to watch agents on, because spectators see areas whole."""
     if options.areas is not None:
-        areas = reading(choose_source(options.areas).areas(grid))
+        areas = reading(load_dataset(options.areas).areas(grid))
         if len(areas) > 1:
-            watched = areas[:: max(2, len(areas) // WATCHED)]
+            watched = areas[:: max(2, len(areas) // WATCH_AREAS)]
             return [area for area in areas if area not in watched], watched
-        return areas, reading(Synthetic(count=WATCHED, seed=options.seed + 1).areas(grid))
-    areas = reading(Synthetic(count=PROCEDURAL + WATCHED, seed=options.seed).areas(grid))
-    return areas[:PROCEDURAL], areas[PROCEDURAL:]
+        return areas, reading(load_dataset("synthetic", count=WATCH_AREAS, seed=options.seed + 1).areas(grid))
+    areas = reading(load_dataset("synthetic", count=PLAY_AREAS + WATCH_AREAS, seed=options.seed).areas(grid))
+    return areas[:PLAY_AREAS], areas[PLAY_AREAS:]

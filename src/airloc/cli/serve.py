@@ -1,4 +1,4 @@
-"""`airloc serve`: the live searcher over HTTP, for the drone's computer or the ground station."""
+"""`airloc serve`: the live searcher over HTTP, for an onboard computer or a ground station."""
 
 import os
 import secrets
@@ -9,7 +9,7 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from airloc.agents.registry import DEFAULT_AGENT
+from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.cli.console import need
 from airloc.errors import AirlocError
 
@@ -18,66 +18,79 @@ MIN_TOKEN = 8
 
 
 @dataclass(frozen=True)
-class Serve:
-    """Lead searches over HTTP: clients post photos and are told where to go next."""
+class ServeOptions:
+    """Run searches over HTTP: clients post photos and receive the next waypoint."""
 
     store: Path = Path("searches.sqlite")
-    """The file that keeps all searches; a server that is started again goes on with them."""
+    """File that stores all searches; a restarted server continues them."""
+    recover: Path | None = None
+    """New file to which the readable searches of a damaged store are copied; the server then uses that file."""
     host: str = "127.0.0.1"
-    """The address to listen on; other machines reach the server only when this is not the default."""
+    """Address to listen on; the default accepts connections from this machine only."""
     port: int = 8470
-    """The port to listen on; 0 for any that is free."""
+    """Port to listen on; 0 for any free port."""
     token_file: Path | None = None
-    """A file with the token that clients must send; $AIRLOC_TOKEN unless given, and a new one without both."""
+    """File with the token that clients must send; by default $AIRLOC_TOKEN, or a new random token."""
     agent: str = DEFAULT_AGENT
-    """Who leads where a client names nobody."""
+    """Agent of searches whose request does not name one."""
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc serve`."""
-    options = tyro.cli(Serve, args=arguments, prog="airloc serve")
-    need("field", "fastapi", "uvicorn", "pyproj", "shapely", "rasterio")
+    options = tyro.cli(ServeOptions, args=arguments, prog="airloc serve")
+    need("web", "fastapi", "uvicorn")
+    need("field", "rasterio", "pyproj", "shapely")
     run(options)
 
 
-def run(options: Serve) -> None:
-    """Serve until stopped."""
+def run(options: ServeOptions) -> None:
+    """Check the options, open the store and serve until stopped."""
     import torch
 
-    from airloc.agents.registry import make_agent
-    from airloc.missions.server import listen, make_app
-    from airloc.missions.service import Searches
-    from airloc.missions.store import Store
+    from airloc.missions.server import make_app, run_server
+    from airloc.missions.service import SearchService
+    from airloc.missions.store import SearchStore, recover_store
+    from airloc.web import bind, url_of
 
-    token, made = _token(options)
-    make_agent(options.agent)  # an unknown one is told now, not to the first client
-    torch.set_num_threads(1)
-    store = Store(options.store)
-    console = Console()
-    try:
-        app = make_app(Searches(store, options.agent), token)
+    token, is_new = _token(options)
+    progress = Console(stderr=True)
+    with bind(options.host, options.port) as bound:
+        with progress.status(f"loading the agent {options.agent}"):
+            make_agent(options.agent)  # raises an error for an unknown agent
+            torch.set_num_threads(1)
+        console, path = Console(), options.recover or options.store
+        if options.recover is not None:
+            with progress.status(f"reading the store {options.store}"):
+                searches, photos = recover_store(options.store, options.recover)
+            found = f"{searches} search{'es' * (searches != 1)} with {photos} photo{'s' * (photos != 1)}"
+            console.print(f"Recovered {found} from {options.store}", soft_wrap=True, highlight=False)
+        with progress.status(f"checking the store {path}"):
+            store = SearchStore(path)
 
-        def say(address: str) -> None:
-            console.print(f"Listening on {address}, searches in {options.store}", soft_wrap=True, highlight=False)
-            if made:
+        def announce() -> None:
+            url = url_of(bound).rstrip("/")
+            console.print(f"Listening on {url}, searches in {path}", soft_wrap=True, highlight=False)
+            if is_new:
                 console.print(f"Token: {token}", soft_wrap=True, highlight=False)
 
-        listen(app, options.host, options.port, say)
-    finally:
-        store.close()
+        try:
+            run_server(make_app(SearchService(store, options.agent), token), bound, announce)
+        finally:
+            store.close()
 
 
-def _token(options: Serve) -> tuple[str, bool]:
-    """The token, and whether it is a new one."""
+def _token(options: ServeOptions) -> tuple[str, bool]:
+    """Return the token, and True if it is new."""
     if options.token_file is not None:
         try:
             token = options.token_file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise AirlocError(f"Cannot read the token from {options.token_file}: {error}", "Give a text file") from None
+            raise AirlocError(f"Cannot read the token file {options.token_file}: {error}", "Give a text file") from None
     else:
         token = os.environ.get(TOKEN, "").strip()
         if not token:
             return secrets.token_urlsafe(18), True
     if len(token) < MIN_TOKEN or not token.isascii():
-        raise AirlocError("The token is shorter than 8 plain characters", f"Write a longer one, or unset {TOKEN}")
+        problem = f"The token has fewer than {MIN_TOKEN} ASCII characters"
+        raise AirlocError(problem, f"Choose a longer token, or unset {TOKEN}")
     return token, False

@@ -1,9 +1,9 @@
-"""The people of a study for the terminal: everybody's success, and who took part."""
+"""`airloc study`: run the game as a study with people, and score them beside the agents."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import tyro
 from rich.box import SIMPLE_HEAD
@@ -13,229 +13,210 @@ from tyro.conf import Positional, arg
 
 from airloc.agents.registry import DEFAULT_AGENT, available_agents, make_agent
 from airloc.areas.area import SearchArea
-from airloc.areas.registry import choose_source
-from airloc.areas.synthetic import Synthetic
-from airloc.cli.console import bar, promised, reading
-from airloc.cli.play import check_agents, check_screen, limit, say
+from airloc.areas.dataset import Dataset
+from airloc.areas.registry import load_dataset
+from airloc.cli.console import bar, need, promised, reading
+from airloc.cli.play import check_agents, check_screen, say, time_limit
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import Score, compare, evaluate, to_json, trajectory_lines
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
 from airloc.files import write_atomically
-from airloc.game.app import LOOPBACK_NAMES, listen, make_app, serve
-from airloc.game.baselines import Baselines
-from airloc.game.lobby import FreeTable
-from airloc.game.lobby import Table as GameTable
-from airloc.game.match import Episode
-from airloc.game.referee import Referee
-from airloc.game.results import People, Results, results_of
-from airloc.game.routes import study_routes
-from airloc.game.store import Store
-from airloc.game.study import CONSENT, Rules, Study, assign, create_study, draw_games, episodes_of, overlaps
-from airloc.game.study_lobby import StudyLobby
-from airloc.game.worker_pool import ProcessWorkerPool, WorkerPool
 from airloc.grid import Grid
 from airloc.reports.tables import comparison_line, number, percent, percent_interval, score_table
 from airloc.task.priors import check_size
 from airloc.task.rules import check_budget
 from airloc.task.suites import read_suite
-from airloc.task.world import World
-from airloc.web import url_of
 
+if TYPE_CHECKING:
+    from airloc import game
 
-def people_table(facts: People) -> Table:
-    """Success of every participant, in all and by distance."""
-    rows = facts.success_by_person
-    distances = sorted({away for row in rows for away in row.success_by_distance}, key=int)
-    table = Table("Person", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for heading in ("Games", "Success", *(f"d = {away}" for away in distances)):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
-        shares = [row.success, *(row.success_by_distance.get(away) for away in distances)]
-        table.add_row(str(row.person), str(row.games), *map(percent, shares))
-    return table
-
-
-def people_lines(facts: People) -> list[str]:
-    """Who took part, in words."""
-    spread = percent_interval(facts.success_ci95_over_people) or "undefined"
-    lines = [
-        f"{facts.people} people, {facts.games} games; 95 % interval of success over people: {spread}",
-        f"{facts.seconds_a_game:.1f} s a game, {facts.lost_by_time} lost by time, "
-        f"{facts.unfinished} unfinished and not counted",
-        "Gender: " + ", ".join(f"{count} {name}" for name, count in facts.gender.items()),
-    ]
-    age = facts.age
-    if age.span is not None:
-        low, high = age.span
-        mean, median = number(age.mean, 1), number(age.median, 1)
-        lines.append(f"Age: {low} to {high}, mean {mean}, median {median} ({age.said} said)")
-    return lines
-
-
-# ---------- `airloc study`: the game as a study with people, from the links to the Human row beside all agents.
-# ~
-
+PROCEDURAL_AREAS = 100
+"""Procedural areas of a study without --areas."""
 PRACTICE_AREAS = 8
 PRACTICE_SEED = 999
-"""Procedural areas for practice that no other command draws by default."""
+"""Random seed of the procedural areas of practice; no other command uses it by default."""
 
 
 @dataclass(frozen=True)
 class Create:
-    """Make a study: draw the games of every participant, and write one file that holds everything."""
+    """Create a study: draw the games of every participant, and write one file that holds everything."""
 
     out: Positional[Path]
     """The file to write, such as study.db."""
     areas: Path | None = None
-    """Folder of pictures, each an area, or a prepared cache; 100 procedural areas unless given."""
+    """Folder of images, one area each, or a prepared dataset. Default: 100 procedural areas."""
     episodes: Annotated[Path | None, arg(metavar="FILE.csv")] = None
-    """Draw the games from this episode file; from per-distance draws on the areas unless given."""
+    """Take the games from this episode file. Default: per-distance draws on the areas."""
     practice: Path | None = None
-    """Folder of pictures to practise on, none of which is an area of the study; procedural areas unless given."""
+    """Folder of images to practise on, other than the areas of the study. Default: procedural areas."""
     people: int = 19
-    """How many participants."""
+    """Number of participants."""
     per_distance: int = 3
-    """Games of each distance for every participant: 3 make 12 games on 5 x 5."""
+    """Games per distance for every participant: 3 give 12 games on 5 x 5."""
     seconds: float = 60.0
-    """Time limit of a game; 0 for none."""
+    """Time limit of a game in seconds; 0 for none."""
     grid: str = "5x5"
     """Rows and columns of cells."""
     budget: int | None = None
-    """Moves allowed; twice the longer side unless given."""
+    """Moves allowed. Default: twice the longer side."""
     split: str = ""
-    """Only the areas that windows.csv beside the pictures puts into this split."""
+    """Use only the areas of this split, as windows.csv beside the images defines it."""
     consent: Path | None = None
-    """A text file with what participants agree to, paragraphs separated by empty lines."""
+    """Text file that participants agree to; empty lines separate paragraphs."""
     seed: int = 0
-    """Decides who plays what."""
+    """Random seed of the draws and of their assignment to participants."""
 
     def run(self) -> None:
-        """Draw and write."""
-        self._check()
+        """Check the options, draw the games, and write the file."""
+        from airloc import game
+
         grid = Grid.parse(self.grid)
-        budget = check_budget(grid.default_budget if self.budget is None else self.budget)
-        text = CONSENT if self.consent is None else _read(self.consent)
+        config = self._config(grid)
         with promised([self.out]):
             areas, games = self._games(grid)
-            practice = self._practice(grid)
-            rules = Rules(str(grid), budget, limit(self.seconds), self.seed, text)
-            study = create_study(self.out, rules, areas, practice, games)
+            study = game.create_study(self.out, config, areas, self._practice_areas(grid), games)
         say(f"{self.out}: {self.people} participants, {len(games[0])} games each on {len(areas)} areas.")
-        if twice := overlaps(games):
-            say(f"The episodes did not last: {twice} of the games are played by somebody else too.")
-        say(f"Start it with: airloc study serve {self.out}\nShow the links with: airloc study links {self.out}")
+        if shared := game.count_shared(games):
+            say(f"There are too few episodes: {shared} games repeat an episode of another participant.")
+        say(f"Start it with: airloc study serve {self.out}\nPrint the links with: airloc study links {self.out}")
         study.store.close()
 
-    def _check(self) -> None:
-        if self.people < 1 or self.per_distance < 1:
-            raise AirlocError("A study needs people and games", "Give --people and --per-distance of 1 or more")
-        check_screen(Grid.parse(self.grid))
-        check_size(Grid.parse(self.grid))
+    def _config(self, grid: Grid) -> "game.StudyConfig":
+        """Check everything that needs no areas."""
+        from airloc import game
 
-    def _games(self, grid: Grid) -> tuple[list[SearchArea], list[list[Episode]]]:
-        """Read the areas and draw everybody's games, or take them from the file."""
+        if self.people < 1 or self.per_distance < 1:
+            raise AirlocError(
+                f"A study of {self.people} participants with {self.per_distance} games per distance is empty",
+                "Give --people and --per-distance of 1 or more",
+            )
+        check_screen(grid)
+        check_size(grid)
+        return game.StudyConfig(
+            grid=str(grid),
+            budget=check_budget(grid.default_budget if self.budget is None else self.budget),
+            seconds=time_limit(self.seconds),
+            seed=self.seed,
+            consent=game.CONSENT if self.consent is None else _read_text(self.consent),
+        )
+
+    def _games(self, grid: Grid) -> tuple[list[SearchArea], list[list["game.Episode"]]]:
+        """Read the areas, and draw every participant's games or take them from the episode file."""
+        from airloc import game
+
         listed = None if self.episodes is None else read_suite(self.episodes, grid, budget=self.budget)
-        only = None if listed is None else listed.areas
-        areas = reading(choose_source(self.areas, split=self.split, only=only, seed=self.seed).areas(grid))
+        areas = reading(self._dataset(None if listed is None else listed.areas).areas(grid))
         if listed is None:
             names = [area.name for area in areas]
-            return areas, draw_games(names, grid, self.people, self.per_distance, self.seed)
+            return areas, game.draw_games(names, grid, self.people, self.per_distance, self.seed)
         by_name = {area.name: area for area in areas}
         missing = [name for name in listed.areas if name not in by_name]
         if missing:
-            problem = f"The episode file {self.episodes} names the area {missing[0]!r}, which is not among the areas"
+            problem = f"The area {missing[0]!r} of the episode file {self.episodes} is not among the areas"
             raise AirlocError(problem, "Give the folder that holds it with --areas")
-        games = assign(episodes_of(listed), self.people, self.per_distance, self.seed)
+        games = game.assign_episodes(game.episodes_of(listed), self.people, self.per_distance, self.seed)
         return [by_name[name] for name in listed.areas], games
 
-    def _practice(self, grid: Grid) -> list[SearchArea]:
+    def _dataset(self, names: tuple[str, ...] | None) -> Dataset:
+        """Return the dataset of the areas, limited to these names if it is one of images."""
+        if self.areas is None:
+            return load_dataset("synthetic", split=self.split, count=PROCEDURAL_AREAS, seed=self.seed)
+        return load_dataset(self.areas, split=self.split, names=names)
+
+    def _practice_areas(self, grid: Grid) -> list[SearchArea]:
         if self.practice is None:
-            return reading(Synthetic(count=PRACTICE_AREAS, seed=PRACTICE_SEED).areas(grid))
-        return reading(choose_source(self.practice).areas(grid))
+            return reading(load_dataset("synthetic", count=PRACTICE_AREAS, seed=PRACTICE_SEED).areas(grid))
+        return reading(load_dataset(self.practice).areas(grid))
 
 
 @dataclass(frozen=True)
 class Serve:
-    """Let participants play; stop and start it as you like, nothing is lost."""
+    """Let participants play. You can stop and restart the server at any time; nothing is lost."""
 
     study: Positional[Path]
     """The study's file."""
     agents: tuple[str, ...] = (DEFAULT_AGENT,)
-    """Whose paths are shown when a game is over."""
+    """Agents whose paths are shown after a game."""
     host: str = "127.0.0.1"
-    """The address to listen on."""
+    """Address to listen on."""
     public: bool = False
-    """Let other machines in; needed for any address but loopback."""
+    """Allow access from other machines; required for any address except loopback."""
     port: int = 8766
-    """The port to listen on; 0 for any that is free."""
+    """Port to listen on; 0 for any free port."""
     names: tuple[str, ...] = ()
-    """Further names that the server answers to, such as that of a proxy in front of it."""
+    """Further host names that the server answers to, such as that of a proxy in front of it."""
 
     def run(self) -> None:
-        """Serve until interrupted."""
-        study = Study(self.study)
-        with listen(self.host, self.port, public=self.public) as taken:
+        """Serve until Ctrl-C."""
+        from airloc import game, web
+
+        study = game.Study(self.study)
+        with web.bind(self.host, self.port, public=self.public) as bound:
             check_agents(self.agents)
-            worlds = study_worlds(study)
-            worker_pool = ProcessWorkerPool(worlds, self.agents)
-            lobby = study_desk(study, worlds, worker_pool, self.agents)
-            hosts = None if self.public else (*LOOPBACK_NAMES, *self.names)
-            url = url_of(taken)
-            say(f"The study is at {url}. Participants open their own links: airloc study links {self.study}")
-            say(f"See how far they are at {url}admin with the token {study.admin}")
-            serve(make_app(lobby, hosts=hosts, more=[study_routes(lobby)]), taken)
+            worlds = study.worlds()
+            worker_pool = game.ProcessWorkerPool(worlds, self.agents)
+            lobby = game.StudyLobby.open(study, worlds, worker_pool, self.agents)
+            hosts = None if self.public else (*game.LOOPBACK_HOSTS, *self.names)
+            url = web.url_of(bound)
+            say(f"The study runs at {url}. Print the participants' links with: airloc study links {self.study}")
+            say(f"See their progress at {url}admin with the token {study.admin_token}")
+            game.serve(game.make_app(lobby, routers=[game.study_routes(lobby)], hosts=hosts), bound)
             worker_pool.close()
         study.store.close()
 
 
 @dataclass(frozen=True)
 class Links:
-    """Print every participant's own link."""
+    """Print every participant's personal link."""
 
     study: Positional[Path]
     """The study's file."""
     base: str = "http://localhost:8766"
-    """Where participants reach the server."""
+    """URL under which participants reach the server."""
 
     def run(self) -> None:
-        """Print one line a person."""
-        for person in Study(self.study).people():
+        """Print one line per participant."""
+        from airloc import game
+
+        for person in game.Study(self.study).participants():
             say(f"{person.number}\t{self.base.rstrip('/')}/join/{person.token}")
 
 
 @dataclass(frozen=True)
 class ShowResults:
-    """Score people, beside agents that play exactly the same episodes."""
+    """Score people beside agents that play exactly the same episodes."""
 
     study: Positional[Path]
     """The study's file."""
     agents: tuple[str, ...] | None = None
-    """Which agents play the same episodes; all unless given."""
+    """Agents that play the same episodes. Default: all."""
     csv: Annotated[Path | None, arg(metavar="OUT.csv")] = None
-    """Write every game here, one line each."""
+    """Write one row per game to this file."""
     json: Annotated[Path | None, arg(metavar="OUT.json")] = None
-    """Write the record of the row Human here, as `airloc evaluate --json` writes an agent's."""
+    """Write the record of Human to this file, in the format of `airloc evaluate --json`."""
     records: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """Write the records of Human and of every agent into this folder, one file each."""
+    """Write the records of Human and of every agent to this folder, one file each."""
     trajectories: Annotated[Path | None, arg(metavar="OUT.jsonl")] = None
-    """Write every game's path here, one JSON object a line, as `airloc evaluate` writes an agent's."""
+    """Write the path of every game to this file, one JSON object per line, as `airloc evaluate` does."""
     save_episodes: Annotated[Path | None, arg(metavar="OUT.csv")] = None
-    """Write the episodes that were played here, as an episode file."""
+    """Write the episodes that were played to this episode file."""
 
     def run(self) -> None:
-        """Read, let the agents play, write and show."""
-        results = results_of(Study(self.study))
+        """Read the games, let the agents play, write the files and print the tables."""
+        from airloc import game
+
+        results = game.Results.read(game.Study(self.study))
         names = available_agents() if self.agents is None else list(self.agents)
         folder = [] if self.records is None else [self.records / f"{name}.json" for name in ("Human", *names)]
         outputs = (self.csv, self.json, self.trajectories, self.save_episodes, *folder)
         with promised([path for path in outputs if path]):
             human = results.score()
-            agents = _agents(names, results)
+            agents = _score_agents(names, results)
             self._write(results, human, agents)
-        _show(results, human, agents)
+        _print_results(results, human, agents)
 
-    def _write(self, results: Results, human: Score, agents: list[Score]) -> None:
-        record = human.record() | {"study": asdict(results.of_people(human))}
+    def _write(self, results: "game.Results", human: Score, agents: list[Score]) -> None:
+        record = human.record() | {"study": asdict(results.summary(human))}
         record["comparisons"] = [compare(human, score) for score in agents]
         if self.csv is not None:
             write_atomically(self.csv, results.csv())
@@ -264,49 +245,63 @@ def main(arguments: Sequence[str]) -> None:
         Command,
         args=list(arguments),
         prog="airloc study",
-        description="Run the game as a study with people, and get the Human row.",
+        description="Run the game as a study with people, and score them beside the agents.",
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
+    need("web", "fastapi", "uvicorn")
     command.run()
 
 
-def study_worlds(study: Study) -> dict[str, World]:
-    """What a study is played on: the areas of its games, and those of practice."""
-    areas = {"games": study.areas(), "practice": study.areas(practice=True)}
-    return {
-        name: World.build(some, study.grid, study.rules.budget, "per-distance", None) for name, some in areas.items()
-    }
-
-
-def study_desk(study: Study, worlds: Mapping[str, World], worker_pool: WorkerPool, agents: Sequence[str]) -> StudyLobby:
-    """Set the tables of a study: one for its games, one for practice."""
-    stores = {"games": study.store, "practice": Store()}
-    referees = {name: Referee(worlds[name], stores[name], study.rules.seconds) for name in worlds}
-    baselines = {name: Baselines(agents, worker_pool, name) for name in worlds}
-    recorded = GameTable(referees["games"], baselines["games"])
-    return StudyLobby(study, recorded, FreeTable(referees["practice"], baselines["practice"]))
-
-
-def _agents(names: Sequence[str], results: Results) -> list[Score]:
-    """Let agents play the episodes that people played, best last."""
+def _score_agents(names: Sequence[str], results: "game.Results") -> list[Score]:
+    """Let agents play the episodes of the study; the best comes last."""
     agents = [make_agent(name) for name in names]
     with bar("playing", len(results.suite) * len(agents)) as advance:
-        scores = [evaluate(agent, results.areas, results.suite, on_batch=advance) for agent in agents]
+        scores = [evaluate(agent, results.suite, results.areas, on_batch=advance) for agent in agents]
     return sorted(scores, key=lambda score: score.value("success") or 0.0)
 
 
-def _show(results: Results, human: Score, agents: list[Score]) -> None:
-    console, facts = Console(), results.of_people(human)
+def _print_results(results: "game.Results", human: Score, agents: list[Score]) -> None:
+    console, summary = Console(), results.summary(human)
     floor, exact = blind_optimum(results.suite), blind_optimum_is_exact(results.suite)
     console.print(score_table([*agents, human], floor, exact=exact))
-    console.print(people_table(facts))
-    for line in people_lines(facts):
+    console.print(_participants_table(summary))
+    for line in _summary_lines(summary):
         say(line)
     for score in agents[-1:]:
         say(comparison_line(human.agent, compare(human, score)))
 
 
-def _read(path: Path) -> str:
+def _participants_table(summary: "game.StudySummary") -> Table:
+    """Return the success of every participant, overall and by distance."""
+    rows = summary.success_by_person
+    distances = sorted({away for row in rows for away in row.success_by_distance}, key=int)
+    table = Table("Person", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for heading in ("Games", "Success", *(f"d = {away}" for away in distances)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        rates = [row.success, *(row.success_by_distance.get(away) for away in distances)]
+        table.add_row(str(row.person), str(row.games), *map(percent, rates))
+    return table
+
+
+def _summary_lines(summary: "game.StudySummary") -> list[str]:
+    """Return the facts about the participants, one sentence each."""
+    interval = percent_interval(summary.success_ci95_over_people) or "undefined"
+    lines = [
+        f"{summary.people} people, {summary.games} games; 95 % interval of success over people: {interval}",
+        f"{summary.seconds_a_game:.1f} s per game, {summary.lost_by_time} games out of time, "
+        f"{summary.unfinished} games unfinished and not counted",
+        "Gender: " + ", ".join(f"{count} {name}" for name, count in summary.gender.items()),
+    ]
+    age = summary.age
+    if age.span is not None:
+        low, high = age.span
+        mean, median = number(age.mean, 1), number(age.median, 1)
+        lines.append(f"Age: {low} to {high}, mean {mean}, median {median} ({age.said} of {summary.people} answered)")
+    return lines
+
+
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

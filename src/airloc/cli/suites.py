@@ -1,4 +1,4 @@
-"""`airloc suites`: every agent on every suite, in one table; what is done is not done again."""
+"""`airloc suites`: evaluate all agents on all benchmark suites, and write one page of tables."""
 
 import os
 import shlex
@@ -12,37 +12,40 @@ import tyro
 from tyro.conf import Positional, UseAppendAction, arg
 
 from airloc.areas.dataset import VARIABLE
-from airloc.cli.reproduce import compute, made_with
+from airloc.cli.tasks import check_ray, made_with, run_missing
 from airloc.errors import AirlocError
-from airloc.evaluation.benchmarks.suites import Recipe, find
+from airloc.evaluation.benchmarks.suites import SuiteSpec, find_suites
 from airloc.evaluation.evaluate import check_device
 from airloc.experiments.store import Store
-from airloc.experiments.suites import choose_agents, plan_trials
-from airloc.reports.suites import About, make_page
+from airloc.experiments.suites import choose_agents, plan_suites
+from airloc.reports.suites import PageOptions, make_page
 
 
 @dataclass(frozen=True)
 class Suites:
-    """Play all agents on all suites and write the tables with intervals, blind optimum and commands."""
+    """Evaluate agents on benchmark suites, and write tables with intervals, blind optimum and commands.
+
+    Finished results are stored and not computed again.
+    """
 
     names: Positional[Annotated[tuple[str, ...], arg(metavar="[SUITE ...]")]] = ()
-    """Suites to play; all of them unless named."""
+    """Names of suites. Default: all."""
     agent: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="PATTERN")]] = ()
-    """Only the agents whose names match a pattern such as 'belief*'; may be given several times."""
+    """Only the agents whose names match a pattern such as 'belief*'. Repeat for several patterns."""
     data: Path | None = None
-    """Folder of datasets; $AIRLOC_DATA unless given. Suites whose data is not there are skipped."""
-    most: Annotated[int | None, arg(metavar="AREAS")] = None
-    """Play at most so many areas of each suite, evenly spread, to see that everything runs."""
+    """Folder of datasets. Default: $AIRLOC_DATA. Suites whose data is absent are skipped."""
+    limit: Annotated[int | None, arg(metavar="AREAS")] = None
+    """Use at most this many areas of each suite, evenly spaced, for a test run."""
     list: bool = False
-    """Only tell the suites and their commands."""
+    """Only print the suites and their commands."""
     seed: int = 0
-    """Decides the drawn episodes and every random choice."""
+    """Random seed for episodes, sampling and bootstrap."""
     out: Path = Path("out/suites")
     """Folder of results, tables and charts."""
     device: str = "cpu"
-    """Where to compute here, such as cpu or cuda."""
+    """Device of this machine, such as cpu or cuda."""
     ray: Annotated[str | None, arg(metavar="ADDRESS")] = None
-    """Compute on the Ray cluster at this address instead, such as 10.0.0.1:6379, or auto; local: a task a core here."""
+    """Run on the Ray cluster at this address, such as 10.0.0.1:6379 or auto; local: one task per CPU core here."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -52,30 +55,33 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def run(options: Suites, command: str) -> None:
-    """Plan, play what is missing, write the page and print it."""
-    recipes = find(options.names)
+    """Plan the tasks, run those without a result, write the page and print it."""
+    suites = find_suites(options.names)
     if options.list:
-        print("\n".join(map(_told, recipes)))
+        print("\n".join(map(_describe, suites)))
         return
-    if options.most is not None and options.most < 1:
-        raise AirlocError(f"With {options.most} areas there is nothing to play", "Give --most 1 or more")
+    if options.limit is not None and options.limit < 1:
+        raise AirlocError(f"Cannot evaluate on {options.limit} areas", "Give --limit 1 or more")
     check_device(options.device)
-    agents = choose_agents(options.agent)
-    plan = plan_trials(recipes, agents, _root(options), seed=options.seed, most=options.most)
+    agents, root = choose_agents(options.agent), _data_root(options)
+    if root is not None and root.is_dir():
+        print(f"Reading the datasets in {root}", file=sys.stderr)
+    plan = plan_suites(suites, agents, root, seed=options.seed, limit=options.limit)
+    check_ray(options.ray)
     store = Store(options.out)
     with store.locked():
-        compute(plan.tasks, store, device=options.device, ray=options.ray, command=command)
-        about = About(command, made_with(), recipes, agents, plan.skipped, options.seed, options.most)
+        run_missing(plan.tasks, store, device=options.device, ray=options.ray, command=command)
+        about = PageOptions(command, made_with(), suites, agents, plan.skipped, options.seed, options.limit)
         page = make_page(plan.results(store), about)
-        place = page.write(options.out)
+        path = page.write(options.out)
     print(page.markdown)
-    print(f"The page: {place.resolve()}", file=sys.stderr)
+    print(f"Page: {path.resolve()}", file=sys.stderr)
 
 
-def _root(options: Suites) -> Path | None:
+def _data_root(options: Suites) -> Path | None:
     named = os.environ.get(VARIABLE, "")
     return options.data or (Path(named).expanduser() if named else None)
 
 
-def _told(recipe: Recipe) -> str:
-    return "\n".join([f"{recipe.name}: {recipe.what}", *(f"    {line}" for line in recipe.commands())])
+def _describe(suite: SuiteSpec) -> str:
+    return "\n".join([f"{suite.name}: {suite.description}", *(f"    {line}" for line in suite.commands())])

@@ -11,15 +11,15 @@ import numpy.typing as npt
 import torch
 
 from airloc.areas.area import SearchArea, fit
-from airloc.areas.changes import CHANGES, check_change, take
+from airloc.areas.changes import CHANGES, check_change, cut_goal
 from airloc.errors import AirlocError
-from airloc.rollout import GoalPictures
+from airloc.rollout import GoalPatches
 from airloc.seeding import stream
 from airloc.task.cells import CellTable
 from airloc.task.suites import Suite
 
 
-def wrong_goal(suite: Suite, cells: CellTable, seed: int) -> GoalPictures:
+def wrong_goal(suite: Suite, cells: CellTable, seed: int) -> GoalPatches:
     """Show a random cell of another area."""
     area, goal = (torch.from_numpy(array).to(cells.device) for array in wrong_cells(suite, cells.areas, seed))
     return lambda numbers: cells.patches(area[numbers], goal[numbers])
@@ -34,14 +34,14 @@ def wrong_cells(suite: Suite, areas: int, seed: int) -> tuple[npt.NDArray[np.int
     return area, rng.integers(suite.grid.shape, size=(len(suite), 2))
 
 
-def mean_goal(suite: Suite, cells: CellTable, seed: int) -> GoalPictures:
+def mean_goal(suite: Suite, cells: CellTable, seed: int) -> GoalPatches:
     """Show the mean of all cells of all areas: a picture of no place."""
     del suite, seed
     picture = cells.mean_patch()
     return lambda numbers: picture.expand(len(numbers), -1, -1, -1)
 
 
-CONTROLS: dict[str, Callable[[Suite, CellTable, int], GoalPictures]] = {
+CONTROLS: dict[str, Callable[[Suite, CellTable, int], GoalPatches]] = {
     "wrong-goal": wrong_goal,
     "mean-goal": mean_goal,
 }
@@ -53,7 +53,7 @@ CONTROLS: dict[str, Callable[[Suite, CellTable, int], GoalPictures]] = {
 
 
 @dataclass(frozen=True)
-class Change:
+class GoalChange:
     """A change of the goals' pictures."""
 
     name: str
@@ -66,14 +66,14 @@ class Change:
 
 
 def changed_goals(
-    change: Change,
+    change: GoalChange,
     suite: Suite,
     areas: Sequence[SearchArea],
     *,
     control: str | None = None,
     seed: int = 0,
     device: torch.device | str = "cpu",
-) -> GoalPictures:
+) -> GoalPatches:
     """Show changed pictures of the goals.
 
     What is drawn for an episode follows from the seed, the change and the episode itself (area, start and goal), so
@@ -94,7 +94,7 @@ def changed_goals(
     def picture(number: int) -> torch.Tensor:
         view = CHANGES[change.name](_chance(seed, change.name, suite, number), change.strength)
         row, col = cell[number].tolist()
-        return torch.from_numpy(np.ascontiguousarray(take(images[area[number]], suite.grid, (row, col), view)))
+        return torch.from_numpy(np.ascontiguousarray(cut_goal(images[area[number]], suite.grid, (row, col), view)))
 
     return lambda numbers: torch.stack([picture(number) for number in numbers.tolist()]).to(device)
 

@@ -11,30 +11,36 @@ import torch
 from airloc.agents.agent import Agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
-from airloc.evaluation.controls import CONTROLS, Change, changed_goals
+from airloc.evaluation.controls import CONTROLS, GoalChange, changed_goals
 from airloc.evaluation.intervals import Bootstrap, Interval, discordant, paired_difference
 from airloc.evaluation.metrics import Metric, blind_optimum, blind_optimum_is_exact, metrics
-from airloc.rollout import GoalPictures, Trajectories, play
-from airloc.task.batch import BatchEnv
+from airloc.rollout import GoalPatches, Recorder, RolloutLog, rollout
 from airloc.task.cells import CellTable
 from airloc.task.suites import Suite
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How an agent did on a suite."""
+    """The metrics of an agent on a suite."""
 
-    agent: str
-    suite: Suite
-    played: Trajectories
+    log: RolloutLog
     metrics: Mapping[str, Metric]
     bootstrap: Bootstrap
 
     @classmethod
-    def of(cls, agent: str, suite: Suite, played: Trajectories, sources: Sequence[str], seed: int = 0) -> "Score":
-        """Score trajectories; `sources` names the tile of each area of the suite, which the bootstrap resamples."""
-        clusters = [sources[area] for area in suite.area.tolist()]
-        return cls(agent, suite, played, metrics(suite, played), Bootstrap(clusters, seed))
+    def of(cls, log: RolloutLog, areas: Sequence[SearchArea], seed: int = 0) -> "Score":
+        """Score a rollout over these areas; the bootstrap resamples their source tiles."""
+        return cls(log, metrics(log), Bootstrap.over(log.suite, areas, seed))
+
+    @property
+    def agent(self) -> str:
+        """Name of the agent."""
+        return self.log.agent
+
+    @property
+    def suite(self) -> Suite:
+        """The episodes."""
+        return self.log.suite
 
     def value(self, metric: str) -> float | None:
         """A metric over all episodes."""
@@ -53,7 +59,7 @@ class Score:
     @property
     def runtime_ms(self) -> float:
         """Wall time of acting per episode."""
-        return 1000 * self.played.seconds / len(self.suite)
+        return 1000 * self.log.seconds / len(self.suite)
 
     def record(self, *, timing: bool = True) -> dict[str, Any]:
         """The score as the record of the `evaluate` contract."""
@@ -79,7 +85,7 @@ class Score:
 
 def compare(first: Score, second: Score) -> dict[str, Any]:
     """The record of a paired comparison: `first` minus `second` on the same episodes."""
-    only_first, only_second = discordant(first.played.found, second.played.found)
+    only_first, only_second = discordant(first.log.found, second.log.found)
     return {
         "agent": second.agent,
         "success": second.value("success"),
@@ -96,18 +102,18 @@ def to_json(record: Mapping[str, Any]) -> str:
 
 def trajectory_lines(score: Score) -> str:
     """One JSON object a line and episode: area, start, goal, found, steps and the path."""
-    suite, played = score.suite, score.played
+    suite, log = score.suite, score.log
     lines = []
     for number in range(len(suite)):
-        steps = int(played.steps[number])
+        steps = int(log.steps[number])
         line = {
             "area": suite.areas[suite.area[number]],
             "start": suite.start[number].tolist(),
             "goal": suite.goal[number].tolist(),
             "distance": int(suite.distance[number]),
-            "found": bool(played.found[number]),
+            "found": bool(log.found[number]),
             "steps": steps,
-            "path": played.path[number, : steps + 1].tolist(),
+            "path": log.path[number, : steps + 1].tolist(),
         }
         lines.append(json.dumps(line) + "\n")
     return "".join(lines)
@@ -119,13 +125,14 @@ def trajectory_lines(score: Score) -> str:
 
 def evaluate(
     agent: Agent,
-    areas: Sequence[SearchArea],
     suite: Suite,
+    areas: Sequence[SearchArea],
     *,
     goal_areas: Sequence[SearchArea] | None = None,
     control: str | None = None,
-    change: Change | None = None,
+    change: GoalChange | None = None,
     threshold: float = 0.5,
+    record: Sequence[Recorder] = (),
     seed: int = 0,
     batch: int = 1024,
     device: str = "cpu",
@@ -134,28 +141,38 @@ def evaluate(
     """Play a suite and score it.
 
     Args:
-        agent: Who searches.
-        areas: The areas, numbered as in the suite.
+        agent: The agent.
         suite: The episodes.
-        goal_areas: Other pictures of the same ground to take the goals from, one for each area.
-        control: Swap the goal's picture: a name in `CONTROLS`.
-        change: Let the goals' pictures differ from what the flight sees.
-        threshold: In a suite that ends by declaration, the probability from which on the goal is declared.
-        seed: Decides every random choice, and the bootstrap.
-        batch: Episodes in step.
-        device: Where the areas are kept.
-        on_batch: Called with the number of episodes just played.
+        areas: The areas in the order of the suite.
+        goal_areas: Other images of the same places to cut the goal patches from, one per area.
+        control: Replace the goal patches: a name in `CONTROLS`.
+        change: Alter the goal patches.
+        threshold: Match probability from which on the agent declares the goal, in a suite that ends by declaration.
+        record: Quantities to record; they are in `score.log.recorded`.
+        seed: Random seed for the agent's noise, controls, changes and the bootstrap.
+        batch: Number of episodes played in parallel.
+        device: Device for the areas.
+        on_batch: Called with the number of episodes after every batch.
     """
-    cells = CellTable.of(areas, suite.grid, device)
-    goal_cells = None if goal_areas is None else CellTable.of(goal_areas, suite.grid, device)
-    env = BatchEnv(cells, suite.budget, goal_cells, by_declaration=suite.by_declaration)
-    goals: GoalPictures | None = None
+    goal_patches: GoalPatches | None = None
     if change is not None:
-        goals = changed_goals(change, suite, goal_areas or areas, control=control, seed=seed, device=device)
+        goal_patches = changed_goals(change, suite, goal_areas or areas, control=control, seed=seed, device=device)
     elif control is not None:
-        goals = _control(control)(suite, goal_cells or cells, seed)
-    played = play(agent, suite, env, seed=seed, batch=batch, goals=goals, threshold=threshold, on_batch=on_batch)
-    return Score.of(agent.name, suite, played, [area.source for area in areas], seed)
+        goal_patches = _control(control)(suite, CellTable.of(goal_areas or areas, suite.grid, device), seed)
+    log = rollout(
+        agent,
+        suite,
+        areas,
+        record=record,
+        goal_areas=goal_areas,
+        goal_patches=goal_patches,
+        threshold=threshold,
+        seed=seed,
+        batch=batch,
+        device=device,
+        on_batch=on_batch,
+    )
+    return Score.of(log, areas, seed)
 
 
 def check_device(name: str) -> str:
@@ -168,7 +185,7 @@ def check_device(name: str) -> str:
     return name
 
 
-def _control(name: str) -> Callable[..., GoalPictures]:
+def _control(name: str) -> Callable[..., GoalPatches]:
     if name not in CONTROLS:
         raise AirlocError(f"There is no control {name!r}", f"Use one of {', '.join(CONTROLS)}")
     return CONTROLS[name]

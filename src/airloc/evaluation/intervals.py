@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from airloc.areas.area import SearchArea
 from airloc.evaluation.metrics import Floats, Metric
 from airloc.seeding import stream
+from airloc.task.suites import Suite
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -33,6 +35,11 @@ class Bootstrap:
         rng = stream(seed, "bootstrap")
         # How often each cluster is drawn in each resample, (R, C).
         self._times = rng.multinomial(self.clusters, np.full(self.clusters, 1 / self.clusters), size=RESAMPLES)
+
+    @classmethod
+    def over(cls, suite: Suite, areas: Sequence[SearchArea], seed: int = 0) -> "Bootstrap":
+        """Resample the source tiles of a suite's areas."""
+        return cls([areas[area].source for area in suite.area.tolist()], seed)
 
     def interval(self, metric: Metric) -> Interval:
         """The percentile interval of a metric; undefined for a single cluster, which says nothing about others."""

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from airloc.agents import blind
 from airloc.grid import Grid
-from airloc.rollout import Trajectories
+from airloc.rollout import RolloutLog
 from airloc.task import priors
 from airloc.task.suites import Suite
 
@@ -51,13 +51,13 @@ class Metric:
         return Metric(self.numerator * chosen, self.denominator * chosen)
 
 
-def metrics(suite: Suite, played: Trajectories) -> dict[str, Metric]:
-    """Give every metric of a suite that was played."""
+def metrics(log: RolloutLog) -> dict[str, Metric]:
+    """Return every metric of a rollout."""
+    suite, steps = log.suite, log.steps
     weight = suite.weight / suite.weight.sum() * len(suite)
     minimum = suite.distance
-    steps = played.steps
-    won, lost = weight * played.found, weight * ~played.found
-    residual = suite.grid.apart(played.path[:, -1], suite.goal)
+    won, lost = weight * log.found, weight * ~log.found
+    residual = suite.grid.apart(log.path[:, -1], suite.goal)
     scored = {
         "success": Metric(won, weight),
         "steps": Metric(weight * steps, weight),
@@ -65,9 +65,9 @@ def metrics(suite: Suite, played: Trajectories) -> dict[str, Metric]:
         "step_ratio_table": Metric(won, won * minimum / np.maximum(steps, 1)),  # no move where the start is declared
         "residual_distance": Metric(lost * residual, lost),
     }
-    if played.declared is not None:
-        scored["false_alarms"] = Metric(weight * (played.declared & ~played.found), weight)
-        scored["missed"] = Metric(weight * ~played.declared, weight)
+    if log.declared is not None:
+        scored["false_alarms"] = Metric(weight * (log.declared & ~log.found), weight)
+        scored["missed"] = Metric(weight * ~log.declared, weight)
     return scored
 
 

@@ -1,1 +1,15 @@
-"""The paper again: the graph of experiments, run here or on a cluster, and the report at its end."""
+"""The experiment system: a graph of tasks with stored results, run on this machine or on a Ray cluster.
+
+`airloc suites` and `airloc reproduce` plan different tasks and write different reports. They share everything else:
+
+- `graph`: tasks and their keys
+- `datasets`, `training`, `evaluation`: the kinds of tasks
+- `store`: results on disk
+- `runner`, `cluster`: running the tasks without a result
+- `suites`, `paper`, `paper_data`: the tasks of the two commands
+"""
+
+from airloc.experiments.graph import Task, TaskContext, TaskKind, topological_order
+from airloc.experiments.store import Store
+
+__all__ = ["Store", "Task", "TaskContext", "TaskKind", "topological_order"]

@@ -1,8 +1,9 @@
-"""Runs what is missing of a plan on a Ray cluster: the same tasks, the same results.
+"""Run tasks on a Ray cluster: the same tasks and the same results as on one machine.
 
-Data is read where the command runs; it and every result travel through Ray, so that the machines need no shared disk,
-only the same airloc. Trainings ask for a GPU where the cluster has any. When a machine dies, Ray does its tasks again
-elsewhere, and those whose results died with it. Every result is written to the store here as soon as it is there.
+The driver reads the datasets. Datasets and results travel through Ray's object store, so the machines need no shared
+disk, only the same airloc. A training asks for a GPU if the cluster has any. When a machine dies, Ray runs its tasks
+again on another one, and also those whose results died with it. The driver adds every result to its store as soon as
+the task is finished.
 """
 
 import contextlib
@@ -14,8 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from airloc.errors import AirlocError
-from airloc.experiments.graph import CODE, Task, code_digest
-from airloc.experiments.runner import READS_DATA, TRAINING, Watcher, do, run_here
+from airloc.experiments.digests import package_digest
+from airloc.experiments.graph import Task
+from airloc.experiments.runner import KINDS, Progress, run_task, run_tasks
 from airloc.experiments.store import Files, Store, read_files, write_files
 
 try:
@@ -24,71 +26,85 @@ try:
 except ImportError as error:  # pragma: no cover (the tests have it)
     raise AirlocError("Ray is not installed", "Run `pip install 'airloc[cluster]'`") from error
 
-RETRIES = 3
-"""How often a task is done again when the machine that does it dies."""
+MAX_RETRIES = 3
+"""How many times Ray runs a task again after its machine died."""
 
-PATIENCE_S = 5.0
+CONNECT_TIMEOUT_S = 5.0
 
-HERE = "local"
-"""The address of a cluster of this machine alone, begun for the command and ended with it: a task a core."""
+LOCAL = "local"
+"""Address of a temporary cluster on this machine, with one task per CPU core."""
 
 
 def run_on_cluster(
-    tasks: Sequence[Task], store: Store, watcher: Watcher, *, address: str, command: str, namespace: str = "airloc"
+    tasks: Sequence[Task], store: Store, progress: Progress, *, address: str, command: str, namespace: str = "airloc"
 ) -> None:
-    """Do tasks on the cluster at an address, as many at a time as it has room for."""
-    with _connected(address, namespace):
-        here = [task for task in tasks if task.kind in READS_DATA]
-        run_here(here, store, watcher, device="cpu", command=command)
-        there = [task for task in tasks if task.kind not in READS_DATA]
-        pending = _submit(there, store, command)
+    """Run tasks on the cluster at an address, as many at a time as it has resources for."""
+    with _connection(address, namespace):
+        run_tasks([task for task in tasks if task.kind.reads_data], store, progress, command=command)
+        pending = _submit([task for task in tasks if not task.kind.reads_data], store, command)
         while pending:
             done, _ = ray.wait(list(pending), num_returns=1)
             for reference in done:
                 task = pending.pop(reference)
-                store.keep_files(task, _fetch(reference, task))
-                watcher.begin(task)
-                watcher.end(task)
+                store.add_files(task, _fetch(reference, task))
+                progress.started(task)
+                progress.finished(task)
+
+
+def check_address(address: str) -> None:
+    """Connect to the address once, because Ray itself waits long for a cluster that is not there.
+
+    Raises:
+        AirlocError: If nothing answers.
+    """
+    if address in ("auto", LOCAL):
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise _unreachable(address, str(error)) from error
 
 
 def _submit(tasks: Sequence[Task], store: Store, command: str) -> dict[Any, Task]:
-    """Hand all tasks to Ray, each with references to the results it builds on; give the tasks by reference."""
+    """Submit all tasks with references to their inputs, and return the tasks by reference."""
     references: dict[str, Any] = {}
     gpus = ray.cluster_resources().get("GPU", 0)  # type: ignore[no-untyped-call]
     pending = {}
     for task in tasks:
         for needed in task.inputs.values():
             if needed.key not in references:
-                references[needed.key] = ray.put(store.files(needed))
+                references[needed.key] = ray.put(store.read(needed))
         results = [references[needed.key] for needed in task.inputs.values()]
-        room = {"num_cpus": 1, "num_gpus": 1 if gpus and task.kind in TRAINING else 0}
-        remote = ray.remote(_do_elsewhere).options(max_retries=RETRIES, name=f"{task.kind}: {task.name}", **room)
-        what = (task.kind, task.name, dict(task.settings), command, code_digest(CODE[task.kind]))
-        reference = remote.remote(*what, list(task.inputs), *results)
+        resources = {"num_cpus": 1, "num_gpus": 1 if gpus and task.kind.uses_gpu else 0}
+        remote = ray.remote(_run_remotely).options(max_retries=MAX_RETRIES, name=task.title, **resources)
+        settings = (task.kind.name, task.name, dict(task.settings), command, package_digest())
+        reference = remote.remote(*settings, list(task.inputs), *results)
         references[task.key] = reference
         pending[reference] = task
     return pending
 
 
-def _do_elsewhere(
+def _run_remotely(
     kind: str, name: str, settings: dict[str, Any], command: str, digest: str, roles: list[str], *results: Files
 ) -> Files:
-    """Do a task on some machine of the cluster; give its files."""
-    if code_digest(CODE[kind]) != digest:
+    """Run a task on a machine of the cluster, and return the files of its result."""
+    if package_digest() != digest:
         raise AirlocError(
-            f"The machine {socket.gethostname()} has another airloc than the one that runs the command",
+            f"The machine {socket.gethostname()} has another airloc than the machine that runs the command",
             "Install the same version on every machine of the cluster",
         )
     device = "cuda" if ray.get_gpu_ids() else "cpu"
     with TemporaryDirectory(prefix="airloc-") as temporary:
         folder = Path(temporary)
         inputs = {role: write_files(folder / role, files) for role, files in zip(roles, results, strict=True)}
-        task = Task(kind, name, settings)
-        return read_files(do(task, folder / "task", inputs, device=device, command=command, say=lambda words: None))
+        task = Task(KINDS[kind], name, settings)
+        out = run_task(task, folder / "task", inputs, device=device, command=command, report=lambda message: None)
+        return read_files(out)
 
 
 def _fetch(reference: Any, task: Task) -> Files:
-    """The files of a result that is there; what went wrong elsewhere is told as if it had gone wrong here."""
+    """Return the files of a finished task, or raise its error as if it had run here."""
     try:
         files: Files = ray.get(reference)
         return files
@@ -99,21 +115,20 @@ def _fetch(reference: Any, task: Task) -> Files:
         raise
     except RayError as error:
         raise AirlocError(
-            f"The cluster could not do {task.kind} {task.name!r}: {str(error).splitlines()[0]}",
-            "Mend the cluster and run the same command again; what is done is kept",
+            f"The cluster could not run the task {task.title!r}: {str(error).splitlines()[0]}",
+            "Repair the cluster and run the same command again; finished results are kept",
         ) from error
 
 
 @contextlib.contextmanager
-def _connected(address: str, namespace: str) -> Iterator[None]:
-    """Be connected to a cluster."""
-    _knock(address)
-    board = False if address == HERE else None
+def _connection(address: str, namespace: str) -> Iterator[None]:
+    """Connect to a cluster."""
+    check_address(address)
     try:
         ray.init(
             address,
             namespace=namespace,
-            include_dashboard=board,
+            include_dashboard=False if address == LOCAL else None,
             logging_level=logging.ERROR,
             log_to_driver=False,
         )
@@ -125,19 +140,8 @@ def _connected(address: str, namespace: str) -> Iterator[None]:
         ray.shutdown()
 
 
-def _knock(address: str) -> None:
-    """Find out at once whether anybody answers at an address, which Ray itself would wait long for."""
-    if address in ("auto", HERE):
-        return
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=PATIENCE_S).close()
-    except (OSError, ValueError, OverflowError) as error:
-        raise _unreachable(address, str(error)) from error
-
-
-def _unreachable(address: str, why: str) -> AirlocError:
+def _unreachable(address: str, reason: str) -> AirlocError:
     return AirlocError(
-        f"There is no Ray cluster at {address!r} ({why.rstrip('.')})",
-        "Start one with `ray start --head` and give its address, or leave --ray out; what is done is kept",
+        f"There is no Ray cluster at {address!r} ({reason.rstrip('.')})",
+        "Start one with `ray start --head` and give its address, or omit --ray; finished results are kept",
     )

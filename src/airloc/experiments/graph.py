@@ -1,131 +1,102 @@
-"""Tasks: what is to be computed, addressed by everything that decides the result.
+"""Experiments as a graph of tasks.
 
-A task's key is the SHA-256 of its kind, its settings, the keys of its inputs and the code that it runs. Two tasks of
-one key give the same result, so a result that is there is never computed again, and a changed setting changes the keys
-of what depends on it and of nothing else.
+A task is one computation: reading a dataset, training a network or evaluating an agent. Its key is the SHA-256 of the
+name and version of its kind, its settings and the keys of its inputs. Settings include digests of the data and weights
+that the task reads. Two tasks with one key give the same result, so a stored result is never computed again. A changed
+setting changes the keys of the tasks that depend on it and no others.
+
+The version of a kind is an integer next to the code of that kind. Raise it when the code gives another result. Other
+changes to the code, such as a renamed variable, keep the key.
 """
 
-import ast
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from importlib import resources
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-SEEING = ("errors.py", "grid.py", "seeding.py", "areas", "task")
-TRAINING_CODE = (*SEEING, "vision", "agents", "training")
-PLAYING = (*SEEING, "vision", "agents", "rollout.py", "evaluation")
 
-CODE: dict[str, tuple[str, ...]] = {
-    "pictures": (*SEEING, "reproduce/gathering.py"),
-    "areas": (*SEEING, "reproduce/gathering.py"),
-    "segmenter": (*TRAINING_CODE, "reproduce/training.py"),
-    "embedder": (*TRAINING_CODE, "reproduce/training.py"),
-    "policy": (*TRAINING_CODE, "reproduce/training.py"),
-    "score": (*PLAYING, "reproduce/scoring.py"),
-    "ground": (*SEEING, "reproduce/gathering.py", "reproduce/ground.py"),
-    "trial": (*PLAYING, "reproduce/trials.py", "reports/suites/trials.py"),
-}
-"""The parts of the package that decide the result of each kind of task."""
+@dataclass(frozen=True)
+class TaskContext:
+    """What a running task reads, and where it writes."""
+
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, Path]
+    """Result folders of the input tasks, by role."""
+    run: Path
+    """Working folder that survives a kill. A training resumes from it."""
+    out: Path
+    """Folder for the result. It is empty when the task starts."""
+    source: Path | None = None
+    """Folder of the dataset to read."""
+    device: str = "cpu"
+    command: str = ""
+    """The command line that started the experiments, for model cards."""
+    report: Callable[[str], None] = lambda message: None
+    """Called with a short progress message."""
+
+
+@dataclass(frozen=True)
+class TaskKind:
+    """A kind of task: its code and the version of its result."""
+
+    name: str
+    version: int
+    """Part of every key. Raise it when the code gives another result."""
+    function: Callable[[TaskContext], None]
+    reads_data: bool = False
+    """Whether it reads the user's datasets. Such tasks run where the command runs."""
+    uses_gpu: bool = False
+    """Whether it asks for a GPU on a cluster that has any."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One thing to compute."""
+    """One computation with its inputs."""
 
-    kind: str
-    """What is done: a key of `CODE`."""
+    kind: TaskKind
     name: str
-    """For people."""
+    """Description for progress messages. It is not part of the key."""
     settings: Mapping[str, Any]
-    """Plain values that decide the result."""
+    """JSON values that decide the result."""
     inputs: Mapping[str, "Task"] = field(default_factory=dict)
-    """The tasks whose results are needed, by what they are needed for."""
+    """The tasks whose results this task reads, by role."""
     source: Path | None = None
-    """The folder of data that is read; its content, not its place, is part of the settings."""
+    """Folder of the dataset to read. The settings hold the digest of its content; its path is not part of the key."""
 
     @cached_property
     def key(self) -> str:
-        """The address of the result."""
+        """SHA-256 of everything that decides the result."""
         parts = {
-            "kind": self.kind,
+            "kind": self.kind.name,
+            "version": self.kind.version,
             "settings": self.settings,
             "inputs": {role: task.key for role, task in self.inputs.items()},
-            "code": code_digest(CODE[self.kind]),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     @property
     def label(self) -> str:
-        """The name of the result's folder."""
-        return f"{self.kind}-{self.key[:16]}"
+        """Name of the result folder."""
+        return f"{self.kind.name}-{self.key[:16]}"
+
+    @property
+    def title(self) -> str:
+        """Kind and name, for progress messages."""
+        return f"{self.kind.name}: {self.name}"
 
 
-def in_order(wanted: Iterable[Task]) -> list[Task]:
-    """All tasks that the wanted ones need, each once and after its inputs."""
-    seen: dict[str, Task] = {}
+def topological_order(tasks: Iterable[Task]) -> list[Task]:
+    """Return the tasks and all their inputs, each once and after its own inputs."""
+    seen: set[str] = set()
 
     def visit(task: Task) -> Iterator[Task]:
         for needed in task.inputs.values():
             yield from visit(needed)
         if task.key not in seen:
-            seen[task.key] = task
+            seen.add(task.key)
             yield task
 
-    return [task for one in wanted for task in visit(one)]
-
-
-@lru_cache
-def code_digest(parts: tuple[str, ...]) -> str:
-    """SHA-256 of what the sources of parts of the package do; comments, docstrings and layout do not count."""
-    root = Path(str(resources.files("airloc")))
-    digest = hashlib.sha256()
-    for part in parts:
-        place = root / part
-        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
-            digest.update(f"{path.relative_to(root).as_posix()}\n{_meaning(path)}\n".encode())
-    return digest.hexdigest()
-
-
-def _meaning(path: Path) -> str:
-    """A source file as its syntax tree, without docstrings."""
-    tree = ast.parse(path.read_bytes())
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [  # type: ignore[attr-defined]
-                line for line in body if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
-            ]
-    return ast.dump(tree)
-
-
-# ---------- A task at work: what it is given and where it writes.
-# ~
-
-Say = Callable[[str], None]
-"""Told in a few words how far a task is."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """What the work on a task needs."""
-
-    settings: Mapping[str, Any]
-    inputs: Mapping[str, Path]
-    """Folders of the results it builds on."""
-    run: Path
-    """A folder that outlives a kill, for what is to be resumed."""
-    out: Path
-    """The folder to write the result to; empty when the work begins."""
-    source: Path | None = None
-    """The folder of data to read."""
-    device: str = "cpu"
-    command: str = ""
-    """The command that all this is for."""
-    say: Say = lambda words: None
-
-
-Work = Callable[[Job], None]
+    return [found for task in tasks for found in visit(task)]

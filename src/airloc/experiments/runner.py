@@ -1,78 +1,105 @@
-"""How each kind of task is done, and doing one of them here."""
+"""Run the tasks of a graph whose results are missing, on this machine or on a Ray cluster."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from airloc.experiments.data import gather_areas, gather_ground, gather_pictures
-from airloc.experiments.graph import Job, Say, Task, Work
-from airloc.experiments.play import play_suite, play_trial
+import torch
+
+from airloc.experiments.datasets import AREAS, IMAGES
+from airloc.experiments.evaluation import EVALUATION
+from airloc.experiments.graph import Task, TaskContext, TaskKind
 from airloc.experiments.store import Store
-from airloc.experiments.training import train_embedder_unit, train_policies, train_segmenter_unit
+from airloc.experiments.training import EMBEDDER, POLICY, SEGMENTER
 
-WORK: dict[str, Work] = {
-    "pictures": gather_pictures,
-    "areas": gather_areas,
-    "segmenter": train_segmenter_unit,
-    "embedder": train_embedder_unit,
-    "policy": train_policies,
-    "score": play_suite,
-    "ground": gather_ground,
-    "trial": play_trial,
-}
-
-TRAINING = ("segmenter", "embedder", "policy")
-"""Kinds that are worth a GPU."""
-
-READS_DATA = ("pictures", "areas", "ground")
-"""Kinds that read the user's data, and so are done where that is."""
+KINDS: dict[str, TaskKind] = {kind.name: kind for kind in (IMAGES, AREAS, SEGMENTER, EMBEDDER, POLICY, EVALUATION)}
+"""All kinds of tasks by name."""
 
 
-def do(task: Task, folder: Path, inputs: Mapping[str, Path], *, device: str, command: str, say: Say) -> Path:
-    """Do a task in a folder, going on where an earlier attempt was killed; give the folder of its result."""
+class Progress(Protocol):
+    """Shows the progress of a run."""
+
+    def started(self, task: Task) -> None:
+        """Show that a task starts."""
+        ...
+
+    def message(self, text: str) -> None:
+        """Show a message of the task that started last."""
+        ...
+
+    def finished(self, task: Task) -> None:
+        """Show that a task is finished."""
+        ...
+
+
+def run_tasks(
+    tasks: Sequence[Task],
+    store: Store,
+    progress: Progress,
+    *,
+    device: str = "cpu",
+    ray: str | None = None,
+    threads: int | None = None,
+    command: str = "",
+) -> None:
+    """Run tasks and add their results to the store. After a kill, the same call continues.
+
+    Args:
+        tasks: Tasks without a result, each after its inputs.
+        store: The store, locked by the caller.
+        progress: Shows the progress.
+        device: Device for tasks that run on this machine.
+        ray: Address of a Ray cluster. None runs the tasks here, one after another.
+        threads: CPU threads of a task on this machine. None keeps PyTorch's default.
+        command: The command line that started the run, for model cards.
+    """
+    if ray is not None:
+        from airloc.experiments.cluster import run_on_cluster
+
+        run_on_cluster(tasks, store, progress, address=ray, command=command)
+        return
+    with _torch_threads(threads):
+        for task in tasks:
+            progress.started(task)
+            run_here(task, store, device=device, command=command, report=progress.message)
+            progress.finished(task)
+
+
+def run_here(
+    task: Task, store: Store, *, device: str = "cpu", command: str = "", report: Callable[[str], None]
+) -> None:
+    """Run a task whose inputs are in the store, and add its result."""
+    inputs = {role: store.result_folder(needed).absolute() for role, needed in task.inputs.items()}
+    working = store.working_folder(task).absolute()
+    store.add(task, run_task(task, working, inputs, device=device, command=command, report=report))
+
+
+def run_task(
+    task: Task,
+    folder: Path,
+    inputs: Mapping[str, Path],
+    *,
+    device: str,
+    command: str,
+    report: Callable[[str], None],
+) -> Path:
+    """Run a task in a folder, resume an interrupted one, and return the folder of the result."""
     run, out = folder / "run", folder / "out"
     shutil.rmtree(out, ignore_errors=True)
-    for place in (run, out):
-        place.mkdir(parents=True, exist_ok=True)
-    WORK[task.kind](Job(task.settings, inputs, run, out, task.source, device, command, say))
+    for made in (run, out):
+        made.mkdir(parents=True, exist_ok=True)
+    task.kind.function(TaskContext(task.settings, inputs, run, out, task.source, device, command, report))
     return out
 
 
-def do_here(task: Task, store: Store, *, device: str, command: str, say: Say) -> None:
-    """Do a task whose inputs are in the store, and keep its result there."""
-    inputs = {role: store.place(needed).absolute() for role, needed in task.inputs.items()}
-    store.keep(task, do(task, store.working(task).absolute(), inputs, device=device, command=command, say=say))
-
-
-# ---------- Runs what is missing of a plan, one task after the other, on this machine.
-# ~
-
-
-class Watcher(Protocol):
-    """Shows how far everything is."""
-
-    def begin(self, task: Task) -> None:
-        """A task is begun."""
-        ...
-
-    def say(self, words: str) -> None:
-        """How far the task is that was begun last."""
-        ...
-
-    def end(self, task: Task) -> None:
-        """A task is done."""
-        ...
-
-
-def missing(tasks: Sequence[Task], store: Store) -> list[Task]:
-    """The tasks whose results are not there; damaged ones are an error, before anything is computed."""
-    return [task for task in tasks if not store.has(task)]
-
-
-def run_here(tasks: Sequence[Task], store: Store, watcher: Watcher, *, device: str, command: str) -> None:
-    """Do tasks in their order; killed at any point, the same call goes on from there."""
-    for task in tasks:
-        watcher.begin(task)
-        do_here(task, store, device=device, command=command, say=watcher.say)
-        watcher.end(task)
+@contextmanager
+def _torch_threads(count: int | None) -> Iterator[None]:
+    """Limit the CPU threads of PyTorch."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,23 +1,19 @@
-"""Where results are kept: one folder a result, whole or not there at all.
+"""The store of results: one folder per task, complete or absent.
 
-FOLDER/results/KIND-KEY/done.json     what it is, and the SHA-256 of each of its files; written last
-FOLDER/results/KIND-KEY/...           its files
-FOLDER/working/KIND-KEY/              what is being computed: a killed training goes on from there
-FOLDER/lock                           held while a process computes here
+FOLDER/results/KIND-KEY/done.json     name, key, settings, and the SHA-256 of each file; written last
+FOLDER/results/KIND-KEY/...           the files of the result
+FOLDER/working/KIND-KEY/              a running task; a killed training resumes from here
+FOLDER/lock                           locked while a process computes in this folder
 """
 
 import contextlib
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from airloc.agents.checkpoint import CONFIG, WEIGHTS
-from airloc.agents.pretrained import weights_root
-from airloc.agents.registry import CHECKPOINTS, plugin_agents
 from airloc.errors import AirlocError
 from airloc.experiments.graph import Task
 from airloc.files import check_writable, write_atomically
@@ -25,100 +21,100 @@ from airloc.files import check_writable, write_atomically
 DONE = "done.json"
 
 Files = Mapping[str, bytes]
-"""A result as the content of its files by their names."""
+"""Content of files by their path relative to the result folder."""
 
 
 class Store:
     """The results in a folder.
 
     Args:
-        folder: Where; created where there is none.
+        folder: Root of the store. `locked` creates it.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def place(self, task: Task) -> Path:
-        """The folder of a result that is there."""
+    def result_folder(self, task: Task) -> Path:
+        """Return the folder of the result of a task."""
         return self.folder / "results" / task.label
 
-    def working(self, task: Task) -> Path:
-        """The folder in which a result is being computed."""
+    def working_folder(self, task: Task) -> Path:
+        """Return the folder in which a task runs."""
         return self.folder / "working" / task.label
 
     def has(self, task: Task) -> bool:
-        """Whether the result is there and whole.
+        """Return True if the result is present and intact.
 
         Raises:
-            AirlocError: When it is there and damaged.
+            AirlocError: If the result is present and damaged.
         """
-        place = self.place(task)
-        if not (place / DONE).exists():
+        folder = self.result_folder(task)
+        if not (folder / DONE).exists():
             return False
-        for name, wanted in self._contents(place).items():
+        for name, expected in _checksums(folder).items():
             try:
-                found = hashlib.sha256((place / name).read_bytes()).hexdigest()
-            except OSError:
-                found = "missing"
-            if found != wanted:
-                raise _damaged(place / name, "it is not there" if found == "missing" else "its checksum differs")
+                found = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+            except OSError as error:
+                raise _damaged(folder, name, "the file is missing") from error
+            if found != expected:
+                raise _damaged(folder, name, "its checksum differs")
         return True
 
-    def files(self, task: Task) -> dict[str, bytes]:
-        """The files of a result that is there."""
-        place = self.place(task)
-        return {name: (place / name).read_bytes() for name in self._contents(place)}
+    def missing(self, tasks: list[Task]) -> list[Task]:
+        """Return the tasks without a result.
 
-    def keep(self, task: Task, made: Path) -> None:
-        """Take the files of a folder as the result of a task; the folder is gone afterwards."""
-        contents = {
-            path.relative_to(made).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(made.rglob("*"))
-            if path.is_file()
-        }
-        record = {"name": task.name, "key": task.key, "settings": task.settings, "files": contents}
-        write_atomically(made / DONE, json.dumps(record, indent=1) + "\n")
-        place = self.place(task)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(place, ignore_errors=True)  # without done.json it is the rest of a kill
-        made.rename(place)
-        shutil.rmtree(self.working(task), ignore_errors=True)
+        Raises:
+            AirlocError: If one of the results is damaged.
+        """
+        return [task for task in tasks if not self.has(task)]
 
-    def keep_files(self, task: Task, files: Files) -> None:
-        """Take files that were computed elsewhere as the result of a task."""
-        write_files(self.working(task) / "out", files)
-        self.keep(task, self.working(task) / "out")
+    def read(self, task: Task) -> dict[str, bytes]:
+        """Read the files of a result."""
+        folder = self.result_folder(task)
+        return {name: (folder / name).read_bytes() for name in _checksums(folder)}
+
+    def add(self, task: Task, folder: Path) -> None:
+        """Move a folder into the store as the result of a task."""
+        checksums = {name: hashlib.sha256(content).hexdigest() for name, content in read_files(folder).items()}
+        record = {"name": task.name, "key": task.key, "settings": task.settings, "files": checksums}
+        write_atomically(folder / DONE, json.dumps(record, indent=1) + "\n")
+        result = self.result_folder(task)
+        result.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(result, ignore_errors=True)  # a folder without done.json is left over from a kill
+        folder.rename(result)
+        shutil.rmtree(self.working_folder(task), ignore_errors=True)
+
+    def add_files(self, task: Task, files: Files) -> None:
+        """Write files that another machine computed as the result of a task."""
+        self.add(task, write_files(self.working_folder(task) / "out", files))
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder: one process at a time computes in it."""
+        """Create the folder and lock it, so that one process at a time computes in it.
+
+        Raises:
+            AirlocError: If another process holds the lock.
+        """
         check_writable(self.folder / "lock")
         with (self.folder / "lock").open("a+b") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise AirlocError(
-                    f"Another process reproduces in {str(self.folder)!r}", "Wait until it ends, or give another --out"
+                    f"Another process computes in {str(self.folder)!r}", "Wait until it ends, or give another --out"
                 ) from error
             yield
 
-    def _contents(self, place: Path) -> dict[str, str]:
-        try:
-            files = json.loads((place / DONE).read_bytes())["files"]
-            return {str(name): str(digest) for name, digest in files.items()}
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            raise _damaged(place / DONE, "it cannot be read") from error
-
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """All files under a folder, by their names relative to it."""
+    """Read all files under a folder, by their relative path."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
     }
 
 
 def write_files(folder: Path, files: Files) -> Path:
-    """Write files into a new folder."""
+    """Write files into a new folder, and return the folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name, content in files.items():
@@ -128,41 +124,17 @@ def write_files(folder: Path, files: Files) -> Path:
     return folder
 
 
-def folder_digest(folder: Path) -> str:
-    """SHA-256 of all files under a folder, of their names and content."""
-    digest = hashlib.sha256()
-    for directory, below, names in os.walk(folder):
-        below.sort()
-        for name in sorted(names):
-            path = Path(directory) / name
-            digest.update(f"{path.relative_to(folder).as_posix()}\0".encode("utf-8", "surrogateescape"))
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
+def _checksums(folder: Path) -> dict[str, str]:
+    """Read the SHA-256 of each file of a result."""
+    try:
+        files = json.loads((folder / DONE).read_bytes())["files"]
+        return {str(name): str(digest) for name, digest in files.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise _damaged(folder, DONE, "it cannot be read") from error
 
 
-def _damaged(path: Path, why: str) -> AirlocError:
+def _damaged(folder: Path, name: str, reason: str) -> AirlocError:
     return AirlocError(
-        f"The result {str(path)!r} is damaged: {why}",
-        f"Delete the folder {str(path.parent)!r} and run the same command again; every other result is kept",
+        f"The result {str(folder / name)!r} is damaged: {reason}",
+        f"Delete the folder {str(folder)!r} and run the same command again; all other results are kept",
     )
-
-
-# ---------- What the weights of agents are, so that results follow them.
-# ~
-
-
-def weights_digest(name: str) -> str:
-    """SHA-256 of the installed weights of an agent, or the package it is of; empty where it has neither.
-
-    A card does not count: it may tell the very figures that are computed.
-    """
-    if name in plugin_agents():
-        return plugin_agents()[name]
-    folder = weights_root() / CHECKPOINTS.get(name, name)
-    if not folder.is_dir():
-        return ""
-    digest = hashlib.sha256()
-    for path in filter(Path.is_file, (folder / CONFIG, folder / WEIGHTS)):  # who plays tells what is missing
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()

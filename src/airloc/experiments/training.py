@@ -1,7 +1,7 @@
-"""Tasks that train: the segmentation unit, the embedder, and the policies of a variant, all seeds at once.
+"""Training tasks: the segmentation unit, the patch embedder, and the policies of a variant.
 
-Each is a part of one training (`airloc.training.pipeline`), which does not do again what is done: a task lays the runs
-it builds on into its own folder and lets the training go one stage further.
+Each task runs one stage of `airloc.training.pipeline`, which skips the stages that are finished. A task copies the runs
+of its inputs into its working folder and runs the next stage there.
 """
 
 import json
@@ -15,8 +15,8 @@ import torch
 
 from airloc.agents.policy import VARIANTS, Policy
 from airloc.agents.pretrained import load_units, save_airloc
-from airloc.experiments.data import PICTURES
-from airloc.experiments.graph import Job
+from airloc.experiments.datasets import IMAGES_SET
+from airloc.experiments.graph import TaskContext, TaskKind
 from airloc.files import write_atomically
 from airloc.training.data import DataConfig
 from airloc.training.learner import enable_fast_math
@@ -24,87 +24,99 @@ from airloc.training.pipeline import AirlocConfig, Stage, train_stages
 from airloc.training.runs import read_state
 
 METRICS = "metrics.jsonl"
+"""Learning curve in the result of a policy task: one JSON object per validation."""
 
 
-def train_segmenter_unit(job: Job) -> None:
+def train_segmenter(context: TaskContext) -> None:
     """Train the segmentation unit."""
-    _train(job, "segmenter", ())
-    shutil.copytree(job.run / "segmenter", job.out / "segmenter", ignore=_passing)
+    _train(context, "segmenter", ())
+    shutil.copytree(context.run / "segmenter", context.out / "segmenter", ignore=_ignore)
 
 
-def train_embedder_unit(job: Job) -> None:
-    """Train the embedder on what the segmentation unit marks, where the variant has one."""
-    _train(job, "embedder", ("segmenter",))
+def train_embedder(context: TaskContext) -> None:
+    """Train the patch embedder, on the output of the segmentation unit if the variant has one."""
+    _train(context, "embedder", ("segmenter",))
     for unit in ("segmenter", "embedder"):
-        if (job.run / unit).exists():
-            shutil.copytree(job.run / unit, job.out / unit, ignore=_passing)
+        if (context.run / unit).exists():
+            shutil.copytree(context.run / unit, context.out / unit, ignore=_ignore)
 
 
-def train_policies(job: Job) -> None:
-    """Train the policies of a variant; give an agent a seed, the median one first, and the learning curve."""
-    _train(job, "airloc", ("segmenter", "embedder"))
-    saved = read_state(job.run / "policy" / "state.pt")
+def train_policies(context: TaskContext) -> None:
+    """Train one policy per seed. Write an agent per seed, the median seed first, and the learning curve."""
+    _train(context, "airloc", ("segmenter", "embedder"))
+    saved = read_state(context.run / "policy" / "state.pt")
     assert saved is not None
     best, success = saved[1]["best"], saved[1]["success"].tolist()
-    units = load_units(job.run / "agent")
-    card = (job.run / "agent" / "card.md").read_text(encoding="utf-8")
-    order = seeds_in_order(success)
-    for place, seed in enumerate(order):
-        policy = Policy(VARIANTS[job.settings["variant"]])
+    units = load_units(context.run / "agent")
+    card = (context.run / "agent" / "card.md").read_text(encoding="utf-8")
+    order = rank_seeds(success)
+    for rank, seed in enumerate(order):
+        policy = Policy(VARIANTS[context.settings["variant"]])
         policy.load_state_dict({name: tensor[[seed]] for name, tensor in best.items()})
-        save_airloc(job.out / f"agent-{place}", units.encoder, policy, {"grid": units.config["grid"]}, card)
-    shutil.copyfile(job.run / "policy" / METRICS, job.out / METRICS)
-    figures = {"val_success": [success[seed] for seed in order]}
-    write_atomically(job.out / "seeds.json", json.dumps(figures) + "\n")
+        save_airloc(agent_folder(context.out, rank), units.encoder, policy, {"grid": units.config["grid"]}, card)
+    shutil.copyfile(context.run / "policy" / METRICS, context.out / METRICS)
+    record = {"val_success": [success[seed] for seed in order]}
+    write_atomically(context.out / "seeds.json", json.dumps(record) + "\n")
 
 
-def seeds_in_order(success: list[float]) -> list[int]:
-    """Numbers of the seeds, the one with the median validation success first, the others as they were numbered.
+SEGMENTER = TaskKind("segmenter", 1, train_segmenter, uses_gpu=True)
+EMBEDDER = TaskKind("embedder", 1, train_embedder, uses_gpu=True)
+POLICY = TaskKind("policy", 1, train_policies, uses_gpu=True)
 
-    >>> seeds_in_order([0.7, 0.5, 0.6])
+
+def agent_folder(result: Path, rank: int) -> Path:
+    """Return the checkpoint folder of a seed in the result of a policy task. Rank 0 is the median seed."""
+    return result / f"agent-{rank}"
+
+
+def rank_seeds(success: list[float]) -> list[int]:
+    """Return the seeds, the one with the median validation success first and the others in their order.
+
+    >>> rank_seeds([0.7, 0.5, 0.6])
     [2, 0, 1]
     """
     median = sorted(range(len(success)), key=lambda seed: (success[seed], seed))[len(success) // 2]
     return [median, *(seed for seed in range(len(success)) if seed != median)]
 
 
-def _train(job: Job, stage: Stage, built_on: tuple[str, ...]) -> None:
-    """Go on with the training in the job's folder up to a stage."""
-    config = training_config(job.settings, job.inputs["pictures"])
-    for unit in built_on:
-        if unit in job.inputs:
-            for there in job.inputs[unit].iterdir():
-                if there.is_dir() and not (job.run / there.name).exists():
-                    _lay_out(there, job.run / there.name, job.inputs["pictures"])
+def _train(context: TaskContext, stage: Stage, inputs: tuple[str, ...]) -> None:
+    """Run the training in the working folder up to a stage."""
+    images = context.inputs["images"]
+    for role in inputs:
+        if role in context.inputs:
+            for run in context.inputs[role].iterdir():
+                if run.is_dir() and not (context.run / run.name).exists():
+                    _copy_run(run, context.run / run.name, images)
 
-    def say(unit: str, done: int, figures: dict[str, float]) -> None:
-        shown = ", ".join(f"{name} {value:.3f}" for name, value in figures.items())
-        job.say(f"{unit} at {done:,}: {shown}")
+    def report(unit: str, done: int, metrics: dict[str, float]) -> None:
+        values = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
+        context.report(f"{unit} at {done:,}: {values}")
 
-    device = torch.device(job.device)
+    device = torch.device(context.device)
     enable_fast_math(device)
-    train_stages(job.run, config, stage, device=device, command=job.command, on_step=say)
+    config = _config(context.settings, images)
+    train_stages(context.run, config, stage, device=device, command=context.command, on_step=report)
 
 
-def training_config(settings: Mapping[str, Any], pictures: Path) -> AirlocConfig:
-    """The settings of the training that a task is a part of."""
-    sizes = {name: value for name, value in settings.items() if name != "variant"}
-    data = DataConfig(root=pictures, datasets=(PICTURES,), weights=(1.0,), synthetic=0)
-    return replace(AirlocConfig(), data=data, variant=VARIANTS[settings["variant"]], **sizes)
+def _config(settings: Mapping[str, Any], images: Path) -> AirlocConfig:
+    """Return the configuration of the training that a task is a stage of."""
+    options = {name: value for name, value in settings.items() if name != "variant"}
+    data = DataConfig(root=images, datasets=(IMAGES_SET,), weights=(1.0,), synthetic=0)
+    return replace(AirlocConfig(), data=data, variant=VARIANTS[settings["variant"]], **options)
 
 
-def _lay_out(run: Path, to: Path, pictures: Path) -> None:
-    """Lay a run that ended elsewhere into this training, and say in its settings where the pictures are now."""
-    half = to.with_name(f".{to.name}.partial")
-    shutil.rmtree(half, ignore_errors=True)
-    shutil.copytree(run, half)
-    config = json.loads((half / "config.json").read_bytes())
-    config["settings"]["data"]["root"] = str(pictures)
-    write_atomically(half / "config.json", json.dumps(config, indent=2) + "\n")
-    half.rename(to)
+def _copy_run(run: Path, to: Path, images: Path) -> None:
+    """Copy a finished run, and set the path of the images in its configuration."""
+    partial = to.with_name(f".{to.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(run, partial)
+    config = json.loads((partial / "config.json").read_bytes())
+    config["settings"]["data"]["root"] = str(images)
+    write_atomically(partial / "config.json", json.dumps(config, indent=2) + "\n")
+    partial.rename(to)
 
 
-def _passing(folder: str, names: list[str]) -> set[str]:
-    """What of a run is not part of a result: locks, and the figures for TensorBoard."""
+def _ignore(folder: str, names: list[str]) -> set[str]:
+    """Return the files of a run that are not part of a result: locks and TensorBoard events."""
     del folder
     return {name for name in names if name == "lock" or name.startswith("events.")}

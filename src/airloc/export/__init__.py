@@ -1,1 +1,5 @@
-"""Agents as ONNX graphs with a runner that needs neither torch nor airloc."""
+"""Export of agents as ONNX graphs, with a runner that needs neither PyTorch nor airloc."""
+
+from airloc.export.export import ExportReport, export_agent
+
+__all__ = ["ExportReport", "export_agent"]

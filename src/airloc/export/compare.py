@@ -1,6 +1,7 @@
-"""An exported agent behind the agents' protocol, so that it can be played and compared: its own file does the work."""
+"""Play an exported agent and compare it with the agent it was made from, on the same episodes and on one core."""
 
 import importlib.util
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,143 +15,138 @@ from airloc.agents.agent import Agent, EpisodeBatch
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.rollout import Trajectories, play
+from airloc.rollout import RolloutLog, rollout
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
 from airloc.task.suites import Suite, per_distance
 
 RUNNER = "runner.py"
+TURN = 5
+"""Episodes that one version plays before the next version plays the same episodes."""
 
 
-class State(NamedTuple):
-    """The states of all episodes of a batch, as the runner has them."""
+class RunnerState(NamedTuple):
+    """States of the runner, one for each episode of a batch."""
 
     episodes: list[Any]
 
 
 @dataclass(frozen=True)
 class RunnerAgent:
-    """Plays a batch by running its episodes one after another."""
+    """The agent of a runner as an agent of airloc. It plays the episodes of a batch one after another."""
 
     name: str
     agent: Any
-    """The runner's own agent."""
+    """The agent of the runner."""
 
-    def reset(self, briefing: EpisodeBatch) -> State:
-        """Begin every episode."""
-        rows, cols = briefing.grid.shape
-        goals = briefing.goal.cpu().numpy()
-        return State([self.agent.reset(goal, rows, cols, budget=briefing.budget) for goal in goals])
+    def reset(self, episodes: EpisodeBatch) -> RunnerState:
+        """Reset the runner for every episode."""
+        rows, cols = episodes.grid.shape
+        goals = episodes.goal.cpu().numpy()
+        return RunnerState([self.agent.reset(goal, rows, cols, budget=episodes.budget) for goal in goals])
 
-    def act(self, observation: Observation, state: State) -> tuple[torch.Tensor, State]:
-        """Move in every episode."""
+    def act(self, observation: Observation, state: RunnerState) -> tuple[torch.Tensor, RunnerState]:
+        """Let the runner act in every episode."""
         moves, states = [], []
         positions = [(row, col) for row, col in observation.position.tolist()]
         for patch, position, episode in zip(observation.patch.cpu().numpy(), positions, state.episodes, strict=True):
             move, after = self.agent.act(patch, position, episode)
             moves.append(move)
             states.append(after)
-        return torch.tensor(moves, device=observation.position.device), State(states)
+        return torch.tensor(moves, device=observation.position.device), RunnerState(states)
 
 
 def load_runner(folder: Path) -> ModuleType:
     """Import the runner of an export folder from its file.
 
     Raises:
-        AirlocError: When there is none.
+        AirlocError: If the folder has no runner.
     """
     path = folder / RUNNER
     spec = importlib.util.spec_from_file_location("airloc_exported_runner", path)
     if not path.is_file() or spec is None or spec.loader is None:
-        raise AirlocError(f"There is no runner {str(path)!r}", "Give the folder that 'airloc export' wrote")
+        raise AirlocError(f"There is no runner {str(path)!r}", "Use the output folder of 'airloc export'")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look up their module by name
     spec.loader.exec_module(module)
     return module
 
 
-# ---------- An export played against the agent it came from, on the same episodes and on one core.
-# ~
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Measurements of one version of an agent: torch, onnx or int8."""
 
-TURN = 5
-"""Episodes that a version plays before the next one does."""
+    name: str
+    bytes: int
+    """Size of its graphs; zero for torch."""
+    ms_a_move: float
+    """Milliseconds for each move on one core, one episode at a time."""
+    success: float
+    same_paths: float
+    """Fraction of the episodes in which it takes the same path as torch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stage:
-    """Episodes to compare on."""
+class Comparison:
+    """Episodes on which versions of an agent are compared."""
 
     GRID: ClassVar[Grid] = Grid(5, 5)
     suite: Suite
     env: BatchEnv
 
     @classmethod
-    def on(cls, areas: Sequence[SearchArea], seed: int) -> "Stage":
-        """One episode per distance on every area."""
+    def on(cls, areas: Sequence[SearchArea], seed: int) -> "Comparison":
+        """Draw one episode per distance on every area."""
         suite = per_distance([area.name for area in areas], cls.GRID, seed=seed)
         return cls(suite, BatchEnv(CellTable.of(areas, cls.GRID), suite.budget))
 
-    def play(self, agent: Agent) -> Trajectories:
-        """Play all episodes one at a time, as a vehicle would."""
-        return play(agent, self.suite, self.env, batch=1)
+    def play(self, agent: Agent) -> RolloutLog:
+        """Play all episodes one at a time, as a vehicle does."""
+        return rollout(agent, self.suite, self.env, batch=1)
 
-    def some(self, these: slice) -> "Stage":
-        """These episodes alone."""
-        suite = self.suite
-        parts = {name: getattr(suite, name)[these] for name in ("area", "start", "goal", "weight")}
-        return replace(self, suite=replace(suite, **parts))
+    def some(self, these: slice) -> "Comparison":
+        """Return the comparison on some of the episodes."""
+        parts = {name: getattr(self.suite, name)[these] for name in ("area", "start", "goal", "weight")}
+        return replace(self, suite=replace(self.suite, **parts))
 
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """One version of an agent, as it was measured."""
-
-    name: str
-    bytes: int
-    """Size of its weights or graphs."""
-    ms_a_move: float
-    """On one core, one episode at a time."""
-    success: float
-    same_paths: float
-    """Share of the episodes in which it flies as the agent in torch does."""
-
-
-def compare(agent: Agent, runner: Any, folder: Path, stage: Stage) -> tuple[Version, ...]:
-    """Play torch, onnx and int8 on the same episodes, in turns: other work on the machine slows no version alone."""
-    exported = (RunnerAgent(kind, runner.Agent(folder, int8=kind == "int8")) for kind in ("onnx", "int8"))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        reference, plain, small = _in_turns(stage, [agent, *exported])
-    finally:
-        torch.set_num_threads(threads)
-    int8 = set(folder.glob("*.int8.onnx"))
-    full = set(folder.glob("*.onnx")) - int8
-    return (
-        _version("torch", reference, reference, 0),
-        _version("onnx", plain, reference, sum(path.stat().st_size for path in full)),
-        _version("int8", small, reference, sum(path.stat().st_size for path in int8)),
-    )
-
-
-def _in_turns(stage: Stage, agents: Sequence[Agent]) -> list[Trajectories]:
-    """Let agents play all episodes, some at a time each."""
-    parts: list[list[Trajectories]] = [[] for _ in agents]
-    for first in range(0, len(stage.suite), TURN):
-        some = stage.some(slice(first, first + TURN))
-        for mine, agent in zip(parts, agents, strict=True):
-            mine.append(some.play(agent))
-    return [
-        Trajectories(
-            np.concatenate([part.path for part in mine]),
-            np.concatenate([part.found for part in mine]),
-            np.concatenate([part.steps for part in mine]),
-            sum(part.seconds for part in mine),
+    def versions(self, agent: Agent, runner: Any, folder: Path) -> tuple[Version, ...]:
+        """Play torch, onnx and int8. They take turns, so that other load slows down all of them alike."""
+        exported = (RunnerAgent(kind, runner.Agent(folder, int8=kind == "int8")) for kind in ("onnx", "int8"))
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            reference, plain, small = self._in_turns([agent, *exported])
+        finally:
+            torch.set_num_threads(threads)
+        sizes = {path.name.removesuffix(".onnx"): path.stat().st_size for path in folder.glob("*.onnx")}
+        full = {name: size for name, size in sizes.items() if not name.endswith(".int8")}
+        int8 = {name: sizes.get(f"{name}.int8", size) for name, size in full.items()}
+        return (
+            _version("torch", reference, reference, 0),
+            _version("onnx", plain, reference, sum(full.values())),
+            _version("int8", small, reference, sum(int8.values())),
         )
-        for mine in parts
-    ]
+
+    def _in_turns(self, agents: Sequence[Agent]) -> list[RolloutLog]:
+        parts: list[list[RolloutLog]] = [[] for _ in agents]
+        for first in range(0, len(self.suite), TURN):
+            some = self.some(slice(first, first + TURN))
+            for played, agent in zip(parts, agents, strict=True):
+                played.append(some.play(agent))
+        return [
+            RolloutLog(
+                agent.name,
+                self.suite,
+                np.concatenate([part.path for part in played]),
+                np.concatenate([part.found for part in played]),
+                np.concatenate([part.steps for part in played]),
+                sum(part.seconds for part in played),
+            )
+            for agent, played in zip(agents, parts, strict=True)
+        ]
 
 
-def _version(name: str, played: Trajectories, reference: Trajectories, size: int) -> Version:
+def _version(name: str, played: RolloutLog, reference: RolloutLog, size: int) -> Version:
     same = (played.path == reference.path).all(axis=(1, 2))
     ms = 1000 * played.seconds / max(1, int(played.steps.sum()))
     return Version(name, size, ms, float(played.found.mean()), float(same.mean()))

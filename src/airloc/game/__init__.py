@@ -1,1 +1,64 @@
-"""The human game: the server that holds the episodes, the page, the study with people, agents to watch."""
+"""The human game: a server on which people search for the goal themselves, take part in a study, or watch agents.
+
+Reading order: `match` (a game), `store` (games in SQLite), `room` (games on a world, with a clock), `lobby` (who
+plays what), `routes` and `app` (HTTP). `study` and `results` are the study with people, `watch` shows agents,
+`baselines` and `worker_pool` run them. Needs the extra `web` (FastAPI and uvicorn).
+"""
+
+from airloc.game.app import make_app, serve
+from airloc.game.baselines import Baselines
+from airloc.game.lobby import Lobby, PlayLobby, StudyLobby
+from airloc.game.match import Episode, Game, RefusedError
+from airloc.game.middleware import LOOPBACK_HOSTS, Limits
+from airloc.game.results import Results, StudySummary
+from airloc.game.room import PlayRoom, Room
+from airloc.game.routes import study_routes, watch_routes
+from airloc.game.store import Store
+from airloc.game.study import (
+    CONSENT,
+    Participant,
+    Study,
+    StudyConfig,
+    assign_episodes,
+    count_shared,
+    create_study,
+    draw_games,
+    episodes_of,
+)
+from airloc.game.watch import SearchRecord, WatchService
+from airloc.game.worker_pool import ProcessWorkerPool, ThreadWorkerPool, WorkerPool
+
+__all__ = [
+    "CONSENT",
+    "LOOPBACK_HOSTS",
+    "Baselines",
+    "Episode",
+    "Game",
+    "Limits",
+    "Lobby",
+    "Participant",
+    "PlayLobby",
+    "PlayRoom",
+    "ProcessWorkerPool",
+    "RefusedError",
+    "Results",
+    "Room",
+    "SearchRecord",
+    "Store",
+    "Study",
+    "StudyConfig",
+    "StudyLobby",
+    "StudySummary",
+    "ThreadWorkerPool",
+    "WatchService",
+    "WorkerPool",
+    "assign_episodes",
+    "count_shared",
+    "create_study",
+    "draw_games",
+    "episodes_of",
+    "make_app",
+    "serve",
+    "study_routes",
+    "watch_routes",
+]

@@ -1,112 +1,107 @@
-"""The server of the game, as an application: pages, games, and what a study or the watching adds.
+"""The game server as a FastAPI application.
 
-| route                          | answer                                                                     |
-|--------------------------------|----------------------------------------------------------------------------|
-| GET /                          | the page                                                                   |
-| GET /api/me                    | who plays, what can be played, the game under way                          |
-| POST /api/games                | begin a game                                                               |
-| GET /api/games/ID              | all that was seen of a game, for a page that was loaded anew               |
-| POST /api/games/ID/moves       | make a move: `{"turn": 3, "move": 0}`                                      |
-| GET /api/games/ID/reveal       | after the end: the goal, the shortest path, the agents' paths              |
-| GET /api/games/ID/area.png     | after the end: the whole area                                              |
+`airloc play` serves a `PlayLobby` with the routes of watching agents, `airloc study serve` a `StudyLobby` with the
+routes of a study.
 """
 
 import asyncio
 import gc
 import socket
-import threading
-import time
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Any
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-import uvicorn
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from airloc.errors import AirlocError
+from airloc import web
 from airloc.game.lobby import Lobby
 from airloc.game.match import RefusedError
-from airloc.game.messages import PRIVATE
-from airloc.game.middleware import Guard, Limits, page_files, respond
-from airloc.game.routes import ending_routes, playing_routes
-from airloc.web import TimeoutProtocol, is_loopback, take_address
+from airloc.game.middleware import Limits, make_middleware
+from airloc.game.routes import PRIVATE, STATIC, game_routes, result_routes
 
-_SWEEP_SECONDS = 1.0
+MAX_CONNECTIONS = 2000
+_CLOCK_SECONDS = 1.0
+"""Interval at which late games are ended."""
 
 
 def make_app(
     lobby: Lobby,
     *,
+    routers: Sequence[APIRouter] = (),
     limits: Limits | None = None,
     hosts: Sequence[str] | None = None,
-    more: Sequence[APIRouter] = (),
 ) -> FastAPI:
     """Make the application.
 
     Args:
-        desk: Who plays, and what.
-        limits: What one client may ask for.
-        hosts: Names that the server answers to; None for any.
-        more: Further routes.
+        lobby: Admits players and begins their games.
+        routers: Routes of a study or of watching agents.
+        limits: Limits on the requests of one client.
+        hosts: Host names that the server answers to; None for any.
     """
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_lifespan(lobby))
-    for router in (_pages(), playing_routes(lobby), ending_routes(lobby), *more):
+    app = FastAPI(
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        lifespan=_lifespan(lobby),
+        middleware=make_middleware(lobby.is_player, limits or Limits(), hosts),
+        exception_handlers={
+            RequestValidationError: _invalid_request,
+            HTTPException: _http_error,
+            RefusedError: _refused,
+        },
+    )
+    for router in (game_routes(lobby), result_routes(lobby), *routers):
         app.include_router(router)
-    app.add_middleware(Guard, knows=lobby.knows, limits=limits or Limits(), hosts=hosts)
-    app.add_exception_handler(RequestValidationError, _malformed)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(RefusedError, _refused)
+    app.mount("/static", STATIC)
     return app
 
 
-def _pages() -> APIRouter:
-    """The page and its files."""
-    router, files = APIRouter(), page_files()
+def serve(app: FastAPI, bound: socket.socket, *, open_url: str | None = None) -> None:
+    """Serve until Ctrl-C.
 
-    @router.get("/")
-    async def page(request: Request) -> Response:
-        return respond(files["index.html"], request)
-
-    @router.get("/static/{name}")
-    async def file(name: str, request: Request) -> Response:
-        if name not in files:
-            raise RefusedError(404, "no-file", "There is no such file")
-        return respond(files[name], request)
-
-    return router
+    Args:
+        app: The application.
+        bound: The socket to listen on.
+        open_url: Page to open in the user's browser once the server is ready.
+    """
+    # Keep the garbage collector from scanning what was loaded at the start: it would delay responses.
+    gc.collect()
+    gc.freeze()
+    server = web.make_server(app, max_connections=MAX_CONNECTIONS)
+    web.serve(server, bound, on_ready=None if open_url is None else lambda: webbrowser.open(open_url))
 
 
-def _lifespan(lobby: Lobby) -> Any:
-    """End games by time while the server runs."""
+def _lifespan(lobby: Lobby) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """End late games while the server runs."""
+
+    async def end_late_games() -> None:
+        while True:
+            await asyncio.sleep(_CLOCK_SECONDS)
+            for room in lobby.rooms:
+                room.end_late_games()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async def sweep() -> None:
-            while True:
-                await asyncio.sleep(_SWEEP_SECONDS)
-                for table in lobby.tables():
-                    table.referee.expire()
-
-        task = asyncio.create_task(sweep())
+        task = asyncio.create_task(end_late_games())
         yield
         task.cancel()
 
     return lifespan
 
 
-async def _malformed(request: Request, error: Exception) -> Response:
-    return _error(422, "malformed", "The request is not what this address takes")
+async def _invalid_request(request: Request, error: Exception) -> Response:
+    return _error(422, "invalid", "The request is invalid.")
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    if status == 400:
-        return await _malformed(request, error)
-    return _error(status, "no-such-thing", "There is nothing at this address, or not in this way")
+    assert isinstance(error, HTTPException)
+    if error.status_code == 400:
+        return await _invalid_request(request, error)
+    return _error(error.status_code, "not-found", "This address does not exist, or does not allow this method.")
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -116,68 +111,3 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 def _error(status: int, reason: str, message: str) -> Response:
     return JSONResponse({"error": reason, "message": message}, status, headers=PRIVATE)
-
-
-# ---------- Running the server: the address, the port, the browser, the end.
-# ~
-
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-
-
-def listen(host: str, port: int, *, public: bool) -> socket.socket:
-    """Take an address, before anything else is done.
-
-    Args:
-        host: The address; anything but loopback only where `public` says so.
-        port: The port; 0 takes any that is free.
-        public: Whether others than this machine may reach it.
-
-    Raises:
-        AirlocError: When the address cannot be taken.
-    """
-    if not public and not is_loopback(host):
-        raise AirlocError(f"The address {host} can be reached from other machines", "Add --public if that is meant")
-    return take_address(host, port)
-
-
-def serve(app: FastAPI, taken: socket.socket, *, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Serve until interrupted, which is how a server ends; requests under way are answered first."""
-    server = make_server(app)
-    ready = threading.Thread(target=_when_started, args=(server, on_ready), daemon=True)
-    ready.start()
-    # What the start left behind stays: the collector need not go through it while people wait.
-    gc.collect()
-    gc.freeze()
-    with suppress(KeyboardInterrupt):
-        server.run(sockets=[taken])
-
-
-def make_server(app: FastAPI) -> uvicorn.Server:
-    """The server, quiet: no addresses of people are written anywhere."""
-    config = uvicorn.Config(
-        app,
-        http=TimeoutProtocol,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        proxy_headers=True,  # of a proxy on this machine alone, which is uvicorn's default
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=2,
-        limit_concurrency=2000,
-        h11_max_incomplete_event_size=16 * 1024,
-    )
-    return uvicorn.Server(config)
-
-
-def open_browser(url: str) -> None:
-    """Open a page in the person's browser; without one nothing happens."""
-    webbrowser.open(url)
-
-
-def _when_started(server: uvicorn.Server, then: Callable[[], None]) -> None:
-    while not server.started:
-        if server.should_exit:
-            return
-        time.sleep(0.01)
-    then()

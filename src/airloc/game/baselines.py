@@ -1,6 +1,6 @@
-"""The agents that players are compared with at the end of a game, on the same episode, and the area as a picture.
+"""Baselines: agents that play a player's episode for comparison, and the area as an image.
 
-Computed on demand and remembered. Nothing here is reached before a game is over.
+Results are computed on demand and cached. The server uses them only after a game has ended.
 """
 
 from collections import OrderedDict
@@ -12,18 +12,18 @@ import numpy as np
 from airloc.agents.agent import Agent
 from airloc.files import encode_png
 from airloc.game.match import Episode
-from airloc.game.worker_pool import AgentPool, WorkerPool
+from airloc.game.worker_pool import AgentCache, WorkerPool
 from airloc.grid import Cell
-from airloc.rollout import Trajectories, play
+from airloc.rollout import Recorder, RolloutLog, rollout
 from airloc.task.batch import BatchEnv
 from airloc.task.suites import Suite
 from airloc.task.world import World
 
-_REMEMBERED = 4096
+_MAX_CACHED = 4096
 
 
-class Flight(NamedTuple):
-    """What an agent did in an episode."""
+class AgentPath(NamedTuple):
+    """The path of an agent in one episode."""
 
     agent: str
     path: tuple[Cell, ...]
@@ -34,46 +34,53 @@ class Baselines:
     """Plays agents on single episodes of a world.
 
     Args:
-        names: Which agents.
-        workshop: Where they play.
-        world: The name of the world in the workshop.
+        names: Names of the agents.
+        worker_pool: Where they play.
+        world: Name of the world in the worker pool.
     """
 
     def __init__(self, names: Sequence[str], worker_pool: WorkerPool, world: str) -> None:
-        self.names = tuple(names)
-        self._workshop = worker_pool
+        self._names = tuple(names)
+        self._worker_pool = worker_pool
         self._world = world
-        self._flights: OrderedDict[Episode, tuple[Flight, ...]] = OrderedDict()
-        self._pictures: dict[int, bytes] = {}
+        self._paths: OrderedDict[Episode, tuple[AgentPath, ...]] = OrderedDict()
+        self._images: dict[int, bytes] = {}
 
-    async def flights(self, episode: Episode) -> tuple[Flight, ...]:
-        """The agents' paths in an episode."""
-        if episode not in self._flights:
-            self._flights[episode] = await self._workshop.run(fly, self._world, self.names, episode)
-            if len(self._flights) > _REMEMBERED:
-                self._flights.popitem(last=False)
-        return self._flights[episode]
+    async def paths(self, episode: Episode) -> tuple[AgentPath, ...]:
+        """Return the agents' paths in an episode."""
+        if episode not in self._paths:
+            self._paths[episode] = await self._worker_pool.run(play_agents, self._world, self._names, episode)
+            if len(self._paths) > _MAX_CACHED:
+                self._paths.popitem(last=False)
+        return self._paths[episode]
 
-    async def picture(self, area: int) -> bytes:
-        """The whole area as PNG."""
-        if area not in self._pictures:
-            self._pictures[area] = await self._workshop.run(draw_area, self._world, area)
-        return self._pictures[area]
-
-
-def fly(world: World, pool: AgentPool, names: Sequence[str], episode: Episode) -> tuple[Flight, ...]:
-    """Let agents play an episode."""
-    played = {name: play_one(pool.get(name), world, episode) for name in names}
-    return tuple(Flight(name, path_of(one), bool(one.found[0])) for name, one in played.items())
+    async def area_png(self, area: int) -> bytes:
+        """Return the whole area as PNG."""
+        if area not in self._images:
+            self._images[area] = await self._worker_pool.run(encode_area, self._world, area)
+        return self._images[area]
 
 
-def draw_area(world: World, pool: AgentPool, area: int) -> bytes:
-    """The whole area as PNG; no agent is needed."""
+def play_agents(world: World, agents: AgentCache, names: Sequence[str], episode: Episode) -> tuple[AgentPath, ...]:
+    """Worker job: let agents play an episode."""
+    logs = {name: play_episode(agents.get(name), world, episode) for name in names}
+    return tuple(AgentPath(name, path_of(log), bool(log.found[0])) for name, log in logs.items())
+
+
+def encode_area(world: World, agents: AgentCache, area: int) -> bytes:
+    """Worker job: encode an area as PNG."""
     return encode_png(world.image(area))
 
 
-def play_one(agent: Agent, world: World, episode: Episode, seed: int = 0) -> Trajectories:
-    """Play a single episode as evaluation does."""
+def play_episode(agent: Agent, world: World, episode: Episode, record: Sequence[Recorder] = ()) -> RolloutLog:
+    """Play a single episode as `airloc evaluate` does.
+
+    Args:
+        agent: The agent.
+        world: The areas with their grid and budget.
+        episode: The episode.
+        record: Quantities to record.
+    """
     suite = Suite(
         name="one",
         grid=world.grid,
@@ -83,9 +90,9 @@ def play_one(agent: Agent, world: World, episode: Episode, seed: int = 0) -> Tra
         start=np.array([episode.start]),
         goal=np.array([episode.goal]),
     )
-    return play(agent, suite, BatchEnv(world.cells, world.budget), seed=seed)
+    return rollout(agent, suite, BatchEnv(world.cells, world.budget), record=record)
 
 
-def path_of(played: Trajectories) -> tuple[Cell, ...]:
-    """The cells of the first episode from the start to where it ended."""
-    return tuple((row, col) for row, col in played.path[0, : int(played.steps[0]) + 1].tolist())
+def path_of(log: RolloutLog) -> tuple[Cell, ...]:
+    """Return the cells of the first episode from the start to the end."""
+    return tuple((row, col) for row, col in log.path[0, : int(log.steps[0]) + 1].tolist())

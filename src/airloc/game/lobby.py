@@ -1,171 +1,260 @@
-"""Who plays, and what: free play for anybody. `study_desk` is the other kind of desk.
+"""Lobbies: who may play, and which game comes next. `PlayLobby` is for free play, `StudyLobby` for a study.
 
-A visitor gets a random token as a cookie. Visitors and their games are kept in memory, a bounded number of them.
+A visitor of free play gets a random token as a cookie; visitors and their games are kept in memory. A participant of a
+study gets the token from a personal link.
 """
 
 import secrets
-from collections import Counter, OrderedDict
-from typing import Any, Protocol
-
-import numpy as np
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 from airloc.game.baselines import Baselines
-from airloc.game.match import Episode, Game, RefusedError, no_such_game
-from airloc.game.messages import Answers
-from airloc.game.referee import Referee, seconds_or_none
+from airloc.game.match import Game, RefusedError, UnknownGameError
+from airloc.game.messages import seconds_or_none
+from airloc.game.room import PlayRoom, Room
+from airloc.game.store import Store
+from airloc.game.study import Participant, Study
+from airloc.game.worker_pool import WorkerPool
 from airloc.task.world import World
 
 MAX_VISITORS = 20_000
-"""Visitors remembered; the one who has been away longest goes first."""
-MAX_GAMES = 50
-"""Games remembered of each, the oldest go first."""
+"""Visitors kept; the longest absent is dropped first."""
 
-
-class Table:
-    """A place to play at.
-
-    Args:
-        referee: Who holds the games.
-        rivals: The agents that play the same episodes afterwards.
-    """
-
-    def __init__(self, referee: Referee, baselines: Baselines) -> None:
-        self.referee = referee
-        self.baselines = baselines
-        self.answers = Answers(referee.world)
+Stage = Literal["consent", "practice", "games", "done"]
+"""Where a participant is in a study."""
 
 
 class Lobby(Protocol):
-    """What the server asks about people."""
+    """Admits players and begins their games."""
 
-    def knows(self, token: str) -> bool:
-        """Whether a token is somebody's."""
+    def is_player(self, token: str) -> bool:
+        """Return True if the token belongs to a player."""
         ...
 
     def admit(self, token: str | None) -> str:
-        """Give the token of whoever comes with this one; a new one for a stranger, where strangers may play.
+        """Return the token of a player; a visitor without one may get a new token.
 
         Raises:
-            RefusedError: When they may not.
+            RefusedError: If only invited players may play.
         """
         ...
 
-    def about(self, token: str) -> dict[str, Any]:
-        """What the page shows before a game."""
+    def info(self, token: str) -> dict[str, Any]:
+        """Return what the page shows before a game."""
         ...
 
-    def begin(self, token: str, recorded: bool) -> tuple[Table, Game]:
-        """Begin this person's next game."""
+    def begin(self, token: str, *, recorded: bool) -> tuple[Room, Game]:
+        """Begin the player's next game.
+
+        Raises:
+            RefusedError: If the player may not begin such a game now.
+        """
         ...
 
-    def table_of(self, game: str) -> Table:
-        """Where a game is played."""
+    def room_of(self, game_id: str) -> Room:
+        """Return the room of a game."""
         ...
 
-    def tables(self) -> list[Table]:
-        """All places to play at."""
+    @property
+    def rooms(self) -> list[Room]:
+        """All rooms."""
         ...
 
 
-class FreeTable(Table):
-    """Free play on a world: endless games, areas that the player has seen least first."""
-
-    def __init__(self, referee: Referee, baselines: Baselines, games: int = MAX_GAMES) -> None:
-        super().__init__(referee, baselines)
-        self._games = games
-        self._rng = np.random.default_rng(secrets.randbits(128))
-
-    def begin(self, token: str) -> Game:
-        """Begin a game on an area that this player has played least often."""
-        before = self.referee.store.played(token)
-        for number, _, _ in before[: max(0, len(before) - self._games + 1)]:
-            self.referee.forget(number)
-        return self.referee.begin(token, self._draw([area for _, area, _ in before]))
-
-    def current(self, token: str) -> Game | None:
-        """The player's latest game, if it goes on."""
-        latest = self.referee.store.latest(token)
-        game = latest and self.referee.look(latest.id, token)
-        return game if game and game.ending is None else None
-
-    def tally(self, token: str) -> dict[str, int]:
-        """How many games the player has ended, and how many goals were found."""
-        endings = [ending for _, _, ending in self.referee.store.played(token) if ending]
-        return {"played": len(endings), "found": endings.count("found")}
-
-    def _draw(self, before: list[int]) -> Episode:
-        """Draw an episode, given the areas played before."""
-        world, played = self.referee.world, Counter(before)
-        least = min(played[area] for area in range(len(world.names)))
-        areas = [area for area in range(len(world.names)) if played[area] == least]
-        (start,), (goal,) = world.sampler.draw(self._rng, 1)
-        return Episode(int(self._rng.choice(areas)), (int(start[0]), int(start[1])), (int(goal[0]), int(goal[1])))
-
-
-class PlayDesk:
-    """Free play for anybody.
+class PlayLobby:
+    """Free play for any visitor.
 
     Args:
-        table: Where they play.
-        visitors: How many are remembered.
+        room: Where they play.
+        max_visitors: Number of visitors kept.
     """
 
-    def __init__(self, table: FreeTable, visitors: int = MAX_VISITORS) -> None:
-        self._table = table
-        self._most = visitors
+    def __init__(self, room: PlayRoom, max_visitors: int = MAX_VISITORS) -> None:
+        self._room = room
+        self._max_visitors = max_visitors
         self._visitors: OrderedDict[str, None] = OrderedDict()
 
-    def knows(self, token: str) -> bool:
-        """Whether a token is a visitor's."""
+    def is_player(self, token: str) -> bool:
+        """Return True if the token belongs to a visitor."""
         return token in self._visitors
 
     def admit(self, token: str | None) -> str:
-        """Give a visitor's token, a new one to a stranger."""
-        if token is None or not self.knows(token):
+        """Return a visitor's token, a new one for a new visitor."""
+        if token is None or not self.is_player(token):
             token = secrets.token_urlsafe(24)
         self._visitors[token] = None
         self._visitors.move_to_end(token)
-        if len(self._visitors) > self._most:
-            self._forget(self._visitors.popitem(last=False)[0])
+        if len(self._visitors) > self._max_visitors:
+            self._delete_games(self._visitors.popitem(last=False)[0])
         return token
 
-    def about(self, token: str) -> dict[str, Any]:
-        """What the page shows before a game."""
-        current = self._table.current(token)
+    def info(self, token: str) -> dict[str, Any]:
+        """Return what the page shows before a game."""
+        current = self._room.current(token)
         return {
             "mode": "play",
-            **about_world(self._table.referee),
+            **_room_info(self._room),
             "current": current and current.id,
-            "tally": self._table.tally(token),
+            "tally": self._room.tally(token),
         }
 
-    def begin(self, token: str, recorded: bool) -> tuple[Table, Game]:
+    def begin(self, token: str, *, recorded: bool) -> tuple[Room, Game]:
         """Begin the visitor's next game."""
         if recorded:
-            raise RefusedError(409, "no-study", "There is no study here, only free play")
-        return self._table, self._table.begin(token)
+            raise RefusedError(409, "no-study", "This server has no study, only free play.")
+        return self._room, self._room.begin_random(token)
 
-    def table_of(self, game: str) -> Table:
-        """Where a game is played."""
-        if self._table.referee.store.game(game) is None:
-            raise no_such_game()
-        return self._table
+    def room_of(self, game_id: str) -> Room:
+        """Return the room of a game."""
+        if self._room.store.game(game_id) is None:
+            raise UnknownGameError
+        return self._room
 
-    def tables(self) -> list[Table]:
-        """The one place to play at."""
-        return [self._table]
+    @property
+    def rooms(self) -> list[Room]:
+        """The only room."""
+        return [self._room]
 
-    def _forget(self, token: str) -> None:
-        for number, _, _ in self._table.referee.store.played(token):
-            self._table.referee.forget(number)
+    def _delete_games(self, token: str) -> None:
+        for game_id, _, _ in self._room.store.history(token):
+            self._room.delete(game_id)
 
 
-def about_world(referee: Referee) -> dict[str, Any]:
-    """The sizes that a player is told beforehand."""
-    world: World = referee.world
+class StudyLobby:
+    """Participants of a study give consent, practise, and play their recorded games once.
+
+    Args:
+        study: The study.
+        games_room: Room of the recorded games.
+        practice_room: Room of the practice games, which are kept in memory.
+    """
+
+    def __init__(self, study: Study, games_room: Room, practice_room: PlayRoom) -> None:
+        self.study = study
+        self._games_room = games_room
+        self._practice_room = practice_room
+        self._episodes = {person.token: study.episodes(person.number) for person in study.participants()}
+
+    @classmethod
+    def open(
+        cls, study: Study, worlds: Mapping[str, World], worker_pool: WorkerPool, agents: Sequence[str]
+    ) -> "StudyLobby":
+        """Open the rooms of a study.
+
+        Args:
+            study: The study.
+            worlds: The result of `study.worlds()`.
+            worker_pool: Runs the agents on these worlds.
+            agents: Names of the agents whose paths are shown after a game.
+        """
+        baselines = {name: Baselines(agents, worker_pool, name) for name in worlds}
+        seconds = study.config.seconds
+        return cls(
+            study,
+            Room(worlds["games"], study.store, seconds, baselines["games"]),
+            PlayRoom(worlds["practice"], Store(), seconds, baselines["practice"]),
+        )
+
+    def is_player(self, token: str) -> bool:
+        """Return True if the token belongs to a participant."""
+        return token in self._episodes
+
+    def admit(self, token: str | None) -> str:
+        """Return a participant's token; nobody else may play."""
+        if token is None or not self.is_player(token):
+            raise RefusedError(401, "no-link", "This study is by invitation only. Open the link that you received.")
+        return token
+
+    def info(self, token: str) -> dict[str, Any]:
+        """Return what the page shows a participant before a game."""
+        games, stage = self._games(token), self.stage(token)
+        current = self._practice_room.current(token) if stage == "practice" else self._in_progress(token)
+        return {
+            "mode": "study",
+            **_room_info(self._games_room),
+            "stage": stage,
+            "consent": self.study.config.consent,
+            "games": len(self._episodes[token]),
+            "next": len(games),
+            "found": sum(game.ending == "found" for game in games),
+            "current": current and current.id,
+        }
+
+    def stage(self, token: str) -> Stage:
+        """Return where a participant is in the study."""
+        return self._stage(self.study.participant(token), self._games(token))
+
+    def give_consent(self, token: str, age: int | None, gender: str | None) -> None:
+        """Record a participant's consent, once."""
+        if self.stage(token) != "consent":
+            raise RefusedError(409, "agreed", "You have already agreed.")
+        self.study.record_consent(token, age, gender)
+
+    def end_practice(self, token: str) -> None:
+        """Continue to the recorded games; a participant cannot go back to practice."""
+        if self.stage(token) != "practice":
+            raise RefusedError(409, "stage", "You cannot start the recorded games now.")
+        self.study.record_practice_end(token)
+
+    def begin(self, token: str, *, recorded: bool) -> tuple[Room, Game]:
+        """Begin a practice game, or the next recorded game."""
+        stage = self.stage(token)
+        if not recorded:
+            if stage != "practice":
+                raise RefusedError(409, "stage", "You cannot practise now.")
+            return self._practice_room, self._practice_room.begin_random(token)
+        if stage != "games":
+            raise RefusedError(409, "stage", "You cannot start a recorded game now.")
+        if self._in_progress(token) is not None:
+            raise RefusedError(409, "game-in-progress", "Your last game is still in progress.")
+        slot = len(self._games(token))
+        return self._games_room, self._games_room.begin(token, self._episodes[token][slot], slot)
+
+    def room_of(self, game_id: str) -> Room:
+        """Return the room of a game."""
+        return self._practice_room if self._games_room.store.game(game_id) is None else self._games_room
+
+    @property
+    def rooms(self) -> list[Room]:
+        """The rooms of the recorded games and of practice."""
+        return [self._games_room, self._practice_room]
+
+    def progress(self) -> list[dict[str, Any]]:
+        """Return every participant's progress. Reading it starts no clock."""
+        games = {person: self.study.store.games_of(person.token) for person in self.study.participants()}
+        return [
+            {
+                "person": person.number,
+                "link": f"/join/{person.token}",
+                "stage": self._stage(person, own),
+                "played": sum(game.ending is not None for game in own),
+                "games": len(self._episodes[person.token]),
+            }
+            for person, own in games.items()
+        ]
+
+    def _stage(self, person: Participant, games: list[Game]) -> Stage:
+        if not person.agreed:
+            return "consent"
+        if not person.practised:
+            return "practice"
+        ended = sum(game.ending is not None for game in games)
+        return "games" if ended < len(self._episodes[person.token]) else "done"
+
+    def _games(self, token: str) -> list[Game]:
+        """Return a participant's recorded games, up to date with the clock."""
+        room = self._games_room
+        return [room.game(game.id, token) for game in room.store.games_of(token)]
+
+    def _in_progress(self, token: str) -> Game | None:
+        return next((game for game in self._games(token) if game.ending is None), None)
+
+
+def _room_info(room: Room) -> dict[str, Any]:
     return {
-        "rows": world.grid.rows,
-        "cols": world.grid.cols,
-        "budget": world.budget,
-        "seconds": seconds_or_none(referee.seconds),
+        "rows": room.world.grid.rows,
+        "cols": room.world.grid.cols,
+        "budget": room.world.budget,
+        "seconds": seconds_or_none(room.seconds),
     }

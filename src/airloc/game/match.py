@@ -1,4 +1,8 @@
-"""What the server answers when it does not do what it is asked; nothing has changed then."""
+"""A game of one player: an episode, the moves so far, and the path that follows from them by the rules of the task.
+
+A game stores moves, not positions. Positions are replayed from the start, so that they always agree with
+`airloc.task.rules`.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,17 +10,21 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from airloc.errors import AirlocError
 from airloc.grid import MOVES, Cell
 from airloc.task import rules
 
+Ending = Literal["found", "moves", "time"]
+"""Why a game ended: the goal was found, no moves were left, or no time was left."""
+
 
 class RefusedError(Exception):
-    """A request that is turned down.
+    """A request that the server refuses; nothing has changed.
 
     Args:
-        status: The HTTP status, 4xx, or 503 when asking again will help.
-        reason: A short name that the page knows.
-        message: What to tell the person.
+        status: HTTP status, 4xx, or 503 if a later request may succeed.
+        reason: Short identifier that the page understands.
+        message: Explanation for the player.
     """
 
     def __init__(self, status: int, reason: str, message: str) -> None:
@@ -26,69 +34,75 @@ class RefusedError(Exception):
         self.message = message
 
 
-def no_such_game() -> RefusedError:
-    """The same answer for a game of somebody else and for one that never was."""
-    return RefusedError(404, "no-game", "There is no such game")
+class UnknownGameError(RefusedError):
+    """The game does not exist or belongs to another player; both get the same response."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "no-game", "This game does not exist.")
 
 
-# ---------- A game of one person: an episode, the moves made so far, and where they lead by the task's own rules.
-# ~
-# ~ Nothing about the position is stored: it is replayed from the start every time, so that it cannot differ from the rules.
+def check_seconds(seconds: float) -> float:
+    """Return a time limit if it is valid: above 0, or infinite for no limit.
 
-Ending = Literal["found", "moves", "time"]
-"""How a game ended: the goal was found, the moves were spent, or the time was."""
+    Raises:
+        AirlocError: If the time limit is not a number, or not above 0.
+    """
+    if not seconds > 0:  # NaN compares as False
+        raise AirlocError(f"A time limit of {seconds} seconds is invalid", "Give --seconds above 0, or 0 for no limit")
+    return seconds
 
 
 class Episode(NamedTuple):
-    """What a game is about."""
+    """The episode of a game."""
 
     area: int
-    """Number of the area in the world that is played on."""
+    """Index of the area in the world."""
     start: Cell
     goal: Cell
 
 
 @dataclass(frozen=True)
 class Game:
-    """A game as far as it has gone."""
+    """The state of a game."""
 
     id: str
-    """Known to the player alone: nobody can guess it."""
+    """Random identifier, known only to the player."""
     player: str
+    """The player's token."""
     episode: Episode
     budget: int
     seconds: float
-    """The time limit."""
+    """Time limit; infinite for none."""
     moves: tuple[int, ...] = ()
     ending: Ending | None = None
-    """None while the game goes on."""
+    """None while the game is in progress."""
     elapsed: float = 0.0
-    """Seconds played when the last thing happened."""
+    """Seconds played at the last recorded event."""
     slot: int | None = None
-    """Which of a participant's recorded games it is; None for free play and practice."""
+    """Index among a participant's recorded games; None for free play and practice."""
 
     @property
     def turn(self) -> int:
-        """How many moves have been made; the next move has this number."""
+        """Number of moves made, which is also the number of the next move."""
         return len(self.moves)
 
     @property
     def position(self) -> Cell:
-        """The current cell; outside the area too."""
+        """The current cell, which may lie outside the area."""
         return self.path[-1]
 
     @cached_property
     def path(self) -> tuple[Cell, ...]:
-        """Cells from the start on."""
+        """Cells from the start to the current position."""
         return replay(self.episode, self.moves, self.budget)[0]
 
-    def ending_after(self, moves: tuple[int, ...]) -> Ending | None:
-        """How the game has ended once these moves are made, by the rules; they do not know time."""
-        return replay(self.episode, moves, self.budget)[1]
+    def ending_after(self, move: int) -> Ending | None:
+        """Return how the game ends with one more move, or None if it continues. Time is not considered."""
+        return replay(self.episode, (*self.moves, move), self.budget)[1]
 
 
 def replay(episode: Episode, moves: tuple[int, ...], budget: int) -> tuple[tuple[Cell, ...], Ending | None]:
-    """Make the moves by the rules: give the cells from the start on, and how the episode has ended.
+    """Return the path of a sequence of moves, and how the episode ends after the last one.
 
     >>> replay(Episode(0, (0, 0), (2, 2)), (3, 3), budget=10)
     (((0, 0), (1, 1), (2, 2)), 'found')

@@ -1,71 +1,73 @@
-"""What requests are made of: bodies of exactly the fields they need, and the player's token as a cookie."""
+"""Requests and responses of a game: request bodies as pydantic models, game states as JSON of fixed size.
+
+During a game a response holds the visited patches, the image of the goal and the counts, and nothing else. All
+responses of one kind have the same number of bytes, and patches are raw pixels, because the size of a compressed image
+depends on its content.
+"""
 
 import base64
 import json
+import math
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import numpy as np
-from fastapi import Depends, Request, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from airloc.game.match import Game, RefusedError
-from airloc.game.middleware import COOKIE
-from airloc.game.referee import seconds_or_none
 from airloc.grid import Cell
 from airloc.task.world import World
 
-PRIVATE = {"cache-control": "no-store"}
-"""Header of every answer that is one person's."""
+_ROOM_BYTES = 600
+"""Bytes for everything except patches and cells."""
+_CELL_BYTES = 12
+"""Bytes for a cell with its comma, also for positions far outside the area."""
 
 
-class Strict(BaseModel):
-    """A request's body: no other fields, no other types."""
+class _Request(BaseModel):
+    """Body of a request; other fields and other types are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-async def token_of(request: Request) -> str | None:
-    """The player's token, as the cookie has it."""
-    return request.cookies.get(COOKIE)
+class BeginRequest(_Request):
+    """Begin a game."""
+
+    kind: Literal["free", "recorded"] = "free"
 
 
-Token = Annotated[str | None, Depends(token_of)]
+class MoveRequest(_Request):
+    """Make a move in a given turn."""
+
+    turn: int = Field(ge=0, le=4096)
+    move: int = Field(ge=0, le=7)
 
 
-def set_token(response: Response, token: str, request: Request) -> None:
-    """Hand a player the token, for this site alone and out of reach of scripts."""
-    secure = request.url.scheme == "https"
-    response.set_cookie(COOKIE, token, max_age=30 * 86400, httponly=True, samesite="strict", secure=secure, path="/")
+class ConsentRequest(_Request):
+    """Give consent; age and gender are optional."""
+
+    age: int | None = Field(default=None, ge=1, le=120)
+    gender: Literal["woman", "man", "other"] | None = None
 
 
-# ---------- What players are told during a game: the visited patches, the goal's picture, the counts; nothing else.
-# ~
-# ~ Every answer of a kind has one fixed number of bytes, whatever it says, and patches are raw pixels, because the size of
-# ~ a compressed picture tells about its content.
+class GameMessages:
+    """Encodes the responses about games on a world.
 
-_ROOM = 600
-"""Bytes for everything but patches and cells."""
-_CELL = 12
-"""Bytes for a cell with its comma: room for positions far outside."""
-
-
-class Answers:
-    """Writes the answers about games on a world."""
+    Args:
+        world: The areas with their grid and budget.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._patch = len(self._pixels(0, (0, 0))) + 3
-        cells = _CELL * (world.budget + 1)
-        self.move_bytes = _ROOM + self._patch + cells
-        """Size of the answer to a move, also of one that is refused."""
-        self.state_bytes = _ROOM + self._patch * (world.budget + 2) + cells
-        """Size of the answer that tells all about a game under way."""
+        patch_bytes = len(self._patch(0, (0, 0))) + 3
+        path_bytes = _CELL_BYTES * (world.budget + 1)
+        self._move_bytes = _ROOM_BYTES + patch_bytes + path_bytes
+        self._state_bytes = _ROOM_BYTES + patch_bytes * (world.budget + 2) + path_bytes
 
     def state(self, game: Game, seconds_left: float) -> bytes:
-        """All that the player has seen of a game, for a page that was loaded anew."""
+        """Encode everything that the player has seen, for a page that loads or reloads."""
         area = game.episode.area
-        seen = {
+        content = {
             **self._counts(game, seconds_left),
             "rows": self._world.grid.rows,
             "cols": self._world.grid.cols,
@@ -74,19 +76,19 @@ class Answers:
             "seconds": seconds_or_none(game.seconds),
             "slot": game.slot,
             "path": game.path,
-            "goal": self._pixels(area, game.episode.goal),
-            "patches": [self._pixels(area, cell) for cell in game.path],
+            "goal": self._patch(area, game.episode.goal),
+            "patches": [self._patch(area, cell) for cell in game.path],
         }
-        return padded(seen, self.state_bytes)
+        return pad_json(content, self._state_bytes)
 
     def move(self, game: Game, seconds_left: float) -> bytes:
-        """What the last move led to."""
-        seen = {**self._counts(game, seconds_left), "patch": self._pixels(game.episode.area, game.position)}
-        return padded(seen, self.move_bytes)
+        """Encode the result of the last move."""
+        content = {**self._counts(game, seconds_left), "patch": self._patch(game.episode.area, game.position)}
+        return pad_json(content, self._move_bytes)
 
-    def refusal(self, refused: RefusedError) -> bytes:
-        """Why nothing was done."""
-        return padded({"error": refused.reason, "message": refused.message}, self.move_bytes)
+    def refusal(self, error: RefusedError) -> bytes:
+        """Encode why a move was refused, in as many bytes as a move."""
+        return pad_json({"error": error.reason, "message": error.message}, self._move_bytes)
 
     def _counts(self, game: Game, seconds_left: float) -> dict[str, Any]:
         return {
@@ -98,19 +100,24 @@ class Answers:
             "ending": game.ending,
         }
 
-    def _pixels(self, area: int, cell: Cell) -> str:
-        """The patch of a cell as RGB bytes in base 64; black outside."""
+    def _patch(self, area: int, cell: Cell) -> str:
+        """Return a patch as RGB bytes in base 64; black outside the area."""
         patch = self._world.patches(np.array(area), np.array(cell))
         return base64.b64encode(patch.tobytes()).decode("ascii")
 
 
-def padded(payload: Mapping[str, Any], size: int) -> bytes:
-    """Write JSON and fill it up with spaces to exactly `size` bytes.
+def pad_json(content: Mapping[str, Any], size: int) -> bytes:
+    """Encode as JSON, padded with spaces to exactly `size` bytes.
 
-    >>> padded({"turn": 1}, 12)
+    >>> pad_json({"turn": 1}, 12)
     b'{"turn":1}  '
     """
-    text = json.dumps(payload, separators=(",", ":"), allow_nan=False).encode("ascii")
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
     if len(text) > size:
-        raise ValueError(f"an answer of {len(text)} bytes does not fit into {size}")
+        raise ValueError(f"a message of {len(text)} bytes does not fit into {size}")
     return text.ljust(size)
+
+
+def seconds_or_none(seconds: float) -> float | None:
+    """Return seconds as JSON can hold them: None for no limit."""
+    return round(seconds, 3) if math.isfinite(seconds) else None

@@ -1,62 +1,28 @@
-"""The page's own files, read into memory once and served by name: no path of a request is ever opened."""
+"""Middleware of the game server: security headers, allowed hosts, rate limits and body limits.
 
-import hashlib
+Plain ASGI middleware: it runs on every request and adds microseconds.
+"""
+
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
-from importlib import resources
-from pathlib import PurePath
-from typing import NamedTuple
 
-from fastapi import Request, Response
+from starlette.datastructures import MutableHeaders
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from airloc.web import BODY_SECONDS, TooLargeError, answer, read_body, replayed
-
-KINDS = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
-
-
-class File(NamedTuple):
-    """A file of the page."""
-
-    content: bytes
-    kind: str
-    tag: str
-
-
-def page_files() -> dict[str, File]:
-    """All files of the page by name."""
-    files = {}
-    for entry in resources.files("airloc.game").joinpath("static").iterdir():
-        kind = KINDS.get(PurePath(entry.name).suffix)
-        if kind is not None:
-            content = entry.read_bytes()
-            files[entry.name] = File(content, kind, f'"{hashlib.sha256(content).hexdigest()[:20]}"')
-    return files
-
-
-def respond(file: File, request: Request) -> Response:
-    """Answer with a file, or with the news that the browser has it already."""
-    headers = {"etag": file.tag, "cache-control": "no-cache"}
-    if request.headers.get("if-none-match") == file.tag:
-        return Response(status_code=304, headers=headers)
-    return Response(file.content, media_type=file.kind, headers=headers)
-
-
-# ---------- What stands before the server: bounds on sizes and rates, names of hosts, and headers on every answer.
-# ~
-# ~ Written against ASGI itself: it runs on every request, and adds microseconds.
+from airloc.web import BODY_TIMEOUT, BodyLimitMiddleware
 
 COOKIE = "airloc"
+"""Name of the cookie that holds a player's token."""
 
-HEADERS = {
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+
+SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -68,141 +34,125 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-"""On every answer: nothing from elsewhere, no inline script, no guessing of types, no frames."""
+"""Headers of every response: nothing from other sites, no inline scripts, no content sniffing, no frames."""
+
+_BODY_ERRORS = {
+    408: {"error": "timeout", "message": "The request did not arrive in time."},
+    413: {"error": "size", "message": "The request is too large."},
+}
+_RATE_ERROR = {"error": "rate", "message": "Too many requests. Wait a moment."}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one client may ask for."""
+    """Limits on the requests of one client."""
 
-    body: int = 2048
-    """Bytes of a request's body."""
-    seconds: float = BODY_SECONDS
-    """For a body to come in whole."""
-    rate: float = 20.0
-    """Requests a second of a player, on average."""
-    burst: int = 60
+    max_body: int = 2048
+    """Largest request body in bytes."""
+    body_timeout: float = BODY_TIMEOUT
+    """Seconds for a body to arrive."""
+    player_rate: float = 20.0
+    """Requests per second of a player, on average."""
+    player_burst: int = 60
     """Requests of a player at once."""
-    stranger_rate: float = 50.0
-    """Requests a second from an address by people who are not known yet."""
-    stranger_burst: int = 1000
-    """Such requests at once: a class of students, or an audience, behind one address."""
-    remembered: int = 50_000
-    """Players and addresses whose rates are watched."""
+    visitor_rate: float = 50.0
+    """Requests per second from one address without a player's cookie."""
+    visitor_burst: int = 1000
+    """Such requests at once; a whole class may share one address."""
+    max_clients: int = 50_000
+    """Players and addresses whose rates are tracked; the longest idle is dropped first."""
 
 
-class Buckets:
-    """Token buckets: each key may act `burst` times at once and `rate` times a second on average."""
-
-    def __init__(self, rate: float, burst: int, remembered: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._burst, self._remembered, self._clock = rate, burst, remembered, clock
-        self._level: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def take(self, key: str) -> bool:
-        """Take one token; False when there is none."""
-        now = self._clock()
-        level, since = self._level.get(key, (float(self._burst), now))
-        level = min(float(self._burst), level + (now - since) * self._rate)
-        allowed = level >= 1
-        self._level[key] = (level - 1 if allowed else level, now)
-        self._level.move_to_end(key)
-        if len(self._level) > self._remembered:
-            self._level.popitem(last=False)
-        return allowed
-
-
-class Guard:
-    """Middleware that turns away what is too large, too fast or meant for another host.
+def make_middleware(
+    is_player: Callable[[str], bool], limits: Limits, hosts: Sequence[str] | None = None
+) -> list[Middleware]:
+    """Return the middleware of the game server, outermost first.
 
     Args:
-        app: What is guarded.
-        knows: Whether a cookie is a known player's.
-        limits: What one client may ask for.
-        hosts: Names that the server answers to; None for any. Keeps web pages elsewhere from reaching a server on
-            loopback under a name of their own.
+        is_player: Returns True for the token of a known player.
+        limits: Limits on the requests of one client.
+        hosts: Host names that the server answers to; None for any. A list protects a server on loopback from DNS
+            rebinding.
     """
+    return [
+        Middleware(SecurityHeadersMiddleware),
+        *([] if hosts is None else [Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)]),
+        Middleware(RateLimitMiddleware, is_player=is_player, limits=limits),
+        Middleware(BodyLimitMiddleware, max_bytes=limits.max_body, errors=_BODY_ERRORS, timeout=limits.body_timeout),
+    ]
 
-    def __init__(
-        self, app: ASGIApp, knows: Callable[[str], bool], limits: Limits, hosts: Collection[str] | None
-    ) -> None:
+
+class SecurityHeadersMiddleware:
+    """Adds `SECURITY_HEADERS` to every response; browsers revalidate whatever has no cache header of its own."""
+
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._knows = knows
-        self._limits = limits
-        self._hosts = hosts
-        self._players = Buckets(limits.rate, limits.burst, limits.remembered)
-        self._strangers = Buckets(limits.stranger_rate, limits.stranger_burst, limits.remembered)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Guard one connection."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(scope, headers)
-        if refusal is not None:
-            await _refuse(send, *refusal)
-            return
-        try:
-            body = await read_body(receive, self._limits.body, self._limits.seconds)
-        except ConnectionResetError:
-            return
-        except TimeoutError:
-            await _refuse(send, 408, "time", "The request did not come in whole in time")
-        except TooLargeError:
-            await _refuse(send, 413, "size", "The request is too large")
-        else:
-            await self._app(scope, replayed(body, receive), _with_headers(send))
+        """Handle one request."""
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
-        if self._hosts is not None and host_of(headers.get("host", "")) not in self._hosts:
-            return 421, "host", "This server does not answer to that name"
-        if (
-            not headers.get("content-length", "0").isdigit()
-            or int(headers.get("content-length", 0)) > self._limits.body
-        ):
-            return 413, "size", "The request is too large"
-        token = cookie_of(headers.get("cookie", ""))
-        if token is not None and self._knows(token):
-            allowed = self._players.take(token)
-        else:
-            allowed = self._strangers.take(str((scope.get("client") or ("",))[0]))
-        return None if allowed else (429, "rate", "Too many requests; wait a moment")
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(SECURITY_HEADERS)
+                headers.setdefault("cache-control", "no-cache")
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
 
 
-def host_of(header: str) -> str:
-    """The name in a host header, without its port.
+class RateLimitMiddleware:
+    """Answers 429 to players and addresses that send too many requests.
 
-    >>> host_of("localhost:8765"), host_of("[::1]:8765")
-    ('localhost', '::1')
+    Args:
+        app: The application.
+        is_player: Returns True for the token of a known player.
+        limits: The rates.
     """
-    name = header.lower()
-    return name[1:].split("]")[0] if name.startswith("[") else name.split(":")[0]
+
+    def __init__(self, app: ASGIApp, is_player: Callable[[str], bool], limits: Limits) -> None:
+        self._app = app
+        self._is_player = is_player
+        self._players = TokenBuckets(limits.player_rate, limits.player_burst, limits.max_clients)
+        self._visitors = TokenBuckets(limits.visitor_rate, limits.visitor_burst, limits.max_clients)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http" or self._allows(HTTPConnection(scope)):
+            await self._app(scope, receive, send)
+        else:
+            headers = {"retry-after": "1", "cache-control": "no-store"}
+            await JSONResponse(_RATE_ERROR, 429, headers)(scope, receive, send)
+
+    def _allows(self, request: HTTPConnection) -> bool:
+        token = request.cookies.get(COOKIE)
+        if token is not None and self._is_player(token):
+            return self._players.take(token)
+        return self._visitors.take(request.client.host if request.client else "")
 
 
-def cookie_of(header: str) -> str | None:
-    """The player's token in a cookie header."""
-    try:
-        cookie = SimpleCookie(header).get(COOKIE)
-    except CookieError:
-        return None
-    return None if cookie is None else cookie.value
+class TokenBuckets:
+    """One token bucket per key: `burst` requests at once, `rate` requests per second on average.
 
+    Args:
+        rate: Tokens per second.
+        burst: Capacity of a bucket.
+        max_keys: Number of buckets; the longest unused is dropped first.
+        clock: Monotonic time in seconds.
+    """
 
-_HEADER_LINES = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+    def __init__(self, rate: float, burst: int, max_keys: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._max_keys, self._clock = rate, burst, max_keys, clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-
-def _with_headers(send: Send) -> Send:
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", []), *_HEADER_LINES]
-        await send(message)
-
-    return send_with_headers
-
-
-async def _refuse(send: Send, status: int, reason: str, message: str) -> None:
-    later = {"retry-after": "1"} if status == 429 else None
-    await answer(_with_headers(send), status, {"error": reason, "message": message}, later)
+    def take(self, key: str) -> bool:
+        """Take one token; return False if the bucket is empty."""
+        now = self._clock()
+        level, since = self._buckets.get(key, (float(self._burst), now))
+        level = min(float(self._burst), level + (now - since) * self._rate)
+        allowed = level >= 1
+        self._buckets[key] = (level - 1 if allowed else level, now)
+        self._buckets.move_to_end(key)
+        if len(self._buckets) > self._max_keys:
+            self._buckets.popitem(last=False)
+        return allowed

@@ -1,4 +1,4 @@
-"""What people did in a study, as a score like any agent's, and who they were.
+"""Results of a study: people's games as a score like any agent's, and a summary of the participants.
 
 Legend: E recorded games that are over, T budget.
 """
@@ -17,13 +17,13 @@ from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import Score
 from airloc.evaluation.intervals import Bootstrap, Interval
 from airloc.game.match import Game
-from airloc.game.study import Person, Study
+from airloc.game.study import Participant, Study
 from airloc.grid import Cell, distance
-from airloc.rollout import Trajectories
+from airloc.rollout import RolloutLog
 from airloc.task.suites import Suite
 
 HUMAN = "Human"
-"""The name of the row."""
+"""Name of the row."""
 
 COLUMNS = (
     *("person", "age", "gender", "game", "area", "start_row", "start_col", "goal_row", "goal_col"),
@@ -32,18 +32,19 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Ages:
-    """How old people are, of those who said."""
+class AgeSummary:
+    """Ages of the participants who gave theirs."""
 
     said: int
+    """Number of participants who gave their age."""
     span: tuple[int, int] | None
     mean: float | None
     median: float | None
 
 
 @dataclass(frozen=True)
-class PersonSuccess:
-    """What one person found."""
+class ParticipantSuccess:
+    """Success of one participant."""
 
     person: int
     games: int
@@ -52,8 +53,8 @@ class PersonSuccess:
 
 
 @dataclass(frozen=True)
-class People:
-    """Who played, and how the success of people spreads."""
+class StudySummary:
+    """The participants, and the spread of their success."""
 
     people: int
     games: int
@@ -62,71 +63,77 @@ class People:
     lost_by_time: int
     seconds_a_game: float
     success_ci95_over_people: Interval
-    age: Ages
+    """Bootstrap interval that resamples participants."""
+    age: AgeSummary
     gender: dict[str, int]
-    success_by_person: list[PersonSuccess]
+    success_by_person: list[ParticipantSuccess]
 
 
 @dataclass(frozen=True)
 class Results:
-    """The games of a study that are over."""
+    """The finished games of a study."""
 
     games: tuple[Game, ...]
-    """By person, in the order of play."""
-    people: tuple[Person, ...]
-    """Who played each of them."""
+    """By participant, in order of play, (E,)."""
+    people: tuple[Participant, ...]
+    """Player of each game, (E,)."""
     unfinished: int
     """Games that were begun and are not over; they do not count."""
     areas: tuple[SearchArea, ...]
     suite: Suite
-    """The episodes of the games, in their order."""
+    """The episodes of the games, in the same order."""
 
-    @property
-    def players(self) -> list[Person]:
-        """Everybody who has ended a game, once."""
-        return list(dict.fromkeys(self.people))
+    @classmethod
+    def read(cls, study: Study) -> "Results":
+        """Read the results of a study.
+
+        Raises:
+            AirlocError: If no game is over yet.
+        """
+        by_token = {person.token: person for person in study.participants()}
+        recorded = sorted(study.store.recorded(), key=lambda game: (by_token[game.player].number, game.slot))
+        games = [game for game in recorded if game.ending is not None]
+        if not games:
+            raise AirlocError(f"No game of the study {str(study.path)!r} is finished", "Send the links and wait")
+        areas = study.areas()
+        return cls(
+            games=tuple(games),
+            people=tuple(by_token[game.player] for game in games),
+            unfinished=len(recorded) - len(games),
+            areas=tuple(areas),
+            suite=_suite(study, areas, games),
+        )
 
     def score(self) -> Score:
-        """People's games as a score; intervals resample areas, as those of agents do."""
-        played = Trajectories(
-            path=np.array([_padded(game) for game in self.games]),
+        """Return people's games as a score; its intervals resample areas, as those of agents do."""
+        log = RolloutLog(
+            agent=HUMAN,
+            suite=self.suite,
+            path=np.array([_padded_path(game) for game in self.games]),
             found=np.array([game.ending == "found" for game in self.games]),
             steps=np.array([game.turn if game.ending == "found" else game.budget for game in self.games]),
             seconds=sum(game.elapsed for game in self.games),
         )
-        return Score.of(HUMAN, self.suite, played, [area.source for area in self.areas], seed=0)
+        return Score.of(log, self.areas, seed=0)
 
-    def of_people(self, score: Score) -> People:
-        """Who played, and how the success of people spreads: its interval resamples people."""
-        players = self.players
-        people = Bootstrap([str(person.number) for person in self.people])
-        return People(
+    def summary(self, score: Score) -> StudySummary:
+        """Summarize the participants; `score` is the result of `score()`."""
+        players = list(dict.fromkeys(self.people))
+        bootstrap = Bootstrap([str(person.number) for person in self.people])
+        return StudySummary(
             people=len(players),
             games=len(self.games),
             unfinished=self.unfinished,
             lost_by_time=sum(game.ending == "time" for game in self.games),
             seconds_a_game=statistics.fmean(game.elapsed for game in self.games),
-            success_ci95_over_people=people.interval(score.metrics["success"]),
-            age=_ages([person.age for person in players if person.age is not None]),
+            success_ci95_over_people=bootstrap.interval(score.metrics["success"]),
+            age=_age_summary([person.age for person in players if person.age is not None]),
             gender=dict(sorted(Counter(person.gender or "not said" for person in players).items())),
-            success_by_person=[self._success(person) for person in players],
-        )
-
-    def _success(self, person: Person) -> PersonSuccess:
-        """One person's games and finds, in all and for every distance."""
-        own = [game for game, player in zip(self.games, self.people, strict=True) if player == person]
-        finds: dict[str, list[bool]] = defaultdict(list)
-        for game in sorted(own, key=lambda game: distance(game.episode.start, game.episode.goal)):
-            finds[str(distance(game.episode.start, game.episode.goal))].append(game.ending == "found")
-        return PersonSuccess(
-            person=person.number,
-            games=len(own),
-            success=statistics.fmean(game.ending == "found" for game in own),
-            success_by_distance={away: statistics.fmean(found) for away, found in finds.items()},
+            success_by_person=[self._success_of(person) for person in players],
         )
 
     def csv(self) -> str:
-        """One line a game."""
+        """Return a CSV table with one row per game."""
         out = io.StringIO()
         rows = csv.writer(out, lineterminator="\n")
         rows.writerow(COLUMNS)
@@ -139,33 +146,24 @@ class Results:
             rows.writerow([*who, *where, *how])
         return out.getvalue()
 
-
-def results_of(study: Study) -> Results:
-    """Read what people did.
-
-    Raises:
-        AirlocError: When no game is over yet.
-    """
-    by_token = {person.token: person for person in study.people()}
-    recorded = sorted(study.store.recorded(), key=lambda game: (by_token[game.player].number, game.slot))
-    games = [game for game in recorded if game.ending is not None]
-    if not games:
-        raise AirlocError(f"Nobody has ended a game of {str(study.path)!r} yet", "Send the links, and wait")
-    areas = study.areas()
-    return Results(
-        games=tuple(games),
-        people=tuple(by_token[game.player] for game in games),
-        unfinished=len(recorded) - len(games),
-        areas=tuple(areas),
-        suite=_suite(study, areas, games),
-    )
+    def _success_of(self, person: Participant) -> ParticipantSuccess:
+        own = [game for game, player in zip(self.games, self.people, strict=True) if player == person]
+        found: dict[int, list[bool]] = defaultdict(list)
+        for game in own:
+            found[distance(game.episode.start, game.episode.goal)].append(game.ending == "found")
+        return ParticipantSuccess(
+            person=person.number,
+            games=len(own),
+            success=statistics.fmean(game.ending == "found" for game in own),
+            success_by_distance={str(away): statistics.fmean(found[away]) for away in sorted(found)},
+        )
 
 
 def _suite(study: Study, areas: Sequence[SearchArea], games: Sequence[Game]) -> Suite:
     return Suite(
         name=study.path.name,
         grid=study.grid,
-        budget=study.rules.budget,
+        budget=study.config.budget,
         areas=tuple(area.name for area in areas),
         area=np.array([game.episode.area for game in games]),
         start=np.array([game.episode.start for game in games]),
@@ -173,12 +171,12 @@ def _suite(study: Study, areas: Sequence[SearchArea], games: Sequence[Game]) -> 
     )
 
 
-def _ages(ages: Sequence[int]) -> Ages:
+def _age_summary(ages: Sequence[int]) -> AgeSummary:
     if not ages:
-        return Ages(0, None, None, None)
-    return Ages(len(ages), (min(ages), max(ages)), statistics.fmean(ages), float(statistics.median(ages)))
+        return AgeSummary(0, None, None, None)
+    return AgeSummary(len(ages), (min(ages), max(ages)), statistics.fmean(ages), float(statistics.median(ages)))
 
 
-def _padded(game: Game) -> list[Cell]:
-    """The path with its last cell repeated to T + 1 cells."""
+def _padded_path(game: Game) -> list[Cell]:
+    """Return the path with its last cell repeated to T + 1 cells."""
     return [*game.path, *[game.position] * (game.budget - game.turn)]

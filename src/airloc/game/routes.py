@@ -1,158 +1,182 @@
-"""The routes of games: begin, see, move; and, after the end, what there was to be found."""
+"""HTTP routes of games, of a study, and of watching agents.
+
+Games:
+
+| route                      | response                                                          |
+|----------------------------|-------------------------------------------------------------------|
+| GET /                      | the page                                                          |
+| GET /api/me                | the player, the kind of game, and the game in progress            |
+| POST /api/games            | begin a game                                                      |
+| GET /api/games/ID          | everything seen so far in a game, for a page that reloads         |
+| POST /api/games/ID/moves   | make a move: `{"turn": 3, "move": 0}`                             |
+| GET /api/games/ID/reveal   | after the end: the goal, the player's path, the agents' paths     |
+| GET /api/games/ID/area.png | after the end: the whole area                                     |
+
+A study adds `/join/TOKEN`, `/api/consent`, `/api/practised`, `/admin` and `/api/admin/people`. Watching adds `/watch`,
+`/api/watch`, `/api/watch/area.png`, `/api/watch/search` and `/api/watch/search.gif`.
+"""
 
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
-from pydantic import Field
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.staticfiles import StaticFiles
 
 from airloc.agents.registry import available_agents
 from airloc.drawing.palette import heat, hex_of
-from airloc.game.baselines import Flight
-from airloc.game.lobby import Lobby, Table
-from airloc.game.match import Game, RefusedError, no_such_game
-from airloc.game.messages import PRIVATE, Strict, Token, set_token
-from airloc.game.middleware import page_files, respond
-from airloc.game.study_lobby import StudyLobby
-from airloc.game.watch import MAX_AGENTS, Watch
+from airloc.game.baselines import AgentPath
+from airloc.game.lobby import Lobby, StudyLobby
+from airloc.game.match import Game, RefusedError, UnknownGameError
+from airloc.game.messages import BeginRequest, ConsentRequest, MoveRequest
+from airloc.game.middleware import COOKIE
+from airloc.game.room import Room
+from airloc.game.watch import MAX_AGENTS, WatchService
 from airloc.grid import Cell, distance
 
-
-class Begin(Strict):
-    """Which kind of game to begin."""
-
-    kind: Literal["free", "recorded"] = "free"
-
-
-class Move(Strict):
-    """A move, and the turn that it is for."""
-
-    turn: int = Field(ge=0, le=4096)
-    move: int = Field(ge=0, le=7)
+STATIC = StaticFiles(packages=[("airloc.game", "static")])
+"""The files of the pages."""
+PRIVATE = {"cache-control": "no-store"}
+"""Header of every response that is for one player only."""
+_CACHED = {"cache-control": "private, max-age=3600"}
+_COOKIE_SECONDS = 30 * 86400
+_HEAT_COLOURS = 33
+"""Number of colours of a belief on the page."""
 
 
-def playing_routes(lobby: Lobby) -> APIRouter:
-    """Routes of a game under way; each handler is one step, without waiting in the middle."""
-    router = APIRouter(prefix="/api")
+async def _token(request: Request) -> str | None:
+    return request.cookies.get(COOKIE)
 
-    @router.get("/me")
+
+Token = Annotated[str | None, Depends(_token)]
+"""The player's token from the cookie."""
+Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]
+Name = Annotated[str, Query(max_length=300)]
+CellText = Annotated[str, Query(pattern=r"^\d{1,2},\d{1,2}$")]
+Milliseconds = Annotated[int, Query(ge=100, le=2000)]
+
+
+def _set_token(response: Response, token: str, request: Request) -> None:
+    """Set the cookie, for this site only and out of reach of scripts."""
+    secure = request.url.scheme == "https"
+    response.set_cookie(
+        COOKIE, token, max_age=_COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
+    )
+
+
+def _json(content: bytes, status: int = 200) -> Response:
+    return Response(content, status, media_type="application/json", headers=PRIVATE)
+
+
+def game_routes(lobby: Lobby) -> APIRouter:
+    """Return the routes of a game in progress. Handlers do not await, so that each is atomic."""
+    router = APIRouter()
+
+    @router.get("/")
+    async def page(request: Request) -> Response:
+        return await STATIC.get_response("index.html", request.scope)
+
+    @router.get("/api/me")
     async def me(token: Token, request: Request) -> Response:
-        admitted = lobby.admit(token)
-        response = JSONResponse(lobby.about(admitted), headers=PRIVATE)
-        if admitted != token:
-            set_token(response, admitted, request)
+        player = lobby.admit(token)
+        response = JSONResponse(lobby.info(player), headers=PRIVATE)
+        if player != token:
+            _set_token(response, player, request)
         return response
 
-    @router.post("/games")
-    async def begin(what: Begin, token: Token, request: Request) -> Response:
-        admitted = lobby.admit(token)
-        table, game = lobby.begin(admitted, what.kind == "recorded")
-        response = _sized(table.answers.state(game, table.referee.seconds_left(game)), 201)
-        if admitted != token:
-            set_token(response, admitted, request)
+    @router.post("/api/games")
+    async def begin(wanted: BeginRequest, token: Token, request: Request) -> Response:
+        player = lobby.admit(token)
+        room, game = lobby.begin(player, recorded=wanted.kind == "recorded")
+        response = _json(room.messages.state(game, room.seconds_left(game)), 201)
+        if player != token:
+            _set_token(response, player, request)
         return response
 
-    @router.get("/games/{game}")
-    async def state(game: str, token: Token) -> Response:
-        table, player = _seat(lobby, game, token)
-        found = table.referee.look(game, player)
-        return _sized(table.answers.state(found, table.referee.seconds_left(found)))
+    @router.get("/api/games/{game_id}")
+    async def state(game_id: str, token: Token) -> Response:
+        room, player = _find_room(lobby, game_id, token)
+        game = room.game(game_id, player)
+        return _json(room.messages.state(game, room.seconds_left(game)))
 
-    @router.post("/games/{game}/moves")
-    async def move(game: str, wanted: Move, token: Token) -> Response:
-        table, player = _seat(lobby, game, token)
+    @router.post("/api/games/{game_id}/moves")
+    async def move(game_id: str, wanted: MoveRequest, token: Token) -> Response:
+        room, player = _find_room(lobby, game_id, token)
         try:
-            moved = table.referee.move(game, player, wanted.turn, wanted.move)
-        except RefusedError as refused:
-            return _sized(table.answers.refusal(refused), refused.status)
-        return _sized(table.answers.move(moved, table.referee.seconds_left(moved)))
+            game = room.move(game_id, player, wanted.turn, wanted.move)
+        except RefusedError as error:
+            return _json(room.messages.refusal(error), error.status)
+        return _json(room.messages.move(game, room.seconds_left(game)))
 
     return router
 
 
-def ending_routes(lobby: Lobby) -> APIRouter:
-    """Routes of a game that is over; refused before."""
-    router = APIRouter(prefix="/api/games/{game}")
+def result_routes(lobby: Lobby) -> APIRouter:
+    """Return the routes of a game that is over; they refuse a game in progress."""
+    router = APIRouter(prefix="/api/games/{game_id}")
 
     @router.get("/reveal")
-    async def reveal(game: str, token: Token) -> Response:
-        table, over = _ended(lobby, game, token)
-        flights = await table.baselines.flights(over.episode)
-        area = table.referee.world.names[over.episode.area]
-        return JSONResponse(_revealed(over, area, flights), headers=PRIVATE)
+    async def reveal(game_id: str, token: Token) -> Response:
+        room, game = _ended_game(lobby, game_id, token)
+        agents = await room.baselines.paths(game.episode)
+        return JSONResponse(_reveal(game, room.world.names[game.episode.area], agents), headers=PRIVATE)
 
     @router.get("/area.png")
-    async def area(game: str, token: Token) -> Response:
-        table, over = _ended(lobby, game, token)
-        picture = await table.baselines.picture(over.episode.area)
-        return Response(picture, media_type="image/png", headers=PRIVATE)
+    async def area(game_id: str, token: Token) -> Response:
+        room, game = _ended_game(lobby, game_id, token)
+        png = await room.baselines.area_png(game.episode.area)
+        return Response(png, media_type="image/png", headers=PRIVATE)
 
     return router
 
 
-def _seat(lobby: Lobby, game: str, token: str | None) -> tuple[Table, str]:
-    """Where a game is played, and by whom."""
-    if token is None or not lobby.knows(token):
-        raise no_such_game()
-    return lobby.table_of(game), token
+def _find_room(lobby: Lobby, game_id: str, token: str | None) -> tuple[Room, str]:
+    """Return the room of a game and the token of its player."""
+    if token is None or not lobby.is_player(token):
+        raise UnknownGameError
+    return lobby.room_of(game_id), token
 
 
-def _ended(lobby: Lobby, game: str, token: str | None) -> tuple[Table, Game]:
-    table, player = _seat(lobby, game, token)
-    found = table.referee.look(game, player)
-    if found.ending is None:
-        raise RefusedError(409, "under-way", "This game is not over yet")
-    return table, found
+def _ended_game(lobby: Lobby, game_id: str, token: str | None) -> tuple[Room, Game]:
+    room, player = _find_room(lobby, game_id, token)
+    game = room.game(game_id, player)
+    if game.ending is None:
+        raise RefusedError(409, "in-progress", "This game is still in progress.")
+    return room, game
 
 
-def _revealed(over: Game, area: str, flights: tuple[Flight, ...]) -> dict[str, Any]:
-    """All about a game that is over."""
-    start, goal = over.episode.start, over.episode.goal
+def _reveal(game: Game, area: str, agents: Sequence[AgentPath]) -> dict[str, Any]:
+    start, goal = game.episode.start, game.episode.goal
     return {
-        "ending": over.ending,
+        "ending": game.ending,
         "area": area,
         "start": start,
         "goal": goal,
         "distance": distance(start, goal),
-        "path": over.path,
-        "elapsed": round(over.elapsed, 3),
-        "agents": [flight._asdict() for flight in flights],
+        "path": game.path,
+        "elapsed": round(game.elapsed, 3),
+        "agents": [agent._asdict() for agent in agents],
     }
 
 
-def _sized(content: bytes, status: int = 200) -> Response:
-    return Response(content, status, media_type="application/json", headers=PRIVATE)
-
-
-# ---------- The routes of a study: personal links, consent, the step from practice to the recorded games, and who runs it.
-# ~
-
-
-class Consent(Strict):
-    """What a participant chooses to say."""
-
-    age: int | None = Field(default=None, ge=1, le=120)
-    gender: Literal["woman", "man", "other"] | None = None
-
-
 def study_routes(lobby: StudyLobby) -> APIRouter:
-    """Make the routes."""
-    router, files = APIRouter(), page_files()
+    """Return the routes of a study: personal links, consent, the end of practice, and the admin page."""
+    router = APIRouter()
 
     @router.get("/join/{token}")
     async def join(token: str, request: Request) -> Response:
         response = RedirectResponse("/", 303, headers=PRIVATE)
-        if lobby.knows(token):
-            set_token(response, token, request)
+        if lobby.is_player(token):
+            _set_token(response, token, request)
         return response
 
     @router.post("/api/consent")
-    async def consent(said: Consent, token: Token) -> Response:
-        lobby.agree(lobby.admit(token), said.age, said.gender)
+    async def consent(given: ConsentRequest, token: Token) -> Response:
+        lobby.give_consent(lobby.admit(token), given.age, given.gender)
         return JSONResponse({}, headers=PRIVATE)
 
     @router.post("/api/practised")
@@ -162,77 +186,62 @@ def study_routes(lobby: StudyLobby) -> APIRouter:
 
     @router.get("/admin")
     async def admin(request: Request) -> Response:
-        return respond(files["admin.html"], request)
+        return await STATIC.get_response("admin.html", request.scope)
 
     @router.get("/api/admin/people")
-    async def people(request: Request) -> Response:
-        given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if not secrets.compare_digest(given.encode(), lobby.study.admin.encode()):
-            raise RefusedError(401, "token", "This needs the study's token")
+    async def people(bearer: Bearer) -> Response:
+        token = bearer.credentials if bearer else ""
+        if not secrets.compare_digest(token.encode(), lobby.study.admin_token.encode()):
+            raise RefusedError(401, "token", "Enter the admin token of this study.")
         return JSONResponse({"people": lobby.progress()}, headers=PRIVATE)
 
     return router
 
 
-# ---------- The routes of watching: areas, searches as data, searches as an animation.
-# ~
-
-Name = Annotated[str, Query(max_length=300)]
-CellText = Annotated[str, Query(pattern=r"^\d{1,2},\d{1,2}$")]
-_COLOURS = 33
-"""Steps of the colours of a belief on the page."""
-_CACHE = {"cache-control": "private, max-age=3600"}
-
-
-def watch_routes(watch: Watch, chosen: Sequence[str]) -> APIRouter:
-    """Make the routes.
+def watch_routes(watch: WatchService, selected: Sequence[str]) -> APIRouter:
+    """Return the routes of watching agents.
 
     Args:
-        watch: The searches.
-        chosen: The agents that the page shows at first.
+        watch: Runs the searches.
+        selected: Agents that the page shows first.
     """
-    router, files = APIRouter(), page_files()
-    listing: dict[str, Any] = {
+    router = APIRouter()
+    options: dict[str, Any] = {
         "areas": watch.world.names,
         "rows": watch.world.grid.rows,
         "cols": watch.world.grid.cols,
         "budget": watch.world.budget,
         "agents": available_agents(),
-        "chosen": [name for name in chosen if name in available_agents()][:MAX_AGENTS],
-        "most": MAX_AGENTS,
-        "heat": [hex_of((r, g, b)) for r, g, b in heat(np.linspace(0, 1, _COLOURS)).tolist()],
+        "selected": [name for name in selected if name in available_agents()][:MAX_AGENTS],
+        "max_agents": MAX_AGENTS,
+        "heat": [hex_of((r, g, b)) for r, g, b in heat(np.linspace(0, 1, _HEAT_COLOURS)).tolist()],
     }
 
     @router.get("/watch")
     async def page(request: Request) -> Response:
-        return respond(files["watch.html"], request)
+        return await STATIC.get_response("watch.html", request.scope)
 
     @router.get("/api/watch")
-    async def what() -> Response:
-        return JSONResponse(listing)
+    async def describe() -> Response:
+        return JSONResponse(options)
 
     @router.get("/api/watch/area.png")
-    async def picture(area: Name) -> Response:
-        if area not in watch.world.names:
-            raise RefusedError(404, "no-area", "There is no area of that name to watch")
-        content = await watch.picture(watch.world.names.index(area))
-        return Response(content, media_type="image/png", headers=_CACHE)
+    async def area_png(area: Name) -> Response:
+        png = await watch.area_png(watch.area_number(area))
+        return Response(png, media_type="image/png", headers=_CACHED)
 
     @router.get("/api/watch/search")
     async def search(area: Name, start: CellText, goal: CellText, agent: Name) -> Response:
-        (name,) = watch.agents(agent)[:1]
-        episode = watch.episode(area, _cell(start), _cell(goal))
-        track = await watch.track(name, episode)
-        return JSONResponse(asdict(track), headers=_CACHE)
+        name = watch.agents(agent)[0]
+        record = await watch.search(name, watch.episode(area, _cell(start), _cell(goal)))
+        return JSONResponse(asdict(record), headers=_CACHED)
 
     @router.get("/api/watch/search.gif")
-    async def animation(
-        area: Name, start: CellText, goal: CellText, agents: Name, ms: Annotated[int, Query(ge=100, le=2000)] = 700
-    ) -> Response:
+    async def animation(area: Name, start: CellText, goal: CellText, agents: Name, ms: Milliseconds = 700) -> Response:
         episode = watch.episode(area, _cell(start), _cell(goal))
-        content = await watch.animation(watch.agents(agents), episode, ms)
-        headers = {**_CACHE, "content-disposition": 'attachment; filename="search.gif"'}
-        return Response(content, media_type="image/gif", headers=headers)
+        gif = await watch.animation(watch.agents(agents), episode, ms)
+        headers = {**_CACHED, "content-disposition": 'attachment; filename="search.gif"'}
+        return Response(gif, media_type="image/gif", headers=headers)
 
     return router
 

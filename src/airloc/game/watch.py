@@ -1,215 +1,195 @@
-"""Watching agents: their searches step by step, with what they believe and how likely each move was.
-
-An agent plays by `rollout.play` as in evaluation; a recorder between the two writes down what its state shows.
-"""
+"""Watch agents search: every step of a search, with the agent's belief and the probability of each move."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import torch
+import numpy.typing as npt
+from scipy.special import softmax
 
-from airloc.agents.agent import Agent, EpisodeBatch
+from airloc.agents.agent import Agent
 from airloc.agents.registry import available_agents
 from airloc.areas.area import Pixels
 from airloc.drawing.heatmap import belief_strip, draw_belief
 from airloc.drawing.sheet import encode_gif
 from airloc.drawing.trajectory import draw_trajectory
-from airloc.game.baselines import draw_area, path_of, play_one
+from airloc.game.baselines import encode_area, path_of, play_episode
 from airloc.game.match import Episode, RefusedError
-from airloc.game.worker_pool import AgentPool, WorkerPool
+from airloc.game.worker_pool import AgentCache, WorkerPool
 from airloc.grid import Cell
-from airloc.task.batch import Observation
+from airloc.rollout import BELIEF, LOGITS
 from airloc.task.world import World
 
 MAX_AGENTS = 4
 """Agents side by side."""
-MAX_WAITING = 24
-"""Searches and pictures that watchers may wait for at a time, all together."""
+MAX_QUEUE = 24
+"""Searches and images that all spectators together may wait for."""
 _DIGITS = 4
 
 
 @dataclass(frozen=True)
-class Look:
-    """What an agent's state shows when it has chosen a move."""
+class StepRecord:
+    """What an agent's state holds after it has chosen a move."""
 
     belief: list[float] | None
-    """The probability of being the goal for every cell, row by row; None for an agent without a belief."""
-    chances: list[float] | None
-    """The probability of each of the eight moves; None for an agent that does not weigh them."""
+    """Probability of being the goal for every cell, row by row; None for an agent without a belief."""
+    move_probabilities: list[float] | None
+    """Probability of each of the eight moves; None for an agent without a policy."""
 
 
 @dataclass(frozen=True)
-class Track:
+class SearchRecord:
     """A search, step by step."""
 
     agent: str
     path: tuple[Cell, ...]
     found: bool
-    looks: tuple[Look, ...]
-    """One for every move."""
+    steps: tuple[StepRecord, ...]
+    """One record per move."""
 
 
-@dataclass(frozen=True)
-class Recorder:
-    """An agent that writes down what another agent's state shows, and does what that one does."""
-
-    agent: Agent
-    looks: list[Look] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """What the agent is called."""
-        return self.agent.name
-
-    def reset(self, episodes: EpisodeBatch) -> Any:
-        """Begin, as the agent does."""
-        return self.agent.reset(episodes)
-
-    def act(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
-        """Move as the agent does, and write down what it shows."""
-        action, state = self.agent.act(observation, state)
-        self.looks.append(look_at(state))
-        return action, state
-
-
-def look_at(state: Any) -> Look:
-    """Read what a state of one episode shows, whichever agent it is of."""
-    belief, logits = getattr(state, "belief", None), getattr(state, "logits", None)
-    return Look(
-        belief=None if belief is None else _rounded(belief[0]),
-        chances=None if logits is None else _rounded(logits[0].softmax(dim=0)),
+def record_search(agent: Agent, world: World, episode: Episode) -> SearchRecord:
+    """Let an agent search, and record every step."""
+    log = play_episode(agent, world, episode, record=(BELIEF, LOGITS))
+    path = path_of(log)
+    beliefs, logits = log.recorded.get(BELIEF), log.recorded.get(LOGITS)
+    steps = tuple(
+        StepRecord(
+            belief=None if beliefs is None else _rounded(beliefs[0, step]),
+            move_probabilities=None if logits is None else _rounded(softmax(logits[0, step])),
+        )
+        for step in range(len(path) - 1)
     )
+    return SearchRecord(agent.name, path, bool(log.found[0]), steps)
 
 
-def follow(agent: Agent, world: World, episode: Episode) -> Track:
-    """Let an agent search, and give every step."""
-    recorder = Recorder(agent)
-    played = play_one(recorder, world, episode)
-    path = path_of(played)
-    return Track(agent.name, path, bool(played.found[0]), tuple(recorder.looks[: len(path) - 1]))
-
-
-class Watch:
-    """Searches to be watched on a world.
+class WatchService:
+    """Searches for spectators.
 
     Args:
-        world: The areas; not those that people play on, because watching shows them whole.
-        workshop: Where the searches are made.
-        name: The name of the world in the workshop.
+        world: The areas. Nobody plays on them, because spectators see them whole.
+        worker_pool: Where the searches run.
+        name: Name of the world in the worker pool.
     """
 
     def __init__(self, world: World, worker_pool: WorkerPool, name: str = "watch") -> None:
         self.world = world
-        self._workshop = worker_pool
+        self._worker_pool = worker_pool
         self._name = name
-        self._under_way = 0
+        self._queued = 0
 
     def episode(self, area: str, start: Cell, goal: Cell) -> Episode:
-        """The episode that a link names.
+        """Return the episode of a link.
 
         Raises:
-            RefusedError: When there is no such episode here.
+            RefusedError: If the area does not exist, or start and goal are not two cells of it.
+        """
+        if start == goal or not all(map(self.world.grid.contains, (start, goal))):
+            raise RefusedError(422, "no-episode", "Start and goal must be two different cells of the area.")
+        return Episode(self.area_number(area), start, goal)
+
+    def area_number(self, area: str) -> int:
+        """Return the index of an area.
+
+        Raises:
+            RefusedError: If the area does not exist.
         """
         if area not in self.world.names:
-            raise RefusedError(404, "no-area", "There is no area of that name to watch")
-        if start == goal or not all(map(self.world.grid.contains, (start, goal))):
-            raise RefusedError(422, "no-episode", "Start and goal have to be two different cells of the area")
-        return Episode(self.world.names.index(area), start, goal)
+            raise RefusedError(404, "no-area", "This area does not exist.")
+        return self.world.names.index(area)
 
     def agents(self, names: str) -> tuple[str, ...]:
-        """The agents that a link names, separated by commas; only those that come with the package.
+        """Return the agents of a link, which are separated by commas; only registered names are allowed.
 
         Raises:
-            RefusedError: When there is no such agent, or there are too many.
+            RefusedError: If an agent does not exist, or there are none or too many.
         """
         wanted = tuple(dict.fromkeys(filter(None, names.split(","))))
         if not 1 <= len(wanted) <= MAX_AGENTS:
-            raise RefusedError(422, "agents", f"Choose one to {MAX_AGENTS} agents")
+            raise RefusedError(422, "agents", f"Choose 1 to {MAX_AGENTS} agents.")
         if not set(wanted) <= set(available_agents()):
-            raise RefusedError(404, "no-agent", "There is no agent of that name")
+            raise RefusedError(404, "no-agent", "This agent does not exist.")
         return wanted
 
-    async def track(self, agent: str, episode: Episode) -> Track:
-        """An agent's search."""
-        with self._place():
-            return await self._workshop.run(search, self._name, agent, episode)
+    async def search(self, agent: str, episode: Episode) -> SearchRecord:
+        """Return an agent's search."""
+        with self._queue():
+            return await self._worker_pool.run(search, self._name, agent, episode)
 
     async def animation(self, agents: tuple[str, ...], episode: Episode, ms: int) -> bytes:
-        """Some agents' searches side by side, as GIF."""
-        with self._place():
-            return await self._workshop.run(animate, self._name, agents, episode, ms)
+        """Return the agents' searches side by side as GIF, `ms` milliseconds per step."""
+        with self._queue():
+            return await self._worker_pool.run(animate, self._name, agents, episode, ms)
 
-    async def picture(self, area: int) -> bytes:
-        """The whole area as PNG."""
-        with self._place():
-            return await self._workshop.run(draw_area, self._name, area)
+    async def area_png(self, area: int) -> bytes:
+        """Return the whole area as PNG."""
+        with self._queue():
+            return await self._worker_pool.run(encode_area, self._name, area)
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
-        """Take a place in the queue; players' endings come through the same workshop and must not wait long."""
-        if self._under_way >= MAX_WAITING:
-            raise RefusedError(503, "busy", "Many people are watching; ask again in a moment")
-        self._under_way += 1
+    def _queue(self) -> Iterator[None]:
+        """Limit the queue: players' results come from the same worker pool and must not wait long."""
+        if self._queued >= MAX_QUEUE:
+            raise RefusedError(503, "busy", "Many people are watching. Try again in a moment.")
+        self._queued += 1
         try:
             yield
         finally:
-            self._under_way -= 1
+            self._queued -= 1
 
 
-def search(world: World, pool: AgentPool, agent: str, episode: Episode) -> Track:
-    """Let an agent of the pool search."""
-    return follow(pool.get(agent), world, episode)
+def search(world: World, agents: AgentCache, agent: str, episode: Episode) -> SearchRecord:
+    """Worker job: let an agent search."""
+    return record_search(agents.get(agent), world, episode)
 
 
-def animate(world: World, pool: AgentPool, agents: tuple[str, ...], episode: Episode, ms: int) -> bytes:
-    """Let agents search and draw them side by side."""
-    return encode_gif(frames([search(world, pool, agent, episode) for agent in agents], world, episode), ms)
+def animate(world: World, agents: AgentCache, names: tuple[str, ...], episode: Episode, ms: int) -> bytes:
+    """Worker job: let agents search, and draw them side by side as GIF."""
+    return encode_gif(_frames([search(world, agents, name, episode) for name in names], world, episode), ms)
 
 
-def frames(tracks: Sequence[Track], world: World, episode: Episode) -> list[Pixels]:
-    """Draw the searches side by side, one picture a step; a search that has ended waits for the others."""
-    margin = max(_outside(cell, world) for track in tracks for cell in track.path)
-    last = max(len(track.path) for track in tracks)
-    pictures = []
-    for step in range(last):
-        panels = [_panel(track, min(step, len(track.path) - 1), world, episode, margin) for track in tracks]
-        captions = [_caption(track, step) for track in tracks]
-        pictures.append(belief_strip(panels, captions))
-    return pictures
+def _frames(records: Sequence[SearchRecord], world: World, episode: Episode) -> list[Pixels]:
+    """Draw one frame per step; a search that has ended stays still until the longest one ends."""
+    margin = max(_cells_outside(cell, world) for record in records for cell in record.path)
+    count = max(len(record.path) for record in records)
+    frames = []
+    for step in range(count):
+        panels = [_panel(record, min(step, len(record.path) - 1), world, episode, margin) for record in records]
+        captions = [_caption(record, step) for record in records]
+        frames.append(belief_strip(panels, captions))
+    return frames
 
 
-def _panel(track: Track, step: int, world: World, episode: Episode, margin: int) -> Pixels:
-    """One search after some steps: the belief where there is one, and the path otherwise."""
-    image, path = world.image(episode.area), track.path[: step + 1]
-    found = track.found and len(path) == len(track.path)
-    beliefs = [look.belief for look in track.looks if look.belief is not None]
+def _panel(record: SearchRecord, step: int, world: World, episode: Episode, margin: int) -> Pixels:
+    """Draw the belief after some steps, or the path of an agent without a belief."""
+    image, path = world.image(episode.area), record.path[: step + 1]
+    found = record.found and len(path) == len(record.path)
+    beliefs = [one.belief for one in record.steps if one.belief is not None]
     if not beliefs:
         return draw_trajectory(
             image, world.grid, path, episode.goal, scale=1, dim_unvisited=True, margin=margin, found=found
         )
     belief = np.reshape(beliefs[min(step, len(beliefs) - 1)], world.grid.shape)
-    # One scale for all frames, so that a growing belief is seen to grow.
+    # One colour scale for all frames, so that the growth of a belief is visible.
     top = min(1.0, max(4 / world.grid.count, *map(max, beliefs)))
     return draw_belief(
         image, world.grid, belief, position=path[-1], goal=episode.goal, visited=path, top=top, scale=1, margin=margin
     )
 
 
-def _caption(track: Track, step: int) -> str:
-    moves = len(track.path) - 1
+def _caption(record: SearchRecord, step: int) -> str:
+    moves = len(record.path) - 1
     if step < moves:
-        return f"{track.agent}: {step}"
-    return f"{track.agent}: {'found' if track.found else 'not found'} in {moves}"
+        return f"{record.agent}: {step}"
+    return f"{record.agent}: {'found' if record.found else 'not found'} in {moves}"
 
 
-def _outside(cell: Cell, world: World) -> int:
-    """How many cells a cell lies outside the area."""
+def _cells_outside(cell: Cell, world: World) -> int:
+    """Return how many cells a cell lies outside the area."""
     (row, col), (rows, cols) = cell, world.grid.shape
     return max(0, -row, -col, row - rows + 1, col - cols + 1)
 
 
-def _rounded(chances: torch.Tensor) -> list[float]:
-    return [round(float(chance), _DIGITS) for chance in chances.tolist()]
+def _rounded(probabilities: npt.NDArray[np.float32]) -> list[float]:
+    return [round(float(value), _DIGITS) for value in probabilities.tolist()]

@@ -1,7 +1,7 @@
-"""Where agents search and pictures are drawn: beside the server, so that no player ever waits for them.
+"""Worker pools: agents search and pictures are drawn outside the event loop, so that no player waits for them.
 
-The server computes in a process of its own, at low priority: agents are Python for the most part, and a thread of them
-would hold up every answer. `ThreadWorkerPool` does the same in a thread, for a single visitor and for tests.
+The server uses a process at low priority, because agents hold the GIL most of the time. `ThreadWorkerPool` does the
+same in a thread, for tests.
 """
 
 import asyncio
@@ -26,98 +26,102 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class AgentPool:
-    """Makes agents by their names, each once."""
+class AgentCache:
+    """Makes each agent once, by name."""
 
-    def __init__(self) -> None:
-        self._made: dict[str, Agent] = {}
+    def __init__(self, agents: Mapping[str, Agent] | None = None) -> None:
+        self._agents = dict(agents or {})
 
     def get(self, name: str) -> Agent:
-        """The agent of a name.
+        """Return the agent of this name.
 
         Raises:
-            AirlocError: When there is none of that name.
+            AirlocError: If there is no such agent.
         """
-        if name not in self._made:
-            self._made[name] = make_agent(name)
-        return self._made[name]
+        if name not in self._agents:
+            self._agents[name] = make_agent(name)
+        return self._agents[name]
 
 
-Job = Callable[Concatenate[World, AgentPool, P], T]
-"""A function of a module, that computes something on a world with agents."""
+Job = Callable[Concatenate[World, AgentCache, P], T]
+"""A module-level function that computes something from a world and agents."""
 
 
 class WorkerPool(Protocol):
-    """Computes things, one after the other."""
+    """Runs jobs one after the other."""
 
     async def run(self, job: Job[P, T], world: str, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do a job on the world of that name."""
+        """Run a job on the world of this name."""
         ...
 
 
 class ThreadWorkerPool:
-    """Computes in a thread of this process.
+    """Runs jobs in a thread of this process.
 
     Args:
         worlds: The worlds by name.
-        pool: Where agents come from.
+        agents: The agents that jobs use.
     """
 
-    def __init__(self, worlds: Mapping[str, World], pool: AgentPool | None = None) -> None:
+    def __init__(self, worlds: Mapping[str, World], agents: AgentCache | None = None) -> None:
         self._worlds = worlds
-        self._pool = pool or AgentPool()
+        self._agents = agents or AgentCache()
         self._executor: Executor = ThreadPoolExecutor(1)
 
     async def run(self, job: Job[P, T], world: str, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do a job on the world of that name."""
-        future = self._executor.submit(job, self._worlds[world], self._pool, *args, **kwargs)
+        """Run a job on the world of this name."""
+        future = self._executor.submit(job, self._worlds[world], self._agents, *args, **kwargs)
         return await asyncio.wrap_future(future)
 
 
 class ProcessWorkerPool:
-    """Computes in a process of its own, which is begun anew when it dies, and ends with this one.
+    """Runs jobs in a worker process, which is replaced if it dies and ends with this process.
 
     Args:
-        worlds: The worlds by name; they are handed over once.
-        agents: Made before the first job.
+        worlds: The worlds by name, sent to the worker once.
+        agents: Names of the agents to make before the first job.
     """
 
     def __init__(self, worlds: Mapping[str, World], agents: Sequence[str]) -> None:
-        self._given = {name: _Parts.of(world) for name, world in worlds.items()}, tuple(agents), os.getpid()
-        self._executor = self._open()
+        self._initargs = {name: _WorldParts.of(world) for name, world in worlds.items()}, tuple(agents), os.getpid()
+        self._executor = self._start()
 
     async def run(self, job: Job[P, T], world: str, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do a job on the world of that name."""
+        """Run a job on the world of this name.
+
+        Raises:
+            RefusedError: If the worker died; a new one is started.
+        """
         executor = self._executor
         try:
-            done: T = await asyncio.wrap_future(executor.submit(_do, job, world, *args, **kwargs))
-            return done
+            result: T = await asyncio.wrap_future(executor.submit(_run_job, job, world, *args, **kwargs))
+            return result
         except BrokenProcessPool:
             if executor is self._executor:
-                self._executor = self._open()
-            raise RefusedError(503, "workshop", "The agents have to begin anew; ask again") from None
+                self._executor = self._start()
+            raise RefusedError(503, "worker", "The agents are restarting. Try again.") from None
 
     def close(self) -> None:
-        """End the process, whatever it does, and wait until it is gone: one left behind may fail at the exit."""
+        """Kill the worker and wait until it is gone; a worker that outlives its parent may fail at exit."""
         for process in active_children():
             process.kill()
         self._executor.shutdown(wait=True, cancel_futures=True)
 
-    def _open(self) -> ProcessPoolExecutor:
-        executor = ProcessPoolExecutor(1, get_context("spawn"), initializer=_move_in, initargs=self._given)
-        executor.submit(os.getpid)  # begins the process now, not with the first job
+    def _start(self) -> ProcessPoolExecutor:
+        executor = ProcessPoolExecutor(1, get_context("spawn"), initializer=_initialize_worker, initargs=self._initargs)
+        executor.submit(os.getpid)  # starts the process now rather than with the first job
         return executor
 
 
-class _Parts(NamedTuple):
-    """What a world is built from: arrays, because tensors would be moved to memory that both processes share."""
+class _WorldParts(NamedTuple):
+    """What a world is built from: arrays, because pickled tensors would go through shared memory."""
 
     areas: list[SearchArea]
     grid: Grid
     budget: int
 
     @classmethod
-    def of(cls, world: World) -> "_Parts":
+    def of(cls, world: World) -> "_WorldParts":
         areas = [SearchArea(name, image) for name, image in zip(world.names, world.images, strict=True)]
         return cls(areas, world.grid, world.budget)
 
@@ -125,25 +129,24 @@ class _Parts(NamedTuple):
         return World.build(self.areas, self.grid, self.budget, "per-distance", None)
 
 
-_worlds: dict[str, World] = {}
-_pool = AgentPool()
+_worker_worlds: dict[str, World] = {}
+_worker_agents = AgentCache()
 
 
-def _move_in(worlds: dict[str, _Parts], agents: tuple[str, ...], parent: int) -> None:
-    """Make the process ready for work: what it needs, a low priority, and an end with its parent's."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both, and the parent decides
+def _initialize_worker(worlds: dict[str, _WorldParts], agents: tuple[str, ...], parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both processes, and the parent ends this one
     os.nice(10)
-    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
-    _worlds.update({name: parts.build() for name, parts in worlds.items()})
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
+    _worker_worlds.update({name: parts.build() for name, parts in worlds.items()})
     for name in agents:
-        _pool.get(name)
+        _worker_agents.get(name)
 
 
-def _leave_with(parent: int) -> None:
+def _exit_with_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(0)
 
 
-def _do(job: Callable[..., Any], world: str, *args: Any, **kwargs: Any) -> Any:
-    return job(_worlds[world], _pool, *args, **kwargs)
+def _run_job(job: Callable[..., Any], world: str, *args: Any, **kwargs: Any) -> Any:
+    return job(_worker_worlds[world], _worker_agents, *args, **kwargs)

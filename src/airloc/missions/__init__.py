@@ -1,1 +1,36 @@
-"""To the field: own imagery in, flight files out, the live searcher."""
+"""Field searches: own imagery in, flight files out, and the live searcher.
+
+| module         | topic                                                                        |
+|----------------|------------------------------------------------------------------------------|
+| `searcher`     | the live searcher: photos in, the next waypoint out                          |
+| `plan`         | the plan of a search, and the searcher that it makes                         |
+| `photos`       | photos become glimpses of a cell                                             |
+| `simulation`   | a search over an orthoimage that stands for the world                        |
+| `outputs`      | the files of a search: `report`, `flight_files`, belief as GeoTIFF           |
+| `flight`       | camera footprint, endurance, mission items; `sweep` plans a fixed path       |
+| `server`       | searches over HTTP: `service`, `store`, `messages`                           |
+| `units`        | lengths, durations, speeds and positions as text                             |
+
+This module exports the parts that need no extra packages. `plan`, `simulation`, `outputs` and `report` need the extra
+`field`; the server needs the extras `field` and `web`.
+"""
+
+from airloc.missions.flight import Camera, Flight, Waypoint
+from airloc.missions.photos import PhotoPose, centre_crop, crop_to_cell, goal_patch, read_photo
+from airloc.missions.searcher import Advice, Glimpse, Searcher
+from airloc.missions.sweep import plan_sweep
+
+__all__ = [
+    "Advice",
+    "Camera",
+    "Flight",
+    "Glimpse",
+    "PhotoPose",
+    "Searcher",
+    "Waypoint",
+    "centre_crop",
+    "crop_to_cell",
+    "goal_patch",
+    "plan_sweep",
+    "read_photo",
+]

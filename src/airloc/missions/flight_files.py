@@ -1,7 +1,6 @@
-"""Flights as files that others read: GeoJSON, KML, GPX, QGroundControl `.plan`, MAVLink waypoints.
+"""Flight files for other software: GeoJSON, KML, GPX, QGroundControl `.plan` and MAVLink waypoints.
 
-Every function gives the text of one file; `FORMATS` names them all. Degrees have nine decimals, a tenth of a
-millimetre.
+Every function returns the text of one file; `FORMATS` lists them. Degrees have nine decimals, a tenth of a millimetre.
 """
 
 import json
@@ -11,38 +10,45 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from airloc import __version__
-from airloc.missions.flight import FRAME_GLOBAL, FRAME_MISSION, WAYPOINT, Flight, Item, Waypoint, mission_items
+from airloc.missions.flight import FRAME_GLOBAL, FRAME_MISSION, WAYPOINT, Flight, MissionItem, Waypoint, mission_items
+
+__all__ = ["FORMATS", "geojson", "gpx", "kml", "qgc_plan", "waypoints"]
 
 Ring = Sequence[tuple[float, float]]
 """Corners as (lat, lon)."""
 
 MAV_AUTOPILOT_GENERIC, MAV_TYPE_QUADROTOR = 0, 2
 RELATIVE_ALTITUDE = 1
-"""QGroundControl's number for heights above the start."""
+"""QGroundControl's altitude mode for heights above the take-off point."""
 
 
 def geojson(flight: Flight, outline: Ring) -> str:
-    """The path as a line, the waypoints as points, the ground of the grid as a polygon."""
+    """Return GeoJSON: the path as a line, the waypoints as points, the grid as a polygon."""
     points = [
-        _feature("Point", _lonlat(point), order=number, row=point.cell[0], col=point.cell[1], poa=point.probability)
+        _feature("Point", _lonlat(point), order=number, row=point.cell[0], col=point.cell[1], poa=point.poa)
         for number, point in enumerate(flight.waypoints, start=1)
     ]
     line = [_lonlat(point) for point in flight.waypoints]
     features = [_feature("Polygon", [[_round(lon, lat) for lat, lon in [*outline, outline[0]]]], name="grid"), *points]
     if len(line) > 1:
-        what = {"name": flight.name, "height_m": flight.height, "metres": flight.metres, "seconds": flight.seconds}
-        features.insert(1, _feature("LineString", line, **what))
+        properties = {
+            "name": flight.name,
+            "height_m": flight.height,
+            "metres": flight.metres,
+            "seconds": flight.seconds,
+        }
+        features.insert(1, _feature("LineString", line, **properties))
     return json.dumps({"type": "FeatureCollection", "features": features}, indent=1) + "\n"
 
 
 def kml(flight: Flight, outline: Ring) -> str:
-    """The same for Google Earth and its like, at heights above the ground."""
+    """Return KML for Google Earth and similar viewers, with heights above the ground."""
     height = f"{flight.height:.2f}"
     line = " ".join(f"{point.lon:.9f},{point.lat:.9f},{height}" for point in flight.waypoints)
     ring = " ".join(f"{lon:.9f},{lat:.9f},0" for lat, lon in [*outline, outline[0]])
     marks = "\n".join(
         f"<Placemark><name>{number}</name><description>row {point.cell[0]}, column {point.cell[1]}, "
-        f"POA {100 * point.probability:.2f} %</description><Point><altitudeMode>relativeToGround</altitudeMode>"
+        f"POA {100 * point.poa:.2f} %</description><Point><altitudeMode>relativeToGround</altitudeMode>"
         f"<coordinates>{point.lon:.9f},{point.lat:.9f},{height}</coordinates></Point></Placemark>"
         for number, point in enumerate(flight.waypoints, start=1)
     )
@@ -61,7 +67,7 @@ def kml(flight: Flight, outline: Ring) -> str:
 
 
 def gpx(flight: Flight, outline: Ring) -> str:
-    """A GPX 1.1 route, for handheld receivers."""
+    """Return a GPX 1.1 route for handheld receivers."""
     del outline
     points = "\n".join(
         f'<rtept lat="{point.lat:.9f}" lon="{point.lon:.9f}"><name>{number}</name>'
@@ -75,7 +81,7 @@ def gpx(flight: Flight, outline: Ring) -> str:
 
 
 def qgc_plan(flight: Flight, outline: Ring) -> str:
-    """A plan of QGroundControl: mission, and no fence nor rally points."""
+    """Return a QGroundControl plan with a mission, without fence and rally points."""
     del outline
     items = [_plan_item(item, number) for number, item in enumerate(mission_items(flight), start=1)]
     mission = {
@@ -100,9 +106,9 @@ def qgc_plan(flight: Flight, outline: Ring) -> str:
 
 
 def waypoints(flight: Flight, outline: Ring) -> str:
-    """MAVLink's plain text, `QGC WPL 110`: line 0 is the home position."""
+    """Return MAVLink's text format `QGC WPL 110`; line 0 is the home position."""
     del outline
-    home = Item(WAYPOINT, FRAME_GLOBAL, (0, 0, 0, 0), *flight.home, 0)
+    home = MissionItem(WAYPOINT, FRAME_GLOBAL, (0, 0, 0, 0), *flight.home, 0)
     lines = ["QGC WPL 110"]
     for number, item in enumerate([home, *mission_items(flight)]):
         numbers = [f"{value:g}" for value in item.params] + [f"{item.lat:.9f}", f"{item.lon:.9f}", f"{item.height:.3f}"]
@@ -117,23 +123,23 @@ FORMATS: dict[str, tuple[str, Callable[[Flight, Ring], str]]] = {
     "plan": (".plan", qgc_plan),
     "waypoints": (".waypoints", waypoints),
 }
-"""Formats by name, each with the ending of its files and what writes it."""
+"""File suffix and writer of every format."""
 
 
-def _plan_item(item: Item, number: int) -> dict[str, Any]:
-    placed = item.frame != FRAME_MISSION
-    where = [*_round(item.lat, item.lon), item.height] if placed else [0, 0, 0]
-    shown: dict[str, Any] = {
+def _plan_item(item: MissionItem, number: int) -> dict[str, Any]:
+    positioned = item.frame != FRAME_MISSION
+    position = [*_round(item.lat, item.lon), item.height] if positioned else [0, 0, 0]
+    plan_item: dict[str, Any] = {
         "autoContinue": True,
         "command": item.command,
         "doJumpId": number,
         "frame": item.frame,
-        "params": [*item.params[:3], None if placed else item.params[3], *where],
+        "params": [*item.params[:3], None if positioned else item.params[3], *position],
         "type": "SimpleItem",
     }
-    if placed:  # the heading is left to the vehicle, and the height is above the start
-        shown |= {"AMSLAltAboveTerrain": None, "Altitude": item.height, "AltitudeMode": RELATIVE_ALTITUDE}
-    return shown
+    if positioned:  # the vehicle chooses its heading; the height is above the take-off point
+        plan_item |= {"AMSLAltAboveTerrain": None, "Altitude": item.height, "AltitudeMode": RELATIVE_ALTITUDE}
+    return plan_item
 
 
 def _feature(kind: str, coordinates: Any, **properties: Any) -> dict[str, Any]:

@@ -1,49 +1,122 @@
-"""What clients and the search server say to each other."""
+"""Requests and responses of the search server, as pydantic models."""
 
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from airloc.task.rules import FALSE_ALARM_COST
+from airloc.missions.flight import Camera
+from airloc.missions.plan import SearchPlan
+from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET
+
+__all__ = [
+    "BeliefMap",
+    "CellLocation",
+    "Health",
+    "NewSearch",
+    "PhotoOutcome",
+    "PhotoPosition",
+    "PhotoResult",
+    "Position",
+    "Problem",
+    "SearchList",
+    "SearchSettings",
+    "SearchState",
+]
 
 Latitude = Annotated[float, Field(ge=-90, le=90)]
 Longitude = Annotated[float, Field(ge=-180, le=180)]
+PhotoOutcome = Literal["used", "kept", "repeated"]
 
 
 class Message(BaseModel):
-    """No fields but those named, no NaN."""
+    """Base of all messages: unknown fields and NaN are errors."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class Place(Message):
+class Position(Message):
     """A position in degrees of WGS 84."""
 
     lat: Latitude
     lon: Longitude
 
 
-class NewSearch(Message):
-    """What a search is begun with."""
+class SearchSettings(Message):
+    """Settings of a search; the store keeps them."""
 
-    goal: Annotated[str, Field(min_length=1, max_length=24_000_000, description="JPEG or PNG in base64")]
-    outline: Annotated[list[Place], Field(min_length=2, max_length=2000, description="corners; two of them are a box")]
+    outline: Annotated[
+        list[Position], Field(min_length=2, max_length=2000, description="corners of the search area; two are a box")
+    ]
     cell_m: Annotated[float, Field(gt=0, le=100_000, description="side of a cell in metres")] = 100.0
-    gap_m: Annotated[float | None, Field(ge=0, le=100_000, description="a twelfth of a cell by default")] = None
+    gap_m: Annotated[
+        float | None, Field(ge=0, le=100_000, description="gap between cells; a twelfth of a cell by default")
+    ] = None
     heading: Annotated[float, Field(ge=-360, le=360, description="compass direction of the grid's columns")] = 0.0
-    start: Annotated[Place | None, Field(description="where to begin; the middle by default")] = None
-    budget: Annotated[int | None, Field(ge=1, le=2048, description="moves; twice the longer side by default")] = None
-    agent: Annotated[str | None, Field(max_length=64, description="who leads; the server's choice by default")] = None
-    goal_width_m: Annotated[float | None, Field(gt=0, le=100_000, description="ground that the goal shows")] = None
-    false_alarm_cost: Annotated[float, Field(ge=0, le=1e9, description="of a false alarm, in finds")] = FALSE_ALARM_COST
-    detection: Annotated[float, Field(ge=0, le=1, description="of recognising the goal where it is shown")] = 0.9
-    fov: Annotated[float, Field(ge=1, le=160, description="across the longer side of photos, in degrees")] = 73.7
-    aspect: Annotated[float, Field(ge=1, le=4, description="longer over shorter side of photos")] = 4 / 3
-    seed: Annotated[int, Field(ge=0, le=2**31)] = 0
+    start: Annotated[
+        Position | None, Field(description="position of the first photo; the centre of the grid by default")
+    ] = None
+    budget: Annotated[
+        int | None, Field(ge=1, le=MAX_BUDGET, description="moves; twice the longer side of the grid by default")
+    ] = None
+    agent: Annotated[
+        str | None, Field(max_length=64, description="name of an agent; the server's agent by default")
+    ] = None
+    goal_width_m: Annotated[
+        float | None, Field(gt=0, le=100_000, description="width of the footprint of the goal image")
+    ] = None
+    false_alarm_cost: Annotated[float, Field(ge=0, le=1e9, description="cost of a false alarm, in finds")] = (
+        FALSE_ALARM_COST
+    )
+    detection: Annotated[
+        float, Field(ge=0, le=1, description="probability of detection in a photo of the whole cell")
+    ] = 0.9
+    fov: Annotated[
+        float, Field(ge=1, le=160, description="field of view across the longer side of a photo, in degrees")
+    ] = 73.7
+    aspect: Annotated[float, Field(ge=1, le=4, description="longer side of a photo over its shorter side")] = 4 / 3
+    seed: Annotated[int, Field(ge=0, le=2**31, description="random seed for agents that sample")] = 0
+
+    def plan(self, default_agent: str) -> SearchPlan:
+        """Return the plan of the search."""
+        return SearchPlan(
+            cell_m=self.cell_m,
+            gap_m=self.gap_m,
+            heading=self.heading,
+            start=None if self.start is None else (self.start.lat, self.start.lon),
+            budget=self.budget,
+            agent=self.agent or default_agent,
+            false_alarm_cost=self.false_alarm_cost,
+            detection=self.detection,
+            camera=Camera(self.fov, self.aspect),
+            seed=self.seed,
+        )
 
 
-class Waypoint(Message):
-    """A cell and where it is."""
+class NewSearch(SearchSettings):
+    """Request that creates a search."""
+
+    goal: Annotated[
+        str, Field(min_length=1, max_length=24_000_000, description="image of the goal, JPEG or PNG in base64")
+    ]
+
+
+class PhotoPosition(Message):
+    """Position and orientation of the camera when it took a photo."""
+
+    lat: Annotated[Latitude, Field(description="latitude of the camera")]
+    lon: Annotated[Longitude, Field(description="longitude of the camera")]
+    height_m: Annotated[
+        float | None,
+        Field(gt=0, le=20_000, description="height above ground; without it the photo's central square is the cell"),
+    ] = None
+    heading: Annotated[
+        float | None,
+        Field(ge=-360, le=360, description="compass direction of the photo's upper edge; the grid's by default"),
+    ] = None
+
+
+class CellLocation(Message):
+    """A cell and the position of its centre."""
 
     row: int
     col: int
@@ -52,55 +125,55 @@ class Waypoint(Message):
 
 
 class SearchState(Message):
-    """How a search stands."""
+    """State of a search."""
 
     id: str
     status: Literal["searching", "found", "spent", "cancelled"]
-    next: Annotated[Waypoint | None, Field(description="where the next photo is wanted; null when the search is over")]
-    declared: Annotated[Waypoint | None, Field(description="where the goal is, as far as the searcher can tell")]
-    here: Annotated[float | None, Field(description="probability that the last photo shows the goal")]
-    best: Annotated[Waypoint, Field(description="the most probable cell")]
-    best_probability: float
-    probability_of_success: Annotated[float, Field(description="that what was flown would have found the goal")]
-    moves_left: int
-    photos: Annotated[int, Field(description="photos that counted so far")]
+    next: Annotated[CellLocation | None, Field(description="cell to photograph next; null when the search has ended")]
+    declared: Annotated[CellLocation | None, Field(description="cell in which the searcher declared the find")]
+    match_probability: Annotated[float | None, Field(description="probability that the last new photo shows the goal")]
+    best: Annotated[CellLocation, Field(description="cell with the highest probability of area")]
+    best_probability: Annotated[float, Field(description="probability of area of that cell")]
+    probability_of_success: Annotated[float, Field(description="probability that the flight so far finds the goal")]
+    moves_left: Annotated[int, Field(description="moves left in the budget")]
+    photos: Annotated[int, Field(description="number of photographed cells")]
     rows: int
     cols: int
-    height_m: Annotated[float, Field(description="from which a photo shows a whole cell")]
-    begun: str
+    height_m: Annotated[float, Field(description="flight height from which a photo shows a whole cell")]
+    created: Annotated[str, Field(description="time of creation in UTC, ISO 8601")]
 
 
-class Observed(SearchState):
-    """How a search stands after a photo."""
+class PhotoResult(SearchState):
+    """State of a search after a photo."""
 
-    photo: Annotated[Waypoint, Field(description="the cell that the photo was taken for")]
-    taken: Annotated[
-        Literal["used", "kept", "repeated"],
-        Field(description="used: it was waited for; kept: of another cell, kept for later; repeated: seen before"),
+    photo: Annotated[CellLocation, Field(description="cell below the camera")]
+    outcome: Annotated[
+        PhotoOutcome,
+        Field(description="used: the next cell; kept: another cell; repeated: the cell was photographed before"),
     ]
 
 
 class BeliefMap(Message):
-    """The belief over the grid."""
+    """Probabilities of all cells, row by row."""
 
-    poa: Annotated[list[list[float]], Field(description="probability of area, row by row; zero where not searched")]
+    poa: Annotated[list[list[float]], Field(description="probability of area; zero outside the search area")]
     pod: Annotated[list[list[float]], Field(description="probability of detection")]
 
 
-class Names(Message):
-    """Some searches."""
+class SearchList(Message):
+    """Ids of searches, newest first."""
 
     searches: list[str]
 
 
 class Health(Message):
-    """That the server is there."""
+    """Version of a running server."""
 
     airloc: str
 
 
 class Problem(Message):
-    """What is wrong and what to do about it."""
+    """An error: the problem and its cure."""
 
     problem: str
     cure: str

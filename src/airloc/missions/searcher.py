@@ -1,6 +1,19 @@
-"""The agent that leads a search, one glimpse at a time: a batch of one, with its state.
+"""The live searcher: takes a goal, a grid and a budget; returns the next cell to photograph after each photo.
 
-Legend: glimpses are uint8 RGB (48, 48, 3).
+Any agent can guide a search. The agent plays the task on the whole rectangle of cells, as in training, one king's move
+at a time. The searcher stands between the agent and the vehicle:
+
+- The searcher never sends the vehicle to a cell outside the search outline. The agent observes a black glimpse there,
+  as it does outside the area in training, and moves on.
+- The searcher never sends the vehicle to a cell twice. The agent observes the first photo of the cell again.
+- When the agent has used all its moves and the vehicle still has budget, the searcher spends the rest on the most
+  probable cells per move.
+- When the match probability of a photo reaches the threshold, the searcher declares the find and the search ends.
+
+The budget counts the moves of the vehicle: a leg costs the Chebyshev distance between its ends. The state of a search
+depends only on the photos and their order, so a search resumes by observing the same photos again.
+
+Legend: glimpses are uint8 RGB (48, 48, 3); a belief is (rows, cols), sums to one and is zero in cells not searched.
 """
 
 from collections.abc import Mapping
@@ -12,139 +25,67 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from airloc.agents.agent import Agent, EpisodeBatch
+from airloc.agents.agent import Agent, EpisodeBatch, belief_of
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.matching import with_match
 from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
 from airloc.grid import MOVES, Cell, Grid, distance
-from airloc.missions.sweep import most_for_the_way
+from airloc.missions.sweep import best_cell_in_reach
 from airloc.seeding import stream
 from airloc.task.batch import Observation
 from airloc.task.rules import check_budget
 
-
-class AgentSession:
-    """An agent in its episode.
-
-    Args:
-        agent: Who leads.
-        goal: The picture of the goal.
-        grid: The cells.
-        start: Where the agent begins.
-        budget: Moves it may make.
-        seed: Decides the choices of agents that draw.
-    """
-
-    def __init__(self, agent: Agent, goal: Pixels, grid: Grid, start: Cell, budget: int, seed: int) -> None:
-        self.at = start
-        """Where the agent is: the cell that it is to be shown next, perhaps outside the grid."""
-        self.moves = 0
-        self.shown: set[Cell] = set()
-        """The cells that it was shown."""
-        self._agent, self._grid, self._budget = with_match(_in_the_field(agent)), grid, budget
-        noise = torch.from_numpy(stream(seed, "searcher").random((1, budget, len(MOVES)), dtype=np.float32))
-        with torch.inference_mode():
-            self._state = self._agent.reset(EpisodeBatch(torch.from_numpy(goal.copy())[None], grid, budget, noise))
-
-    @property
-    def spent(self) -> bool:
-        """Whether all its moves are made."""
-        return self.moves >= self._budget
-
-    def match(self, cell: Cell, glimpse: Pixels) -> float:
-        """The probability that a glimpse is the goal's."""
-        with torch.inference_mode():
-            here, self._state = self._agent.match(self._observation(cell, glimpse), self._state)
-        return float(here)
-
-    def show(self, glimpse: Pixels | None) -> None:
-        """Show the agent where it is, black where there is nothing to see, and let it move."""
-        side = self._grid.cell
-        seen = np.zeros((side, side, 3), dtype=np.uint8) if glimpse is None else glimpse
-        with torch.inference_mode():
-            action, self._state = self._agent.act(self._observation(self.at, seen), self._state)
-        self.shown.add(self.at)
-        row, col = (np.array(self.at) + MOVES[int(action)]).tolist()
-        self.at, self.moves = (row, col), self.moves + 1
-
-    def belief(self) -> npt.NDArray[np.float64] | None:
-        """The agent's own belief over the cells, (rows, cols); None where it has none."""
-        own: torch.Tensor | None = getattr(self._state, "belief", None)
-        return None if own is None else own[0].double().cpu().numpy().reshape(self._grid.shape)
-
-    def _observation(self, cell: Cell, glimpse: Pixels) -> Observation:
-        patch = torch.from_numpy(glimpse.copy())[None]
-        return Observation(patch, torch.tensor([cell]), torch.tensor([self._budget - self.moves]))
-
-
-def _in_the_field(agent: Agent) -> Agent:
-    """The agent as it plays where goals lie anywhere, the start included, near ones no likelier than far ones."""
-    return replace(agent, prior="anywhere") if isinstance(agent, BeliefAgent) else agent
-
-
-# ---------- The live searcher: a goal, a grid and a budget go in; after each photo, the next cell comes out.
-# ~
-# ~ Any agent can lead. It plays the task on the whole rectangle of cells, as it was trained, one king's move at a time. The
-# ~ searcher stands between the agent and the vehicle:
-# ~
-# ~ - A cell that is not searchable (outside the outline) is never flown to. The agent is shown black there, as outside the
-# ~   area in training, and moves on.
-# ~ - A cell that was photographed before is not flown to again. The agent is shown what was seen.
-# ~ - When the agent has spent its moves in this way while the vehicle has flight left, the rest goes to the most probable
-# ~   cells, the near ones first.
-# ~ - Where the photo shows the goal with enough probability, the searcher declares the find and the search is over.
-# ~
-# ~ The budget is in moves flown: a leg costs the distance of its ends. Everything follows from the photos and their order,
-# ~ so that a search is resumed by showing the same photos again.
-# ~
-# ~ Legend: glimpses are uint8 RGB (48, 48, 3); a belief is (rows, cols), zero where nothing is searched, and sums to one.
+__all__ = ["Advice", "AgentSession", "Belief", "Glimpse", "Searcher", "Status"]
 
 Status = Literal["searching", "found", "spent"]
 Belief = npt.NDArray[np.float64]
 
 
 class Glimpse(NamedTuple):
-    """What a photo showed of a cell."""
+    """The part of a photo that shows one cell."""
 
     pixels: Pixels
-    """(48, 48, 3)."""
-    seen: float = 1.0
-    """Share of the cell that it showed."""
+    """RGB bytes, (48, 48, 3)."""
+    coverage: float = 1.0
+    """Fraction of the cell that the photo shows."""
 
 
 class Advice(NamedTuple):
-    """What the searcher says."""
+    """State of a search and the next waypoint."""
 
     status: Status
-    """`searching` until the find is declared (`found`) or nothing more can be reached (`spent`)."""
-    cell: Cell | None
-    """Where the next photo is wanted; None when the search is over."""
+    """`searching`, `found` after a declaration, or `spent` when the budget reaches no further cell."""
+    next_cell: Cell | None
+    """Cell to photograph next; None when the search has ended."""
     declared: Cell | None
-    """Where the goal is, as far as the searcher can tell."""
-    here: float | None
-    """The probability that the last photo shows the goal; None before the first."""
+    """Cell in which the searcher declared the find."""
+    match_probability: float | None
+    """Probability that the last new photo shows the goal; None before the first photo."""
     moves_left: int
-    """Moves that may still be flown."""
+    """Moves left in the budget."""
     best: Cell
-    """The most probable cell."""
+    """Cell with the highest probability of area."""
     best_probability: float
-    """How probable it is: how sure the searcher is."""
+    """Probability of area of that cell."""
 
 
 class Searcher:
     """One search.
 
     Args:
-        agent: Who leads.
-        goal: The picture of the goal, (48, 48, 3).
-        grid: The cells.
-        start: The first cell to look at.
-        budget: Moves that may be flown.
-        searchable: The cells that are searched, (rows, cols); all unless given.
-        threshold: Declare the find from this probability on.
-        detection: The probability of recognising the goal in a photo that shows it whole.
-        seed: Decides the choices of agents that draw.
+        agent: Agent that guides the search.
+        goal: Image of the goal, (48, 48, 3).
+        grid: The grid of cells.
+        start: First cell to photograph.
+        budget: Moves that the vehicle may fly.
+        searchable: Cells inside the search outline, (rows, cols); all cells if None.
+        threshold: Match probability from which the searcher declares the find.
+        detection: Probability of detection in a photo that shows the whole cell.
+        seed: Random seed for agents that sample.
+
+    Raises:
+        AirlocError: If the budget or a probability is out of range, or the start is not searchable.
     """
 
     def __init__(
@@ -162,24 +103,25 @@ class Searcher:
     ) -> None:
         self.grid, self.budget = grid, check_budget(budget)
         self.searchable = np.ones(grid.shape, dtype=np.bool_) if searchable is None else searchable
-        self.threshold, self.detection = _share("threshold", threshold), _share("detection", detection)
+        self.threshold = _check_probability("threshold", threshold)
+        self.detection = _check_probability("detection", detection)
         if not (grid.contains(start) and self.searchable[start]):
-            raise AirlocError(f"The start {start} is no cell that is searched", "Start in a cell of the outline")
+            raise AirlocError(f"The start {start} is not a searchable cell", "Start in a cell inside the outline")
         self.flown: list[Cell] = []
-        """The cells that were waited for and photographed, in order."""
+        """Cells that the vehicle was sent to and photographed, in order."""
         self.pod: Belief = np.zeros(grid.shape)
-        """Probability of detection: that the goal would have been recognised if it were there, (rows, cols)."""
-        self._lead = AgentSession(agent, goal, grid, start, budget, seed)
+        """Probability of detection (POD) so far, (rows, cols)."""
+        self._session = AgentSession(agent, goal, grid, start, budget, seed)
         self._glimpses: dict[Cell, Glimpse] = {}
-        self._wanted: Cell | None = start
+        self._next: Cell | None = start
         self._declared: Cell | None = None
-        self._here: float | None = None
+        self._match_probability: float | None = None
         self.prior = self.belief()
-        """The belief before the first photo, (rows, cols)."""
+        """Probability of area before the first photo, (rows, cols)."""
 
     @property
     def glimpses(self) -> Mapping[Cell, Glimpse]:
-        """All that was seen, by cell."""
+        """First glimpse of every photographed cell."""
         return self._glimpses
 
     @property
@@ -189,95 +131,159 @@ class Searcher:
 
     @property
     def pos(self) -> float:
-        """Probability of success: that what was flown so far would have found the goal."""
+        """Probability of success (POS): the prior times POD, summed over all cells."""
         return float((self.prior * self.pod).sum())
 
     @property
     def status(self) -> Status:
-        """How the search stands."""
+        """Status of the search."""
         if self._declared is not None:
             return "found"
-        return "spent" if self._wanted is None else "searching"
+        return "spent" if self._next is None else "searching"
 
     def observe(self, cell: Cell, glimpse: Glimpse) -> Advice:
-        """Take a photo of a cell into account.
+        """Update the search with a photo of a cell.
 
-        A photo of the cell that is waited for moves the search on. One of another cell is looked at for the goal, and
-        kept: the vehicle is not sent there again. One of a cell that was seen before changes nothing.
+        A photo of the next cell moves the search on. A photo of another cell is compared with the goal and kept, and
+        the vehicle is not sent to that cell again. A second photo of a cell changes nothing.
 
         Raises:
-            AirlocError: When the cell lies outside the grid, the glimpse has another size, or the search is over.
+            AirlocError: If the cell is outside the grid, the glimpse has the wrong shape, or the search has ended.
         """
         self._check(cell, glimpse)
         if cell not in self._glimpses:
             self._glimpses[cell] = glimpse
-            self.pod[cell] = self.detection * glimpse.seen
-            self._here = self._lead.match(cell, glimpse.pixels)
-            if self._here >= self.threshold:
+            self.pod[cell] = self.detection * glimpse.coverage
+            self._match_probability = self._session.match(cell, glimpse.pixels)
+            if self._match_probability >= self.threshold:
                 self._declared = cell
-        if cell == self._wanted:
+        if cell == self._next:
             self.flown.append(cell)
-        if self._declared is None and self._wanted in self._glimpses:
-            self._wanted = self._next()
+        if self._declared is None and self._next in self._glimpses:
+            self._next = self._choose_next()
         return self.advice()
 
     def advice(self) -> Advice:
-        """Say how the search stands and where to go."""
+        """Return the state of the search and the next waypoint."""
         belief = self.belief()
         best = self.grid.cell_of(int(belief.argmax()))
-        wanted = None if self._declared else self._wanted
-        left = self.budget - self.moves_flown
-        return Advice(self.status, wanted, self._declared, self._here, left, best, float(belief[best]))
+        return Advice(
+            status=self.status,
+            next_cell=None if self._declared else self._next,
+            declared=self._declared,
+            match_probability=self._match_probability,
+            moves_left=self.budget - self.moves_flown,
+            best=best,
+            best_probability=float(belief[best]),
+        )
 
     def belief(self) -> Belief:
-        """The probability of area: how probable it is for every cell that the goal is there, (rows, cols)."""
-        weight = self._lead.belief()
+        """Return the probability of area (POA) of every cell, (rows, cols)."""
+        weight = self._session.belief()
         if weight is None:
             weight = self.searchable * (1 - self.pod)
         else:
             weight = weight * self.searchable
-            for cell in self._glimpses.keys() - self._lead.shown:  # what the agent does not know yet
+            for cell in self._glimpses.keys() - self._session.observed:  # photos that the agent has not observed yet
                 weight[cell] *= 1 - self.pod[cell]
-        if self._declared is not None and self._here is not None:
+        if self._declared is not None and self._match_probability is not None:
             weight[self._declared] = 0
-            weight = (1 - self._here) * weight / max(weight.sum(), 1e-300)
-            weight[self._declared] = self._here
+            weight = (1 - self._match_probability) * weight / max(weight.sum(), 1e-300)
+            weight[self._declared] = self._match_probability
         total = weight.sum()
         return np.asarray(weight / total if total > 0 else self.searchable / self.searchable.sum())
 
-    def _next(self) -> Cell | None:
-        """Where to send the vehicle: where the agent leads, past all that needs no flight; then where it is best."""
+    def _choose_next(self) -> Cell | None:
+        """Let the agent move until it reaches a cell that needs a photo; then use up the budget greedily."""
         while True:
-            at = self._lead.at
+            at = self._session.position
             if self.grid.contains(at) and self.searchable[at] and at not in self._glimpses:
                 return at
-            if self._lead.spent:
-                return self._most_probable_in_reach()
+            if self._session.finished:
+                return self._best_in_reach()
             glimpse = self._glimpses.get(at)
-            self._lead.show(None if glimpse is None else glimpse.pixels)
+            self._session.step(None if glimpse is None else glimpse.pixels)
 
-    def _most_probable_in_reach(self) -> Cell | None:
-        """The unseen cell with the most probability for its distance; None when the flight left reaches none."""
+    def _best_in_reach(self) -> Cell | None:
+        """Return the unphotographed cell with the most probability per move, or None if none is in reach."""
         left = self.searchable.copy()
         for cell in self._glimpses:
             left[cell] = False
-        return most_for_the_way(self.belief(), left, self.flown[-1], self.budget - self.moves_flown)
+        return best_cell_in_reach(self.belief(), left, self.flown[-1], self.budget - self.moves_flown)
 
     def _check(self, cell: Cell, glimpse: Glimpse) -> None:
-        """Refuse what is no photo of this search."""
         if not self.grid.contains(cell):
-            raise AirlocError(f"The cell {cell} lies outside the grid of {self.grid}", "Photograph a cell of the grid")
+            raise AirlocError(f"The cell {cell} is outside the grid of {self.grid}", "Photograph a cell of the grid")
         side = self.grid.cell
         if glimpse.pixels.shape != (side, side, 3) or glimpse.pixels.dtype != np.uint8:
             raise AirlocError(
-                f"A glimpse of shape {glimpse.pixels.shape} and type {glimpse.pixels.dtype} is none",
-                f"Give RGB bytes of shape ({side}, {side}, 3), as airloc.missions.photos cuts them",
+                f"A glimpse has shape {glimpse.pixels.shape} and type {glimpse.pixels.dtype}",
+                f"Pass RGB bytes of shape ({side}, {side}, 3), as airloc.missions.photos returns them",
             )
         if self.status != "searching":
-            raise AirlocError("The search is over", "Begin another one")
+            raise AirlocError("The search has ended", "Start another search")
 
 
-def _share(what: str, value: float) -> float:
+class AgentSession:
+    """An agent in one episode: a batch of one, with its state.
+
+    Args:
+        agent: The agent.
+        goal: Image of the goal, (48, 48, 3).
+        grid: The grid of cells.
+        start: Cell in which the agent starts.
+        budget: Moves of the episode.
+        seed: Random seed for agents that sample.
+    """
+
+    def __init__(self, agent: Agent, goal: Pixels, grid: Grid, start: Cell, budget: int, seed: int) -> None:
+        self.position = start
+        """Current cell of the agent; it may be outside the grid."""
+        self.moves = 0
+        self.observed: set[Cell] = set()
+        """Cells that the agent has acted on."""
+        self._agent, self._grid, self._budget = with_match(_with_uniform_prior(agent)), grid, budget
+        noise = torch.from_numpy(stream(seed, "searcher").random((1, budget, len(MOVES)), dtype=np.float32))
+        with torch.inference_mode():
+            self._state = self._agent.reset(EpisodeBatch(torch.from_numpy(goal.copy())[None], grid, budget, noise))
+
+    @property
+    def finished(self) -> bool:
+        """True when the agent has made all its moves."""
+        return self.moves >= self._budget
+
+    def match(self, cell: Cell, glimpse: Pixels) -> float:
+        """Return the probability that a glimpse of a cell shows the goal."""
+        with torch.inference_mode():
+            probability, self._state = self._agent.match(self._observation(cell, glimpse), self._state)
+        return float(probability)
+
+    def step(self, glimpse: Pixels | None) -> None:
+        """Let the agent observe its current cell, black if None, and move."""
+        side = self._grid.cell
+        pixels = np.zeros((side, side, 3), dtype=np.uint8) if glimpse is None else glimpse
+        with torch.inference_mode():
+            action, self._state = self._agent.act(self._observation(self.position, pixels), self._state)
+        self.observed.add(self.position)
+        row, col = (np.array(self.position) + MOVES[int(action)]).tolist()
+        self.position, self.moves = (row, col), self.moves + 1
+
+    def belief(self) -> Belief | None:
+        """Return the belief of the agent, (rows, cols), or None if it has none."""
+        own = belief_of(self._state)
+        return None if own is None else own[0].double().cpu().numpy().reshape(self._grid.shape)
+
+    def _observation(self, cell: Cell, glimpse: Pixels) -> Observation:
+        patch = torch.from_numpy(glimpse.copy())[None]
+        return Observation(patch, torch.tensor([cell]), torch.tensor([self._budget - self.moves]))
+
+
+def _with_uniform_prior(agent: Agent) -> Agent:
+    """Give `belief` a uniform prior: in the field the goal may be in any cell, the start included."""
+    return replace(agent, prior="anywhere") if isinstance(agent, BeliefAgent) else agent
+
+
+def _check_probability(name: str, value: float) -> float:
     if not 0 <= value <= 1:
-        raise AirlocError(f"A {what} of {value} is no probability", "Give a number from 0 to 1")
+        raise AirlocError(f"The {name} {value} is not a probability", "Pass a number from 0 to 1")
     return value

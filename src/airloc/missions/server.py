@@ -1,205 +1,143 @@
-"""What a request to the search server may cost: bytes and seconds."""
+"""The search server: create searches, post photos and receive the next waypoint over HTTP.
+
+Every request except `GET /health` needs the header `Authorization: Bearer TOKEN`. Errors are JSON objects with the
+keys `problem` and `cure`. `GET /openapi.json` describes all requests and responses.
+"""
 
 import hmac
+import socket
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import uvicorn
-from fastapi import Depends, FastAPI, Query, Request, Security
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airloc import __version__
 from airloc.errors import AirlocError
 from airloc.missions.messages import (
     BeliefMap,
     Health,
-    Latitude,
-    Longitude,
-    Names,
     NewSearch,
-    Observed,
+    PhotoPosition,
+    PhotoResult,
     Problem,
+    SearchList,
     SearchState,
 )
-from airloc.missions.service import PhotoPlace, RefusedError, Searches
-from airloc.web import BODY_SECONDS, TimeoutProtocol, TooLargeError, answer, read_body, replayed, take_address, url_of
+from airloc.missions.service import RequestError, SearchService
+from airloc.missions.store import StoreError
+from airloc.web import BodyLimitMiddleware, make_server, serve
+
+__all__ = ["make_app", "run_server"]
 
 MAX_BYTES = 40_000_000
-
-
-class Bounded:
-    """Refuses requests that are too large or never end; gives the others to an application whole.
-
-    Args:
-        app: The application.
-        max_bytes: Largest body.
-        seconds: Longest time for a body to come in.
-    """
-
-    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BYTES, seconds: float = BODY_SECONDS) -> None:
-        self._app, self._max_bytes, self._seconds = app, max_bytes, seconds
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        try:
-            body = await read_body(receive, self._max_bytes, self._seconds)
-        except ConnectionResetError:
-            return  # half a photo is none, and nobody waits for an answer
-        except TimeoutError:
-            await _refuse(send, 408, "The request did not come in whole in time", "Send it again over a better link")
-        except TooLargeError:
-            problem = f"The request is larger than {self._max_bytes / 1e6:.0f} MB"
-            await _refuse(send, 413, problem, "Send a smaller picture")
-        else:
-            await self._app(scope, replayed(body, receive), send)
-
-
-async def _refuse(send: Send, status: int, problem: str, cure: str) -> None:
-    await answer(send, status, {"problem": problem, "cure": cure})
-
-
-# ---------- Listening for clients with uvicorn, within bounds.
-# ~
-
-CONNECTIONS = 128
-
-
-def listen(app: ASGIApp, host: str, port: int, on_ready: Callable[[str], None]) -> None:
-    """Serve an application until interrupted; `on_ready` is called with the address."""
-    with take_address(host, port) as taken:
-        config = uvicorn.Config(
-            app,
-            http=TimeoutProtocol,
-            log_level="warning",
-            limit_concurrency=CONNECTIONS,
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=5,
-        )
-        on_ready(url_of(taken).rstrip("/"))
-        uvicorn.Server(config).run(sockets=[taken])
-
-
-# ---------- The live searcher over HTTP: begin a search, post photos, be told where to go next, cancel.
-# ~
-# ~ Every request but `/health` carries the token: `Authorization: Bearer TOKEN`. The description of all requests is at
-# ~ `/openapi.json`; there is no page that would fetch scripts from elsewhere to show it. Errors are
-# ~ `{"problem": ..., "cure": ...}`.
-
+MAX_CONNECTIONS = 128
+KEEP_ALIVE = 15
+"""Seconds that an idle connection stays open."""
 PHOTO_BODY = {
     "requestBody": {
         "required": True,
         "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in ("image/jpeg", "image/png")},
     }
 }
+BODY_ERRORS = {
+    408: {"problem": "The request did not arrive in time", "cure": "Send it again over a better link"},
+    413: {"problem": f"The request is larger than {MAX_BYTES / 1e6:.0f} MB", "cure": "Send a smaller photo"},
+}
 
 
-def _answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": Problem} for status in (400, 401, 408, 413, 422, *statuses)}
-
-
-def make_app(searches: Searches, token: str) -> FastAPI:
-    """Make the application over some searches; requests need the token."""
-    app = FastAPI(
-        title="airloc searcher", version=__version__, description=__doc__ or "", docs_url=None, redoc_url=None
-    )
-    app.add_middleware(Bounded)
-    _explain_errors(app)
-    guard = [Depends(_guard(token))]
+def make_app(searches: SearchService, token: str) -> FastAPI:
+    """Return the web application of a search service; clients must send the token."""
+    description = (__doc__ or "").strip()
+    app = FastAPI(title="airloc searcher", version=__version__, description=description, docs_url=None, redoc_url=None)
+    app.add_middleware(BodyLimitMiddleware, max_bytes=MAX_BYTES, errors=BODY_ERRORS)
+    _handle_errors(app)
 
     @app.get("/health", tags=["server"])
     def health() -> Health:
-        """Say that the server is there."""
+        """Return the version of the server."""
         return Health(airloc=__version__)
 
-    @app.get("/searches", dependencies=guard, responses=_answers(), tags=["searches"])
-    def list_searches() -> Names:
-        """List all searches, the newest first."""
-        return Names(searches=searches.names())
+    app.include_router(_search_routes(searches), dependencies=[Depends(_require(token))])
+    return app
 
-    @app.post("/searches", status_code=201, dependencies=guard, responses=_answers(), tags=["searches"])
-    def create_search(wanted: NewSearch) -> SearchState:
-        """Begin a search; the answer says where the first photo is wanted."""
-        return searches.create(wanted)
 
-    @app.get("/searches/{search}", dependencies=guard, responses=_answers(404), tags=["searches"])
+def run_server(app: FastAPI, bound: socket.socket, on_ready: Callable[[], None]) -> None:
+    """Serve an application on a bound socket until interrupted; `on_ready` runs once it accepts connections."""
+    serve(make_server(app, max_connections=MAX_CONNECTIONS, keep_alive=KEEP_ALIVE), bound, on_ready=on_ready)
+
+
+def _search_routes(searches: SearchService) -> APIRouter:
+    router = APIRouter(prefix="/searches", tags=["searches"])
+
+    @router.get("", responses=_errors())
+    def list_searches() -> SearchList:
+        """List all searches, newest first."""
+        return SearchList(searches=searches.list_ids())
+
+    @router.post("", status_code=201, responses=_errors())
+    def create_search(request: NewSearch) -> SearchState:
+        """Create a search; the response names the first cell to photograph."""
+        return searches.create(request)
+
+    @router.get("/{search}", responses=_errors(404))
     def read_search(search: str) -> SearchState:
-        """Say how a search stands and where the next photo is wanted."""
+        """Return the state of a search and the next cell to photograph."""
         return searches.state(search)
 
-    @app.delete("/searches/{search}", dependencies=guard, responses=_answers(404), tags=["searches"])
+    @router.delete("/{search}", responses=_errors(404))
     def cancel_search(search: str) -> SearchState:
         """Cancel a search."""
         return searches.cancel(search)
 
-    @app.get("/searches/{search}/belief", dependencies=guard, responses=_answers(404), tags=["searches"])
+    @router.get("/{search}/belief", responses=_errors(404))
     def read_belief(search: str) -> BeliefMap:
-        """Give the probability of every cell."""
+        """Return the probabilities of all cells."""
         return searches.belief(search)
 
-    @app.post(
-        "/searches/{search}/photos",
-        dependencies=guard,
-        responses=_answers(404, 409),
-        openapi_extra=PHOTO_BODY,
-        tags=["searches"],
-    )
-    async def post_photo(
-        search: str,
-        request: Request,
-        lat: Annotated[Latitude, Query(description="where the photo was taken", allow_inf_nan=False)],
-        lon: Annotated[Longitude, Query(description="where the photo was taken", allow_inf_nan=False)],
-        height_m: Annotated[
-            float | None, Query(gt=0, le=20_000, description="height above the ground", allow_inf_nan=False)
-        ] = None,
-        heading: Annotated[
-            float | None, Query(ge=-360, le=360, description="of the photo's upper edge", allow_inf_nan=False)
-        ] = None,
-    ) -> Observed:
-        """Post a photo as the body; the answer says where the next one is wanted."""
-        data = await request.body()
-        return await run_in_threadpool(searches.observe, search, data, PhotoPlace(lat, lon, height_m, heading))
+    @router.post("/{search}/photos", responses=_errors(404, 409), openapi_extra=PHOTO_BODY)
+    async def post_photo(search: str, request: Request, position: Annotated[PhotoPosition, Query()]) -> PhotoResult:
+        """Post a photo as the body; the response names the next cell to photograph."""
+        return await run_in_threadpool(searches.observe, search, await request.body(), position)
 
-    return app
+    return router
 
 
-def _guard(token: str) -> Any:
-    """Refuse requests without the token."""
-    scheme = HTTPBearer(auto_error=False, description="the token that the server was started with")
+def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": Problem} for status in (400, 401, 408, 413, 422, 503, *statuses)}
 
-    def check(given: Annotated[HTTPAuthorizationCredentials | None, Security(scheme)]) -> None:
-        if given is None or not hmac.compare_digest(given.credentials.encode(), token.encode()):
-            raise RefusedError(
-                401, "The request carries no valid token", "Send the header 'Authorization: Bearer TOKEN'"
-            )
+
+def _require(token: str) -> Callable[..., None]:
+    """Return the dependency that rejects requests without the token."""
+    scheme = HTTPBearer(auto_error=False, description="the token of the server")
+
+    def check(credentials: Annotated[HTTPAuthorizationCredentials | None, Security(scheme)]) -> None:
+        if credentials is None or not hmac.compare_digest(credentials.credentials.encode(), token.encode()):
+            raise RequestError(401, "The request has no valid token", "Send the header 'Authorization: Bearer TOKEN'")
 
     return check
 
 
-def _explain_errors(app: FastAPI) -> None:
-    """Answer everything that goes wrong with a problem and a cure."""
+def _handle_errors(app: FastAPI) -> None:
+    """Respond to every error with a problem and a cure."""
 
     @app.exception_handler(AirlocError)
-    def explain(request: Request, error: AirlocError) -> JSONResponse:
-        status = error.status if isinstance(error, RefusedError) else 422
+    def airloc_error(request: Request, error: AirlocError) -> JSONResponse:
+        status = error.status if isinstance(error, RequestError) else 503 if isinstance(error, StoreError) else 422
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
         return JSONResponse({"problem": error.problem, "cure": error.cure}, status, headers)
 
     @app.exception_handler(RequestValidationError)
-    def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+    def invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         return JSONResponse({"problem": f"{where}: {first['msg']}", "cure": "See /openapi.json"}, 422)
 
     @app.exception_handler(HTTPException)
-    def unknown(request: Request, error: HTTPException) -> JSONResponse:
-        return JSONResponse(
-            {"problem": str(error.detail), "cure": "See /openapi.json"}, error.status_code, error.headers
-        )
+    def http_error(request: Request, error: HTTPException) -> JSONResponse:
+        content = {"problem": str(error.detail), "cure": "See /openapi.json"}
+        return JSONResponse(content, error.status_code, error.headers)

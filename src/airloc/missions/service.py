@@ -1,6 +1,6 @@
-"""Several searches at once, each behind its own lock, each as it was before a restart.
+"""The search service: several searches at once, each behind its own lock, each rebuilt from the store after a restart.
 
-Everything a client may do wrong ends in a `RefusedError` with the HTTP status that says so, and changes no search.
+Every error of a client is a `RequestError` with an HTTP status, and changes no search.
 """
 
 import base64
@@ -11,193 +11,175 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from airloc.agents.agent import Agent
-from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import AGENTS, make_agent
 from airloc.areas.area import Pixels
-from airloc.areas.layout import SIDE, Layout, lay_out_outline
+from airloc.areas.layout import Layout
 from airloc.areas.outline import read_outline
 from airloc.errors import AirlocError
 from airloc.grid import Cell
-from airloc.missions.flight import Camera
-from airloc.missions.messages import BeliefMap, NewSearch, Observed, SearchState, Waypoint
-from airloc.missions.photos import MIN_SEEN, Pose, centre_square, cut_to_cell, goal_patch, read_photo, shows_nothing
-from airloc.missions.search import cell_of, nearest_searchable
-from airloc.missions.searcher import Glimpse, Searcher
-from airloc.missions.store import Store, StoredGlimpse, StoredSearch
+from airloc.missions.messages import (
+    BeliefMap,
+    CellLocation,
+    NewSearch,
+    PhotoOutcome,
+    PhotoPosition,
+    PhotoResult,
+    SearchSettings,
+    SearchState,
+)
+from airloc.missions.photos import MIN_COVERAGE, SIDE, PhotoPose, centre_crop, crop_to_cell, read_photo
+from airloc.missions.plan import (
+    FieldSearch,
+    format_position,
+    lay_out_search,
+    nearest_searchable,
+    point_of,
+    prepare_goal,
+    start_search,
+)
+from airloc.missions.searcher import Glimpse
+from airloc.missions.store import SearchStore, StoredGlimpse, StoredSearch
+
+__all__ = ["RequestError", "SearchService"]
 
 MAX_CELLS = 20_000
-LIVE = 64
-"""Searches that are kept in memory; others are made again from their photos when they are asked for."""
-
-Taken = Literal["used", "kept", "repeated"]
+MAX_IN_MEMORY = 64
+"""Searches kept in memory; others are rebuilt from their glimpses on request."""
 
 
-class RefusedError(AirlocError):
-    """A request that is refused, with its HTTP status."""
+class RequestError(AirlocError):
+    """An invalid request, with its HTTP status."""
 
     def __init__(self, status: int, problem: str, cure: str) -> None:
         super().__init__(problem, cure)
         self.status = status
 
 
-class PhotoPlace(NamedTuple):
-    """What a client says of a photo."""
-
-    lat: float
-    lon: float
-    height_m: float | None = None
-    """Above the ground; without it the photo's middle square is taken to be the cell."""
-    heading: float | None = None
-    """Compass direction of the photo's upper edge; the grid's unless given."""
-
-
-class _Live(NamedTuple):
+class _ActiveSearch(NamedTuple):
     """A search in memory."""
 
     stored: StoredSearch
-    layout: Layout
-    searcher: Searcher
-    camera: Camera
+    field: FieldSearch
 
 
-class Searches:
+class SearchService:
     """All searches of a server.
 
     Args:
-        store: Where they are kept.
-        default_agent: Who leads where a client names nobody.
+        store: The store of the searches.
+        default_agent: Agent of searches whose request does not name one.
     """
 
-    def __init__(self, store: Store, default_agent: str) -> None:
+    def __init__(self, store: SearchStore, default_agent: str) -> None:
         self._store, self._default_agent = store, default_agent
-        self._live: OrderedDict[str, _Live] = OrderedDict()
+        self._active: OrderedDict[str, _ActiveSearch] = OrderedDict()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._lock = threading.Lock()
         self._agents: dict[str, Agent] = {}
 
-    def create(self, wanted: NewSearch) -> SearchState:
-        """Begin a search."""
-        config = wanted.model_dump(exclude={"goal"}) | {"agent": wanted.agent or self._default_agent}
-        if config["agent"] not in AGENTS:  # never a folder: clients do not choose what the server loads
-            raise RefusedError(422, f"There is no agent {config['agent']!r}", f"Use one of {', '.join(AGENTS)}")
-        try:
-            picture = read_photo(base64.b64decode(wanted.goal, validate=True), "goal's picture")
-        except (binascii.Error, ValueError):
-            raise RefusedError(
-                422, "The goal is not written in base64", "Encode the picture's bytes in base64"
-            ) from None
-        goal = goal_patch(picture, wanted.cell_m, wanted.goal_width_m)
-        if shows_nothing(goal):
-            problem = "The goal's picture shows nothing that could be recognised: it is of one colour"
-            raise RefusedError(422, problem, "Send a picture of the place")
-        begun = datetime.now(UTC).isoformat(timespec="seconds")
-        stored = StoredSearch(secrets.token_urlsafe(9), begun, config, goal.tobytes(), False)
-        live = self._make(stored)
+    def create(self, request: NewSearch) -> SearchState:
+        """Create a search."""
+        agent = request.agent or self._default_agent
+        if agent not in AGENTS:  # never a folder: clients do not choose which files the server loads
+            raise RequestError(422, f"There is no agent {agent!r}", f"Use one of {', '.join(AGENTS)}")
+        goal = _goal(request)
+        settings = request.model_dump(exclude={"goal"}) | {"agent": agent}
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        stored = StoredSearch(secrets.token_urlsafe(9), created, settings, goal.tobytes(), False)
+        active = self._build(stored)
         self._store.add(stored)
-        self._keep(live)
-        return _state(live, cancelled=False)
+        self._remember(active)
+        return _state(active, cancelled=False)
 
-    def state(self, name: str) -> SearchState:
-        """Say how a search stands."""
-        with self._held(name) as live:
-            return _state(live, self._is_cancelled(name))
+    def state(self, search: str) -> SearchState:
+        """Return the state of a search."""
+        with self._locked(search) as active:
+            return _state(active, self._is_cancelled(search))
 
-    def belief(self, name: str) -> BeliefMap:
-        """Give the belief of a search."""
-        with self._held(name) as live:
-            return BeliefMap(poa=live.searcher.belief().tolist(), pod=live.searcher.pod.tolist())
+    def belief(self, search: str) -> BeliefMap:
+        """Return the probabilities of all cells."""
+        with self._locked(search) as active:
+            searcher = active.field.searcher
+            return BeliefMap(poa=searcher.belief().tolist(), pod=searcher.pod.tolist())
 
-    def names(self) -> list[str]:
-        """The ids of all searches, the newest first."""
-        return self._store.names()
+    def list_ids(self) -> list[str]:
+        """Return the ids of all searches, newest first."""
+        return self._store.list_ids()
 
-    def cancel(self, name: str) -> SearchState:
+    def cancel(self, search: str) -> SearchState:
         """Cancel a search; cancelling it again changes nothing."""
-        with self._held(name) as live:
-            self._store.cancel(name)
-            return _state(live, cancelled=True)
+        with self._locked(search) as active:
+            self._store.cancel(search)
+            return _state(active, cancelled=True)
 
-    def observe(self, name: str, data: bytes, where: PhotoPlace) -> Observed:
-        """Take a photo into account, wherever it was taken; it is on the disk before it is answered."""
+    def observe(self, search: str, data: bytes, position: PhotoPosition) -> PhotoResult:
+        """Update a search with a photo; the photo is on the disk before the call returns."""
         photo = read_photo(data)
-        with self._held(name) as live:
-            if self._is_cancelled(name):
-                raise RefusedError(409, "The search was cancelled", "Begin another one")
-            cell = _cell_under(live.layout, where)
-            taken = self._take(live, cell, photo, where)
-            state = _state(live, cancelled=False)
-            return Observed(**state.model_dump(), photo=_waypoint(live.layout, cell), taken=taken)
+        with self._locked(search) as active:
+            if self._is_cancelled(search):
+                raise RequestError(409, "The search is cancelled", "Create another search")
+            layout = active.field.layout
+            cell = _cell_below(layout, position)
+            outcome = self._observe_cell(active, cell, photo, position)
+            state = _state(active, cancelled=False)
+            return PhotoResult(**state.model_dump(), photo=_location(layout, cell), outcome=outcome)
 
-    def _take(self, live: _Live, cell: Cell, photo: Pixels, where: PhotoPlace) -> Taken:
-        """Show a photo to its search, where it is new."""
-        searcher = live.searcher
+    def _observe_cell(self, active: _ActiveSearch, cell: Cell, photo: Pixels, position: PhotoPosition) -> PhotoOutcome:
+        searcher = active.field.searcher
         if cell in searcher.glimpses:
             return "repeated"
         if searcher.status != "searching":
-            raise RefusedError(409, "The search is over", "Begin another one")
-        taken: Taken = "used" if cell == searcher.advice().cell else "kept"
-        glimpse = _glimpse(live, cell, photo, where)
-        kept = StoredGlimpse(*cell, glimpse.seen, glimpse.pixels.tobytes())
-        self._store.append(live.stored.id, len(searcher.glimpses), kept)
+            raise RequestError(409, "The search has ended", "Create another search")
+        outcome: PhotoOutcome = "used" if cell == searcher.advice().next_cell else "kept"
+        glimpse = _crop(active.field, cell, photo, position)
+        stored = StoredGlimpse(*cell, glimpse.coverage, glimpse.pixels.tobytes())
+        self._store.append(active.stored.id, len(searcher.glimpses), stored)
         searcher.observe(cell, glimpse)
-        return taken
+        return outcome
 
     @contextmanager
-    def _held(self, name: str) -> Iterator[_Live]:
-        """Hold a search alone: from memory, or made again from its photos."""
-        stored = self._store.find(name)
+    def _locked(self, search: str) -> Iterator[_ActiveSearch]:
+        """Lock a search; take it from memory, or rebuild it from its glimpses."""
+        stored = self._store.find(search)
         if stored is None:
-            raise RefusedError(404, f"There is no search {name[:40]!r}", "Begin one with POST /searches")
+            raise RequestError(404, f"There is no search {search[:40]!r}", "Create one with POST /searches")
         with self._lock:
-            lock = self._locks[name]
+            lock = self._locks[search]
         with lock:
-            live = self._live.get(name)
-            if live is None:
-                live = self._make(stored)
-                for row, col, seen, pixels in self._store.glimpses(name):
-                    picture = np.frombuffer(pixels, dtype=np.uint8).reshape(SIDE, SIDE, 3)
-                    live.searcher.observe((row, col), Glimpse(picture, seen))
-            self._keep(live)
-            yield live
+            active = self._active.get(search)
+            if active is None:
+                active = self._build(stored)
+                for row, col, coverage, pixels in self._store.glimpses(search):
+                    active.field.searcher.observe((row, col), Glimpse(_patch(pixels), coverage))
+            self._remember(active)
+            yield active
 
-    def _is_cancelled(self, name: str) -> bool:
-        stored = self._store.find(name)
+    def _is_cancelled(self, search: str) -> bool:
+        stored = self._store.find(search)
         return stored is not None and stored.cancelled
 
-    def _keep(self, live: _Live) -> None:
+    def _remember(self, active: _ActiveSearch) -> None:
         with self._lock:
-            self._live[live.stored.id] = live
-            self._live.move_to_end(live.stored.id)
-            while len(self._live) > LIVE:
-                self._live.popitem(last=False)
+            self._active[active.stored.id] = active
+            self._active.move_to_end(active.stored.id)
+            while len(self._active) > MAX_IN_MEMORY:
+                self._active.popitem(last=False)
 
-    def _make(self, stored: StoredSearch) -> _Live:
-        """Make a search from what it was begun with."""
-        config = stored.config
-        corners = " ".join(f"{corner['lat']!r},{corner['lon']!r}" for corner in config["outline"])
-        layout = lay_out_outline(
-            read_outline(corners), config["cell_m"], gap_m=config["gap_m"], heading=config["heading"]
-        )
+    def _build(self, stored: StoredSearch) -> _ActiveSearch:
+        """Build a search before its first photo."""
+        settings = SearchSettings.model_validate(stored.settings)
+        plan = settings.plan(self._default_agent)
+        outline = read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in settings.outline))
+        layout = lay_out_search(plan, outline)
         if layout.grid.count > MAX_CELLS:
-            raise RefusedError(422, f"A grid of {layout.grid} has more than {MAX_CELLS} cells", "Ask for larger cells")
-        budget = min(config["budget"] or layout.grid.default_budget, 2048)
-        searcher = Searcher(
-            self._agent(config["agent"]),
-            np.frombuffer(stored.goal, dtype=np.uint8).reshape(SIDE, SIDE, 3),
-            layout.grid,
-            start=_start(layout, config),
-            budget=budget,
-            searchable=layout.searchable,
-            threshold=declaration_threshold(config["false_alarm_cost"]),
-            detection=config["detection"],
-            seed=config["seed"],
-        )
-        return _Live(stored, layout, searcher, Camera(config["fov"], config["aspect"]))
+            problem = f"The grid has {layout.grid} cells, more than {MAX_CELLS}"
+            raise RequestError(422, problem, "Choose larger cells or a smaller outline")
+        return _ActiveSearch(stored, start_search(plan, layout, _patch(stored.goal), self._agent(plan.agent)))
 
     def _agent(self, name: str) -> Agent:
         if name not in self._agents:
@@ -205,67 +187,78 @@ class Searches:
         return self._agents[name]
 
 
-def _start(layout: Layout, config: dict[str, object]) -> Cell:
-    start = config["start"]
-    if not isinstance(start, dict):
-        return nearest_searchable(layout, layout.place([(side - 1) / 2 for side in layout.grid.shape]))
-    return cell_of(layout, layout.flat_map().from_degrees((start["lat"], start["lon"])), "start")
+def _goal(request: NewSearch) -> Pixels:
+    """Decode the goal image of a request into a patch."""
+    try:
+        data = base64.b64decode(request.goal, validate=True)
+    except (binascii.Error, ValueError):
+        raise RequestError(422, "The goal is not valid base64", "Encode the bytes of the image in base64") from None
+    goal = prepare_goal(read_photo(data, "goal image"), request.cell_m, request.goal_width_m)
+    if goal.uniform:
+        problem = "The goal image has a single colour and cannot be recognised"
+        raise RequestError(422, problem, "Send a photo of the place")
+    return goal.pixels
 
 
-def _cell_under(layout: Layout, where: PhotoPlace) -> Cell:
-    """The cell that a photo was taken over."""
-    point = layout.flat_map().from_degrees((where.lat, where.lon))
+def _cell_below(layout: Layout, position: PhotoPosition) -> Cell:
+    """Return the cell below the camera."""
+    point = point_of(layout, (position.lat, position.lon))
     cell = layout.cell_at(point) if np.isfinite(point).all() else None
     if cell is None:
-        near = nearest_searchable(layout, np.nan_to_num(point))
-        away = float(np.linalg.norm(layout.place(near) - point))
-        lat, lon = layout.degrees(near)
+        nearest = nearest_searchable(layout, np.nan_to_num(point))
+        away = float(np.linalg.norm(layout.centres(nearest) - point))
         problem = f"The photo was taken {away:.0f} m from the nearest cell"
-        raise RefusedError(422, problem, f"Photograph the search area; the nearest cell is at {lat:.6f},{lon:.6f}")
+        cure = f"Photograph the search area; the nearest cell is at {format_position(layout, nearest)}"
+        raise RequestError(422, problem, cure)
     return cell
 
 
-def _glimpse(live: _Live, cell: Cell, photo: Pixels, where: PhotoPlace) -> Glimpse:
-    """Cut a photo to its cell."""
-    if where.height_m is None:
-        return Glimpse(centre_square(photo))
-    layout = live.layout
-    longer, _ = live.camera.footprint(where.height_m)
+def _crop(search: FieldSearch, cell: Cell, photo: Pixels, position: PhotoPosition) -> Glimpse:
+    """Crop a photo to its cell."""
+    if position.height_m is None:
+        return Glimpse(centre_crop(photo))
+    layout = search.layout
+    longer, _ = search.plan.camera.footprint(position.height_m)
     height, width = photo.shape[:2]
-    row, col = layout.within(layout.flat_map().from_degrees((where.lat, where.lon)))
-    pose = Pose(
+    row, col = layout.grid_position(point_of(layout, (position.lat, position.lon)))
+    pose = PhotoPose(
         width_m=longer * width / max(height, width),
         right_m=(col - cell[1]) * layout.pitch_m,
         up_m=(cell[0] - row) * layout.pitch_m,
-        turn=0.0 if where.heading is None else where.heading - layout.heading,
+        rotation=0.0 if position.heading is None else position.heading - layout.heading,
     )
-    pixels, seen = cut_to_cell(photo, layout.cell_m, pose)
-    if seen < MIN_SEEN:
-        problem = f"The photo shows only {100 * seen:.0f} % of the cell below"
-        raise RefusedError(422, problem, "Fly higher, or nearer to the middle of the cell")
-    return Glimpse(pixels, seen)
+    pixels, coverage = crop_to_cell(photo, layout.cell_m, pose)
+    if coverage < MIN_COVERAGE:
+        problem = f"The photo shows only {100 * coverage:.0f} % of the cell below"
+        raise RequestError(422, problem, "Fly higher, or closer to the centre of the cell")
+    return Glimpse(pixels, coverage)
 
 
-def _waypoint(layout: Layout, cell: Cell) -> Waypoint:
-    lat, lon = layout.degrees(cell).tolist()
-    return Waypoint(row=cell[0], col=cell[1], lat=lat, lon=lon)
+def _patch(data: bytes) -> Pixels:
+    return np.frombuffer(data, dtype=np.uint8).reshape(SIDE, SIDE, 3)
 
 
-def _state(live: _Live, cancelled: bool) -> SearchState:
-    advice, layout = live.searcher.advice(), live.layout
+def _location(layout: Layout, cell: Cell) -> CellLocation:
+    lat, lon = layout.lat_lon(cell).tolist()
+    return CellLocation(row=cell[0], col=cell[1], lat=lat, lon=lon)
+
+
+def _state(active: _ActiveSearch, cancelled: bool) -> SearchState:
+    search = active.field
+    advice, layout = search.searcher.advice(), search.layout
     return SearchState(
-        id=live.stored.id,
+        id=active.stored.id,
         status="cancelled" if cancelled else advice.status,
-        next=None if cancelled or advice.cell is None else _waypoint(layout, advice.cell),
-        declared=None if advice.declared is None else _waypoint(layout, advice.declared),
-        here=advice.here,
-        best=_waypoint(layout, advice.best),
+        next=None if cancelled or advice.next_cell is None else _location(layout, advice.next_cell),
+        declared=None if advice.declared is None else _location(layout, advice.declared),
+        match_probability=advice.match_probability,
+        best=_location(layout, advice.best),
         best_probability=advice.best_probability,
-        probability_of_success=live.searcher.pos,
+        probability_of_success=search.searcher.pos,
         moves_left=advice.moves_left,
-        photos=len(live.searcher.glimpses),
+        photos=len(search.searcher.glimpses),
         rows=layout.grid.rows,
         cols=layout.grid.cols,
-        height_m=live.camera.height_for(layout.cell_m),
-        begun=live.stored.begun,
+        height_m=search.height_m,
+        created=active.stored.created,
     )

@@ -1,58 +1,74 @@
-"""Searches on disk: what they were begun with and every glimpse that counted, so that they go on after a restart.
+"""The store of searches: one SQLite file with the settings and glimpses of every search.
 
-One SQLite file, written to the disk before a client is answered. A searcher is not stored: it follows from its photos.
-One server at a time may use a file.
+A write is on the disk before the server responds. Searchers are not stored: they are rebuilt from their glimpses. Only
+one server at a time can open a store. Opening a store checks the whole file and never changes a damaged one;
+`recover_store` copies the searches that are still readable to a new store.
 """
 
 import json
+import shlex
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from airloc.errors import AirlocError
+from airloc.missions.photos import SIDE
+
+__all__ = ["SearchStore", "StoreError", "StoredGlimpse", "StoredSearch", "recover_store"]
 
 VERSION = 1
+PATCH_BYTES = SIDE * SIDE * 3
 SCHEMA = """
 CREATE TABLE searches (id TEXT PRIMARY KEY, begun TEXT NOT NULL, config TEXT NOT NULL, goal BLOB NOT NULL,
                        cancelled INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE glimpses (search TEXT NOT NULL REFERENCES searches (id), number INTEGER NOT NULL, row INTEGER NOT NULL,
                        col INTEGER NOT NULL, seen REAL NOT NULL, pixels BLOB NOT NULL, PRIMARY KEY (search, number));
 """
+VALID_ROWS = {
+    "searches": f"json_valid(config) AND length(goal) = {PATCH_BYTES}",
+    "glimpses": f"length(pixels) = {PATCH_BYTES}",
+}
+"""Condition of valid rows by table."""
+
+
+class StoreError(AirlocError):
+    """The store cannot be opened, read or written."""
 
 
 class StoredSearch(NamedTuple):
-    """What a search was begun with."""
+    """The beginning of a search."""
 
     id: str
-    begun: str
-    """When, in UTC, as ISO 8601."""
-    config: dict[str, Any]
+    created: str
+    """Time of creation in UTC, ISO 8601."""
+    settings: dict[str, Any]
+    """JSON values of `airloc.missions.messages.SearchSettings`."""
     goal: bytes
-    """The goal's patch, 48 x 48 RGB bytes."""
+    """Goal patch, 48 x 48 RGB bytes."""
     cancelled: bool
 
 
 class StoredGlimpse(NamedTuple):
-    """A photo that counted."""
+    """A glimpse that a searcher observed."""
 
     row: int
     col: int
-    seen: float
+    coverage: float
     pixels: bytes
     """48 x 48 RGB bytes."""
 
 
-class Store:
+class SearchStore:
     """The file of all searches.
 
     Args:
-        path: Where; made when it is not there.
+        path: The file; created if it does not exist.
 
     Raises:
-        AirlocError: When the file is none of airloc's, or another server uses it.
+        StoreError: If the file is damaged, is not a store, or is open in another server.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,57 +77,59 @@ class Store:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=0.5)
+        except (sqlite3.Error, OSError) as error:
+            raise self._cannot_open(error) from error
+        try:
             self._file.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._file.execute("PRAGMA synchronous = FULL")
             with self._transaction():
                 self._prepare()
-        except (sqlite3.Error, OSError) as error:
-            locked = "locked" in str(error)
-            cure = "Stop the other server, or give another --store" if locked else "Give another --store"
-            reason = "another server uses it" if locked else str(error)
-            raise AirlocError(f"Cannot open the store {str(path)!r}: {reason}", cure) from error
+        except sqlite3.Error as error:
+            self._file.close()
+            raise self._cannot_open(error) from error
+        except BaseException:
+            self._file.close()
+            raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def add(self, search: StoredSearch) -> None:
-        """Keep a new search."""
-        values = (search.id, search.begun, json.dumps(search.config), search.goal)
-        with self._transaction():
+        """Add a new search."""
+        values = (search.id, search.created, json.dumps(search.settings), search.goal)
+        with self._writing():
             self._file.execute("INSERT INTO searches (id, begun, config, goal) VALUES (?, ?, ?, ?)", values)
 
-    def find(self, name: str) -> StoredSearch | None:
-        """Give a search by its id."""
-        with self._lock:
-            columns = "id, begun, config, goal, cancelled"
-            row = self._file.execute(f"SELECT {columns} FROM searches WHERE id = ?", (name,)).fetchone()
-        return None if row is None else StoredSearch(row[0], row[1], json.loads(row[2]), row[3], bool(row[4]))
+    def find(self, search: str) -> StoredSearch | None:
+        """Return a search by its id, or None."""
+        rows = self._read("SELECT id, begun, config, goal, cancelled FROM searches WHERE id = ?", search)
+        if not rows:
+            return None
+        name, created, settings, goal, cancelled = rows[0]
+        return StoredSearch(name, created, json.loads(settings), goal, bool(cancelled))
 
-    def names(self) -> list[str]:
-        """The ids of all searches, the newest first."""
-        with self._lock:
-            rows = self._file.execute("SELECT id FROM searches ORDER BY begun DESC, id").fetchall()
-        return [row[0] for row in rows]
+    def list_ids(self) -> list[str]:
+        """Return the ids of all searches, newest first."""
+        return [row[0] for row in self._read("SELECT id FROM searches ORDER BY begun DESC, id")]
 
-    def cancel(self, name: str) -> None:
+    def cancel(self, search: str) -> None:
         """Mark a search as cancelled."""
-        with self._transaction():
-            self._file.execute("UPDATE searches SET cancelled = 1 WHERE id = ?", (name,))
+        with self._writing():
+            self._file.execute("UPDATE searches SET cancelled = 1 WHERE id = ?", (search,))
 
-    def append(self, name: str, number: int, glimpse: StoredGlimpse) -> None:
-        """Keep the glimpse with this number of a search."""
-        with self._transaction():
-            self._file.execute("INSERT INTO glimpses VALUES (?, ?, ?, ?, ?, ?)", (name, number, *glimpse))
+    def append(self, search: str, number: int, glimpse: StoredGlimpse) -> None:
+        """Add glimpse number `number` of a search."""
+        with self._writing():
+            self._file.execute("INSERT INTO glimpses VALUES (?, ?, ?, ?, ?, ?)", (search, number, *glimpse))
 
-    def glimpses(self, name: str) -> list[StoredGlimpse]:
-        """Give all glimpses of a search in their order."""
-        with self._lock:
-            query = "SELECT row, col, seen, pixels FROM glimpses WHERE search = ? ORDER BY number"
-            return [StoredGlimpse(*row) for row in self._file.execute(query, (name,)).fetchall()]
+    def glimpses(self, search: str) -> list[StoredGlimpse]:
+        """Return all glimpses of a search in order."""
+        query = "SELECT row, col, seen, pixels FROM glimpses WHERE search = ? ORDER BY number"
+        return [StoredGlimpse(*row) for row in self._read(query, search)]
 
     def _prepare(self) -> None:
-        """Make the tables of a new file; refuse a file of another kind."""
+        """Create the tables of a new file, or check an existing file."""
         (version,) = self._file.execute("PRAGMA user_version").fetchone()
         (tables,) = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if version == 0 and tables == 0:
@@ -119,7 +137,34 @@ class Store:
                 self._file.execute(statement)
             self._file.execute(f"PRAGMA user_version = {VERSION}")
         elif version != VERSION:
-            raise AirlocError(f"{str(self.path)!r} is no store of searches", "Give another --store")
+            raise StoreError(f"The file {str(self.path)!r} is not a store of searches", "Give another --store")
+        else:
+            self._check_content()
+
+    def _check_content(self) -> None:
+        """Read the whole file once, so that damage shows now and not in a response."""
+        (result,) = self._file.execute("PRAGMA quick_check(1)").fetchone()
+        if result != "ok":
+            raise self._damaged(result.splitlines()[-1])
+        for table, valid in VALID_ROWS.items():
+            (count,) = self._file.execute(f"SELECT count(*) FROM {table} WHERE NOT ({valid})").fetchone()
+            if count:
+                raise self._damaged(f"{count} rows of the table {table} have invalid values")
+
+    def _read(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+        with self._lock:
+            try:
+                return self._file.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise self._failed("read", error) from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            with self._transaction():
+                yield
+        except sqlite3.Error as error:
+            raise self._failed("write to", error) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -127,7 +172,75 @@ class Store:
             self._file.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._file.execute("COMMIT")
             except BaseException:
-                self._file.execute("ROLLBACK")
+                with suppress(sqlite3.Error):  # the first error is the one to report
+                    self._file.execute("ROLLBACK")
                 raise
-            self._file.execute("COMMIT")
+
+    def _cannot_open(self, error: Exception) -> StoreError:
+        if "locked" in str(error):
+            problem = f"The store {str(self.path)!r} is open in another server"
+            return StoreError(problem, "Stop the other server, or give another --store")
+        if "malformed" in str(error):
+            return self._damaged(str(error))
+        return StoreError(f"Cannot open the store {str(self.path)!r}: {error}", "Give another --store")
+
+    def _damaged(self, reason: str) -> StoreError:
+        command = f"airloc serve --store {shlex.quote(str(self.path))} --recover recovered.sqlite"
+        cure = f"Restore a backup, or continue with the readable searches: {command}"
+        return StoreError(f"The store {str(self.path)!r} is damaged: {reason}; the file is unchanged", cure)
+
+    def _failed(self, action: str, error: sqlite3.Error) -> StoreError:
+        if isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error):
+            return self._damaged(str(error))
+        problem = f"The server cannot {action} its store {str(self.path)!r}: {error}"
+        return StoreError(problem, "Check the disk of the server and its free space, and send the request again")
+
+
+def recover_store(damaged: Path, target: Path) -> tuple[int, int]:
+    """Copy the readable searches of a damaged store to a new store.
+
+    A search keeps its readable photos in order. The searcher asks again for the cells of lost photos.
+
+    Args:
+        damaged: The damaged store; it stays as it is.
+        target: The new store; it must not exist.
+
+    Returns:
+        The numbers of recovered searches and photos.
+
+    Raises:
+        StoreError: If the target exists, or no search is readable.
+    """
+    if target.exists():
+        raise StoreError(f"The file {str(target)!r} exists", "Give another --recover")
+    if not damaged.is_file():
+        raise StoreError(f"There is no store {str(damaged)!r}", "Give the damaged file as --store")
+    most = damaged.stat().st_size // PATCH_BYTES + 1  # every row holds a patch
+    with closing(sqlite3.connect(f"{damaged.absolute().as_uri()}?immutable=1", uri=True)) as file:
+        searches = list(_readable_rows(file, "searches", most))
+        glimpses = list(_readable_rows(file, "glimpses", most))
+    if not searches:
+        raise StoreError(f"The store {str(damaged)!r} has no readable search", "Restore a backup")
+    photos = 0
+    with closing(SearchStore(target)) as store:
+        for name, created, settings, goal, cancelled in searches:
+            store.add(StoredSearch(name, created, json.loads(settings), goal, False))
+            if cancelled:
+                store.cancel(name)
+            own = sorted(row[1:] for row in glimpses if row[0] == name)
+            for number, (_, *glimpse) in enumerate(own):
+                store.append(name, number, StoredGlimpse(*glimpse))
+            photos += len(own)
+    return len(searches), photos
+
+
+def _readable_rows(file: sqlite3.Connection, table: str, most: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the valid rows of a table one by one, without those on damaged pages."""
+    query = f"SELECT * FROM {table} WHERE rowid = ? AND {VALID_ROWS[table]}"
+    for number in range(1, most + 1):
+        with suppress(sqlite3.Error):
+            row = file.execute(query, (number,)).fetchone()
+            if row is not None:
+                yield row

@@ -1,4 +1,7 @@
-"""A planned sweep: the most probable cells in a short order, for a vehicle that cannot think on board."""
+"""A planned sweep: a short path over the most probable cells, for a vehicle without an onboard computer.
+
+Legend: a belief is (rows, cols); the length of a path is in moves, the Chebyshev distance between its cells.
+"""
 
 from itertools import pairwise
 
@@ -8,21 +11,23 @@ import numpy.typing as npt
 from airloc.areas.area import Mask
 from airloc.grid import Cell, distance, distances
 
+__all__ = ["best_cell_in_reach", "path_length", "plan_sweep"]
+
 ROUNDS = 20
-"""Passes over the tour that try to shorten it."""
+"""Maximum number of 2-opt passes over a tour."""
 
 
 def plan_sweep(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, budget: int) -> list[Cell]:
-    """Give the order in which to fly over the most probable cells, as many as the budget of moves allows.
+    """Return a path over the most probable cells that the budget reaches.
 
-    Two plans are made: a short tour of the very most probable cells, and going again and again where there is most
-    probability for the way. The one that covers more probability is taken.
+    Two candidates are computed: a 2-opt tour of the most probable cells, and a greedy path that always flies to the
+    cell with the most probability per move. The path that covers more probability is returned.
 
     Args:
-        belief: The probability of every cell, (rows, cols).
-        searchable: The cells that may be flown to, (rows, cols).
-        start: Where the flight begins; the first cell of the sweep.
-        budget: Moves that may be flown.
+        belief: Probability of area, (rows, cols).
+        searchable: Cells that the vehicle may fly to, (rows, cols).
+        start: First cell of the path.
+        budget: Maximum length of the path.
 
     >>> plan_sweep(np.array([[0.0, 0.1, 0.9]]), np.ones((1, 3), dtype=bool), (0, 0), 2)
     [(0, 0), (0, 1), (0, 2)]
@@ -31,32 +36,44 @@ def plan_sweep(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, b
     return max(plans, key=lambda plan: sum(float(belief[cell]) for cell in plan))
 
 
-def most_for_the_way(belief: npt.NDArray[np.float64], left: Mask, here: Cell, budget: int) -> Cell | None:
-    """Of the cells that are left, the one with the most probability for its distance; None where none is in reach."""
+def best_cell_in_reach(belief: npt.NDArray[np.float64], left: Mask, position: Cell, budget: int) -> Cell | None:
+    """Return the cell with the most probability per move, or None if the budget reaches none.
+
+    Args:
+        belief: Probability of area, (rows, cols).
+        left: Candidate cells, (rows, cols).
+        position: Current cell of the vehicle.
+        budget: Moves left.
+    """
     cells = np.argwhere(left)
-    away = distances(cells, np.array(here))
+    away = distances(cells, np.array(position))
     within = (away <= budget) & (away > 0)
     if not within.any():
         return None
     cells, away = cells[within], away[within]
     value = belief[cells[:, 0], cells[:, 1]] / away
-    # Of equal ones the straight neighbour comes first: it is nearer in metres.
-    slant = np.abs(cells - np.array(here)).min(axis=1)
+    # Ties go to the straight neighbour, which is nearer in metres than the diagonal one.
+    slant = np.abs(cells - np.array(position)).min(axis=1)
     row, col = cells[int(np.lexsort((slant, away, -value))[0])].tolist()
     return row, col
+
+
+def path_length(path: list[Cell]) -> int:
+    """Return the number of moves along a path."""
+    return sum(distance(a, b) for a, b in pairwise(path))
 
 
 def _greedy(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, budget: int) -> list[Cell]:
     left, plan = searchable.copy(), [start]
     left[start] = False
-    while (cell := most_for_the_way(belief, left, plan[-1], budget - length(plan))) is not None:
+    while (cell := best_cell_in_reach(belief, left, plan[-1], budget - path_length(plan))) is not None:
         plan.append(cell)
         left[cell] = False
     return plan
 
 
 def _tour(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, budget: int) -> list[Cell]:
-    """The most probable cells in a short order, the near ones first among equals."""
+    """Tour as many of the most probable cells as the budget allows; ties go to the nearer cell."""
     cells = np.argwhere(searchable)
     cells = cells[(cells != start).any(axis=1)]
     away = distances(cells, np.array(start))
@@ -64,23 +81,18 @@ def _tour(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, budget
     ranked = [(row, col) for row, col in cells[order][:budget].tolist()]
     low, high = 0, len(ranked)
     best = [start]
-    while low < high:  # the largest number of cells whose tour fits
+    while low < high:  # binary search for the largest number of cells whose tour fits
         middle = (low + high + 1) // 2
-        tour = _shortened(_nearest_first(start, ranked[:middle]))
-        if length(tour) <= budget:
+        tour = _two_opt(_nearest_neighbour(start, ranked[:middle]))
+        if path_length(tour) <= budget:
             low, best = middle, tour
         else:
             high = middle - 1
     return best
 
 
-def length(tour: list[Cell]) -> int:
-    """Moves along a tour."""
-    return sum(distance(a, b) for a, b in pairwise(tour))
-
-
-def _nearest_first(start: Cell, cells: list[Cell]) -> list[Cell]:
-    """Go to the nearest cell that is left, again and again; a straight move before a diagonal one."""
+def _nearest_neighbour(start: Cell, cells: list[Cell]) -> list[Cell]:
+    """Build a tour by always flying to the nearest cell left, a straight move before a diagonal one."""
     left = np.array(cells, dtype=np.int64).reshape(-1, 2)
     tour = [start]
     while len(left):
@@ -92,13 +104,13 @@ def _nearest_first(start: Cell, cells: list[Cell]) -> list[Cell]:
     return tour
 
 
-def _shortened(tour: list[Cell]) -> list[Cell]:
-    """Turn parts of the tour around while that makes it shorter; its first cell stays."""
+def _two_opt(tour: list[Cell]) -> list[Cell]:
+    """Reverse segments of a tour while that shortens it; the first cell stays."""
     path = np.array(tour, dtype=np.int64)
     for _ in range(ROUNDS):
         changed = False
         for first in range(1, len(path) - 1):
-            # Turning path[first..last] around replaces its two outer legs; the last cell has no leg after it.
+            # Reversing path[first..last] replaces its two outer legs; the last cell has no leg after it.
             before, ends = path[first - 1], path[first + 1 :]
             after = np.concatenate([path[first + 2 :], ends[-1:]])
             tail = np.arange(len(ends)) == len(ends) - 1

@@ -1,74 +1,99 @@
-"""Lengths, times, speeds and places as people write them: 100m, 18min, 8m/s, 59.33,18.06."""
+"""Parse lengths, durations, speeds and positions from the command line: 100m, 18min, 8m/s, 59.33,18.06."""
 
 import math
 import re
 
 from airloc.errors import AirlocError
 
-GROUND = {"m": 1.0, "km": 1000.0, "ft": 0.3048}
+__all__ = ["parse_duration", "parse_length", "parse_pixel", "parse_position", "parse_speed"]
+
+METRIC = {"m": 1.0, "km": 1000.0, "ft": 0.3048}
 PIXELS = {"px": 1.0}
 TIMES = {"s": 1.0, "min": 60.0, "h": 3600.0}
 SPEEDS = {"m/s": 1.0, "km/h": 1 / 3.6, "kn": 1852 / 3600, "mph": 0.44704}
 
 
-def read_length(text: str, *, georeferenced: bool, zero: bool = False) -> float:
-    """Read a length on an image: in metres, or in pixels where it has no georeference; a bare number is in either.
+def parse_length(text: str, *, georeferenced: bool, allow_zero: bool = False) -> float:
+    """Parse a length on an image, in metres, or in pixels if the image has no georeference.
 
-    >>> read_length("0.5 km", georeferenced=True), read_length("48px", georeferenced=False)
+    A number without a unit is in the unit of the image.
+
+    >>> parse_length("0.5 km", georeferenced=True), parse_length("48px", georeferenced=False)
     (500.0, 48.0)
+
+    Raises:
+        AirlocError: If the text is not a length, or its unit does not fit the image.
     """
-    value = _quantity(text, GROUND | PIXELS, "length", "100m", zero=zero)
+    value = _quantity(text, METRIC | PIXELS, "length", "100m", allow_zero=allow_zero)
     unit = text.strip().lower().lstrip("0123456789.e-+ ")
     if georeferenced and unit in PIXELS:
-        problem = f"The length {text} is in pixels, and the image has a georeference"
-        raise AirlocError(problem, "Write it in metres, such as 100m")
-    if not georeferenced and unit in GROUND:
-        problem = f"The length {text} is one on the ground, and the image has no georeference"
-        raise AirlocError(problem, "Write it in pixels, such as 48px, or georeference the image")
+        problem = f"The length {text} is in pixels, but the image has a georeference"
+        raise AirlocError(problem, "Give it in metres, such as 100m")
+    if not georeferenced and unit in METRIC:
+        problem = f"The length {text} is in {unit}, but the image has no georeference"
+        raise AirlocError(problem, "Give it in pixels, such as 48px, or georeference the image")
     return value
 
 
-def seconds(text: str, *, zero: bool = False) -> float:
-    """Read a time.
+def parse_duration(text: str, *, allow_zero: bool = False) -> float:
+    """Parse a duration; return seconds.
 
-    >>> seconds("18min"), seconds("45s")
+    >>> parse_duration("18min"), parse_duration("45s")
     (1080.0, 45.0)
     """
-    return _quantity(text, TIMES, "time", "18min", zero=zero)
+    return _quantity(text, TIMES, "duration", "18min", allow_zero=allow_zero)
 
 
-def metres_a_second(text: str) -> float:
-    """Read a speed.
+def parse_speed(text: str) -> float:
+    """Parse a speed; return metres per second.
 
-    >>> metres_a_second("8m/s"), round(metres_a_second("36km/h"), 6)
+    >>> parse_speed("8m/s"), round(parse_speed("36km/h"), 6)
     (8.0, 10.0)
     """
     return _quantity(text, SPEEDS, "speed", "8m/s")
 
 
-def place(text: str) -> tuple[float, float]:
-    """Read a latitude and a longitude.
+def parse_position(text: str) -> tuple[float, float]:
+    """Parse a latitude and a longitude.
 
-    >>> place("59.33, 18.06")
+    >>> parse_position("59.33, 18.06")
     (59.33, 18.06)
     """
-    try:
-        lat, lon = (float(part) for part in text.split(","))
-    except ValueError:
-        lat = lon = math.nan
+    lat, lon = _pair(text)
     if not (abs(lat) <= 90 and abs(lon) <= 360):
-        raise AirlocError(f"{text!r} is no place", "Write latitude and longitude in degrees, such as 59.33,18.06")
+        problem = f"{text!r} is not a position"
+        raise AirlocError(problem, "Give latitude and longitude in degrees, such as 59.33,18.06")
     return lat, lon
 
 
-def _quantity(text: str, units: dict[str, float], what: str, example: str, *, zero: bool = False) -> float:
-    """Read a number above zero, or zero where that is one, with a unit; a bare number is in the first one."""
+def parse_pixel(text: str) -> tuple[float, float]:
+    """Parse a pixel (x right, y down).
+
+    >>> parse_pixel("120,80")
+    (120.0, 80.0)
+    """
+    x, y = _pair(text)
+    if not (math.isfinite(x) and math.isfinite(y)):
+        raise AirlocError(f"{text!r} is not a pixel of the image", "Give it as x,y, such as 120,80")
+    return x, y
+
+
+def _pair(text: str) -> tuple[float, float]:
+    try:
+        first, second = (float(part) for part in text.split(","))
+    except ValueError:
+        return math.nan, math.nan
+    return first, second
+
+
+def _quantity(text: str, units: dict[str, float], kind: str, example: str, *, allow_zero: bool = False) -> float:
+    """Parse a positive number and a unit; the first unit is the default."""
     match = re.fullmatch(r"\s*([0-9.]+(?:e-?[0-9]+)?)\s*([a-z/]*)\s*", text.lower())
     unit = match[2] or next(iter(units)) if match else ""
     try:
         value = float(match[1]) * units[unit] if match else math.nan
     except (ValueError, KeyError):
         value = math.nan
-    if not (0 < value < math.inf or (zero and value == 0)):
-        raise AirlocError(f"{text!r} is no {what}", f"Write it as in {example}, in one of {', '.join(units)}")
+    if not (0 < value < math.inf or (allow_zero and value == 0)):
+        raise AirlocError(f"{text!r} is not a {kind}", f"Give it as in {example}; units are {', '.join(units)}")
     return value

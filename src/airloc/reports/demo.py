@@ -1,4 +1,4 @@
-"""The page that `airloc demo` writes: a table, a chart and trajectories to look at."""
+"""The page of `airloc demo`: a table, a chart and trajectories."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,19 @@ from airloc.evaluation.metrics import blind_optimum_is_exact
 from airloc.reports.tables import floor_name, number, percent, percent_interval
 
 TRAJECTORIES = 8
+"""Number of trajectories on the page."""
+
 CHARTED = ("random", "priv-random", "blind", "local", "priv-local", "airloc", "belief")
-"""Agents that the chart shows where they played: more lines than these cannot be told apart."""
+"""Agents of the chart, if they played. More lines are hard to read."""
+
+_CHART_CAPTION = (
+    "Success by start-to-goal distance with 95 % intervals. The dashed line is the best path that uses no image."
+)
+
+_BELIEF_CAPTION = (
+    "The goal image first, then the belief before each move: the probability of each cell to be the goal. The last "
+    "picture shows the whole area with the path."
+)
 
 
 def demo_page(
@@ -22,55 +33,64 @@ def demo_page(
     areas: Sequence[SearchArea],
     blind_optimum: float,
     made_by: str,
-    believed: Pixels | None = None,
+    belief: Pixels | None = None,
 ) -> str:
-    """Make the page from scores on one suite over these areas.
+    """Return the HTML page of scores on one suite.
 
     Args:
-        scores: The agents' scores, best last.
+        scores: Scores of the agents, the best last.
         areas: The areas, numbered as in the suite.
-        blind_optimum: What blind flight reaches.
-        made_by: The command that makes the page again.
-        believed: A search step by step with what was believed, if there is one.
+        blind_optimum: Success of the best blind path.
+        made_by: The command line that makes the page.
+        belief: A search step by step with its beliefs.
     """
-    suite = scores[0].suite
+    suite, best = scores[0].suite, scores[-1]
+    introduction = (
+        "An agent is above one cell of an area and sees only that cell. It searches for the cell that matches a goal "
+        f"image, and has {suite.budget} moves. Success is the fraction of goals found."
+    )
+    selection = "Six searches that found the goal and two that did not, where possible, from all distances."
+    chart = figure(_chart(_charted(scores), blind_optimum), _CHART_CAPTION)
     body = [
-        paragraph(
-            "An agent stands over one cell of an area and sees that cell alone. It is given the picture of another "
-            f"cell and has {suite.budget} moves to stand over it. Success is the share of goals found."
-        ),
+        paragraph(introduction),
         section("Scores", _table(scores, blind_optimum)),
-        section("Success by distance", figure(_chart(_charted(scores), blind_optimum), _CHART_CAPTION)),
-        section(
-            f"Trajectories of {shown(scores).agent}",
-            paragraph(
-                "Six searches that found the goal and two that did not, where there are such, from all distances."
-            ),
-            _trajectories(shown(scores), areas),
-        ),
-        *([] if believed is None else [_belief(believed)]),
-        section("Make it again", command(made_by)),
+        section("Success by distance", chart),
+        section(f"Trajectories of {best.agent}", paragraph(selection), _trajectories(best, areas)),
     ]
+    if belief is not None:
+        strip = figure(image_tag(belief, "A search step by step"), _BELIEF_CAPTION)
+        body.append(section("The belief during a search", strip))
+    body.append(section("Command", command(made_by)))
     subtitle = f"{len(suite)} episodes on {len(areas)} procedural areas, {suite.grid} cells, {suite.budget} moves"
     return page("Searching from above", "\n".join(body), subtitle=subtitle)
 
 
-_CHART_CAPTION = (
-    "Success by start-to-goal distance with 95 % intervals; the dashed line is blind flight, the best path that looks "
-    "at nothing."
-)
+def choose_search(score: Score) -> int:
+    """Choose an episode that shows an agent at work: of the farthest goals that it found, the median by moves."""
+    found = score.log.found
+    far = found & (score.suite.distance == score.suite.distance[found].max(initial=0))
+    order = np.flatnonzero(far)[np.argsort(score.log.steps[far], kind="stable")]
+    return int(order[len(order) // 2]) if len(order) else 0
 
 
-def _belief(strip: Pixels) -> Html:
-    caption = (
-        "One search. Visited cells are shown as they look; over the others lies the probability of being the goal's, "
-        "before each move. The last picture shows the whole area with the path flown."
-    )
-    return section("What the belief searcher believes", figure(image_tag(strip, "A search step by step"), caption))
+def draw_searches(score: Score, areas: Sequence[SearchArea]) -> list[tuple[Pixels, str]]:
+    """Draw episodes of different areas and distances, and return pictures with captions."""
+    suite, played = score.suite, score.log
+    drawn = []
+    for chosen in _choose_episodes(score):
+        found, steps = bool(played.found[chosen]), int(played.steps[chosen])
+        path = [(int(r), int(c)) for r, c in played.path[chosen, : steps + 1]]
+        goal_row, goal_col = suite.goal[chosen].tolist()
+        image = areas[suite.area[chosen]].image
+        picture = draw_trajectory(image, suite.grid, path, (goal_row, goal_col), scale=2, found=found)
+        moves = f"{steps} move{'' if steps == 1 else 's'}"
+        end = f"found after {moves}" if found else f"not found in {moves}"
+        drawn.append((picture, f"distance {suite.distance[chosen]}, {end}"))
+    return drawn
 
 
 def _table(scores: Sequence[Score], blind_optimum: float) -> Html:
-    header = ["Agent", "Success %", "95 %", "Steps", "Step ratio", "Res. distance", "ms an episode"]
+    header = ["Agent", "Success %", "95 %", "Steps", "Step ratio", "Res. distance", "ms per episode"]
     rows: list[list[str | float | None]] = [
         [
             score.agent,
@@ -114,49 +134,20 @@ def _floor_name(scores: Sequence[Score]) -> str:
     return floor_name(blind_optimum_is_exact(scores[0].suite))
 
 
-def shown(scores: Sequence[Score]) -> Score:
-    """Whose trajectories are drawn: the best agent's."""
-    return scores[-1]
-
-
-def telling_search(score: Score) -> int:
-    """Number of the episode that shows an agent at work: of the farthest goals that it found, the median by moves."""
-    found = score.played.found
-    far = found & (score.suite.distance == score.suite.distance[found].max(initial=0))
-    order = np.flatnonzero(far)[np.argsort(score.played.steps[far], kind="stable")]
-    return int(order[len(order) // 2]) if len(order) else 0
-
-
-def searches(score: Score, areas: Sequence[SearchArea]) -> list[tuple[Pixels, str]]:
-    """Draw episodes from different areas, the distances in turn; give pictures and captions."""
-    suite, played = score.suite, score.played
-    drawn = []
-    for chosen in _spread(score):
-        found, steps = bool(played.found[chosen]), int(played.steps[chosen])
-        path = [(int(r), int(c)) for r, c in played.path[chosen, : steps + 1]]
-        goal_row, goal_col = suite.goal[chosen].tolist()
-        image = areas[suite.area[chosen]].image
-        picture = draw_trajectory(image, suite.grid, path, (goal_row, goal_col), scale=2, found=found)
-        moves = f"{steps} move{'' if steps == 1 else 's'}"
-        end = f"found after {moves}" if found else f"not found in {moves}"
-        drawn.append((picture, f"{suite.distance[chosen]} away, {end}"))
-    return drawn
-
-
 def _trajectories(score: Score, areas: Sequence[SearchArea]) -> Html:
-    figures = [figure(image_tag(picture, f"A path: {caption}"), caption) for picture, caption in searches(score, areas)]
-    return row(*figures)
+    drawn = draw_searches(score, areas)
+    return row(*(figure(image_tag(picture, f"A path: {caption}"), caption) for picture, caption in drawn))
 
 
-def _spread(score: Score) -> list[int]:
-    """Numbers of episodes to show: different areas, all distances, and finds and failures both where there are."""
-    suite, found = score.suite, score.played.found
+def _choose_episodes(score: Score) -> list[int]:
+    """Choose episodes of different areas and all distances, three quarters of them successful where possible."""
+    suite, found = score.suite, score.log.found
     distances = np.unique(suite.distance)
     chosen: list[int] = []
     for turn in range(TRAJECTORIES):
         wanted = distances[turn % len(distances)]
-        fresh = ~np.isin(suite.area, suite.area[chosen]) if chosen else np.ones(len(suite), dtype=bool)
-        there = np.flatnonzero((suite.distance == wanted) & fresh)
+        unused = ~np.isin(suite.area, suite.area[chosen]) if chosen else np.ones(len(suite), dtype=bool)
+        there = np.flatnonzero((suite.distance == wanted) & unused)
         there = there if len(there) else np.flatnonzero(suite.distance == wanted)
         preferred = there[found[there] == (turn < TRAJECTORIES * 3 // 4)]
         chosen.append(int(preferred[0] if len(preferred) else there[0]))

@@ -1,4 +1,4 @@
-"""The report of a reproduction: the paper's tables and figures next to ours, on one page that fetches nothing."""
+"""The report of `airloc reproduce`: the paper's tables and figures next to ours, as one self-contained HTML page."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,49 +10,48 @@ from airloc.drawing.page import Html, command, figure, link, page, paragraph, se
 from airloc.evaluation.benchmarks import paper
 from airloc.evaluation.benchmarks.paper import Table
 from airloc.files import write_atomically
-from airloc.reports import comparison, successors
-from airloc.reports.comparison import MARK
-from airloc.reports.figures import Figure, charts
-from airloc.reports.outcomes import Curve, Outcomes
-from airloc.reports.searches import examples
-from airloc.reports.verdicts import FAILS, Verdict, verdicts
+from airloc.reports import comparison
+from airloc.reports.claims import REFUTED, Verdict, check_claims
+from airloc.reports.comparison import MARK, SUCCESSOR_REMEDY, Line
+from airloc.reports.figures import Figure, charts, search_figures, successor_chart
+from airloc.reports.results import LearningCurve, PaperResults
 
 PAGE, TABLES = "report.html", "tables.md"
 FIGURES = "figures"
 
-RATIO = (
-    "The step ratio is printed as 1 / mean(minimum / steps), while the paper's text defines mean(steps / minimum). "
-    "Ours is given as printed, and in brackets as defined. One printed value, 0.79 for Local in table 5, fits neither: "
-    "no ratio lies below one."
+STEP_RATIO = (
+    "The tables print the step ratio as 1 / mean(minimum / steps), while the text defines it as mean(steps / minimum). "
+    "Ours is given as printed, and in brackets as defined in the text. One printed value, 0.79 for Local in table 5, "
+    "fits neither definition, because no ratio can be below one."
 )
 
-CLAIMED = (
-    "That one agent is above another holds where the paired difference on the same episodes is clearly above zero, and "
-    "cannot be told where the episodes are too few for its sign."
+CLAIMS_NOTE = (
+    "A claim that one agent is better than another is confirmed if the paired difference on the same episodes is above "
+    "zero with its whole 95 % interval. It is open if there are too few episodes to tell the sign."
 )
 
 
 @dataclass(frozen=True)
-class About:
+class ReportOptions:
     """What a report says about itself."""
 
     command: str
-    """Makes everything again, as typed."""
+    """The command line that makes the report."""
     base: str
-    """The command without what is asked for: with `--table 1` or so it makes a part again."""
+    """The same command without --all, --table and --figure."""
     remarks: Sequence[str]
-    """What differs from the paper's data."""
+    """How the data differs from the paper's."""
     made_with: str
-    """Version, commit and machine."""
+    """Version and machine."""
     tables: tuple[int, ...]
-    """The tables that were asked for."""
-    protocol: bool = True
-    """Whether the successors' protocol was asked for."""
+    """The selected tables."""
+    successors: bool = True
+    """Whether to show the successors' protocol."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report as the content of its files."""
+    """The content of the files of a report."""
 
     page: str
     tables: str
@@ -60,95 +59,96 @@ class Report:
     """JSON by name."""
 
     def write(self, folder: Path) -> Path:
-        """Write all files; give the page."""
+        """Write all files and return the path of the page."""
         for name, content in self.figures.items():
             write_atomically(folder / FIGURES / f"{name}.json", content)
         write_atomically(folder / TABLES, self.tables)
         return write_atomically(folder / PAGE, self.page)
 
 
-def make_report(outcomes: Outcomes, curves: Sequence[Curve], about: About) -> Report:
-    """Make the report of what was computed."""
-    shown = [paper.table(number) for number in about.tables]
-    compared = {each.number: comparison.lines(each, outcomes) for each in shown}
-    checked = verdicts(outcomes)
-    drawn = [*charts(outcomes, curves), *examples(outcomes)]
-    protocol = successors.chart(outcomes) if about.protocol else None
+def make_report(results: PaperResults, curves: Sequence[LearningCurve], options: ReportOptions) -> Report:
+    """Make the report of a reproduction."""
+    compared = [(each, comparison.compare_table(each, results)) for each in map(paper.table, options.tables)]
+    verdicts = check_claims(results)
+    figures = [*charts(results, curves), *search_figures(results)]
+    successors = successor_chart(results) if options.successors else None
     body = [
-        _head(about),
-        *(_table_section(each, compared[each.number], about) for each in shown),
-        section("What the paper claims", paragraph(CLAIMED), _claims(checked), _source("claims")),
-        *(_figure_section(each, about) for each in drawn),
-        *([_protocol_section(outcomes, protocol, about)] if protocol else []),
-        section("Make it again", command(about.command), paragraph(about.made_with)),
+        _introduction(options),
+        *(_table_section(each, lines, options) for each, lines in compared),
+        section("Claims of the paper", paragraph(CLAIMS_NOTE), _claims(verdicts), _data_link("claims")),
+        *(_figure_section(each, options) for each in figures),
+        *([_successor_section(results, successors, options)] if successors else []),
+        section("Command", command(options.command), paragraph(options.made_with)),
     ]
-    data: dict[str, Any] = {f"table-{number}": [line.record() for line in lines] for number, lines in compared.items()}
-    data |= {each.name: dict(each.data) for each in (*drawn, *([protocol] if protocol else []))}
-    data["claims"] = [verdict.record() for verdict in checked]
+    data: dict[str, Any] = {f"table-{each.number}": [line.record() for line in lines] for each, lines in compared}
+    data |= {each.name: dict(each.data) for each in (*figures, *([successors] if successors else []))}
+    data["claims"] = [verdict.record() for verdict in verdicts]
+    markdown = [*_markdown(compared, verdicts, options), *(_successor_markdown(results) if successors else [])]
     return Report(
         page=page("The paper, reproduced", "\n".join(body), subtitle="Aerial view goal localization: theirs and ours"),
-        tables="".join(_markdown(shown, compared, checked, outcomes, about, protocol is not None)),
+        tables="".join(markdown),
         figures={name: json.dumps(content, indent=1, allow_nan=False) + "\n" for name, content in data.items()},
     )
 
 
-def _head(about: About) -> Html:
-    intro = (
-        "Each of the paper's tables: for every metric what the paper prints, then ours. Intervals are 95 %, by "
-        f"bootstrap over areas or the tiles they were cut from; {MARK} marks where ours excludes the paper's value. "
-        "The data behind every table and figure lies in a file beside this page."
+def _introduction(options: ReportOptions) -> Html:
+    text = (
+        "Each table of the paper shows for every metric the printed value, then ours. Intervals are 95 %, by bootstrap "
+        f"over areas or the tiles they were cut from. {MARK} marks a value of the paper that our interval excludes. "
+        "The data of every table and figure is in a file beside this page."
     )
-    remarks = [paragraph(remark) for remark in about.remarks]
-    return Html("\n".join([paragraph(intro), *remarks, paragraph(RATIO)]))
+    remarks = [paragraph(remark) for remark in options.remarks]
+    return Html("\n".join([paragraph(text), *remarks, paragraph(STEP_RATIO)]))
 
 
-def _table_section(each: Table, lines: Sequence[comparison.Line], about: About) -> Html:
-    again = command(f"{about.base} --table {each.number}")
-    return section(f"Table {each.number}", comparison.as_html(each, lines), _source(f"table-{each.number}"), again)
+def _table_section(each: Table, lines: Sequence[Line], options: ReportOptions) -> Html:
+    made_by = command(f"{options.base} --table {each.number}")
+    content = comparison.table_html(each, lines)
+    return section(f"Table {each.number}", content, _data_link(f"table-{each.number}"), made_by)
 
 
-def _figure_section(each: Figure, about: About) -> Html:
-    made_by = f"{about.base} {each.asked_by}"
-    return section(each.heading, figure(each.content, each.caption, source=_path(each.name), made_by=made_by))
+def _figure_section(each: Figure, options: ReportOptions) -> Html:
+    return section(each.heading, _figure(each, options))
 
 
-def _protocol_section(outcomes: Outcomes, drawn: Figure, about: About) -> Html:
-    shown = figure(drawn.content, drawn.caption, source=_path(drawn.name), made_by=f"{about.base} {drawn.asked_by}")
-    told = (paragraph(successors.explanation()), successors.as_html(outcomes), shown, paragraph(successors.REMEDY))
-    return section(drawn.heading, *told)
+def _figure(each: Figure, options: ReportOptions) -> Html:
+    made_by = f"{options.base} {each.option}"
+    return figure(each.content, each.caption, source=_data_path(each.name), made_by=made_by)
 
 
-def _claims(checked: Sequence[Verdict]) -> Html:
-    marked = {(at, 2) for at, verdict in enumerate(checked) if verdict.verdict == FAILS}
-    rows = [[verdict.claim.where, verdict.claim.said, verdict.verdict, verdict.why] for verdict in checked]
-    return table(["Where", "What it says", "Here", "Ours (success, points)"], rows, highlight=marked)
+def _successor_section(results: PaperResults, chart: Figure, options: ReportOptions) -> Html:
+    problem, table_ = paragraph(comparison.successor_problem()), comparison.successor_html(results)
+    return section(chart.heading, problem, table_, _figure(chart, options), paragraph(SUCCESSOR_REMEDY))
 
 
-def _source(name: str) -> Html:
-    return paragraph(link("Data", _path(name)))
+def _claims(verdicts: Sequence[Verdict]) -> Html:
+    marked = {(at, 2) for at, verdict in enumerate(verdicts) if verdict.verdict == REFUTED}
+    rows = [[each.claim.reference, each.claim.statement, each.verdict, each.values] for each in verdicts]
+    return table(["Where", "Claim", "Here", "Ours (success, points)"], rows, highlight=marked)
 
 
-def _path(name: str) -> str:
+def _data_link(name: str) -> Html:
+    return paragraph(link("Data", _data_path(name)))
+
+
+def _data_path(name: str) -> str:
     return f"{FIGURES}/{name}.json"
 
 
 def _markdown(
-    shown: Sequence[Table],
-    compared: dict[int, list[comparison.Line]],
-    checked: Sequence[Verdict],
-    outcomes: Outcomes,
-    about: About,
-    protocol: bool,
+    compared: Sequence[tuple[Table, Sequence[Line]]], verdicts: Sequence[Verdict], options: ReportOptions
 ) -> Iterator[str]:
-    yield "".join(f"{remark}\n\n" for remark in about.remarks)
-    yield f"{MARK} marks where our 95 % interval excludes what the paper prints. {RATIO}\n\n"
-    yield f"    {about.command}\n\n{about.made_with}\n\n"
-    for each in shown:
-        yield f"## Table {each.number}: {each.title}\n\n{comparison.markdown(each, compared[each.number])}\n"
-    yield f"## Claims\n\n{CLAIMED}\n\n"
-    yield "| where | what the paper says | here | ours (success, points) |\n| --- | --- | --- | --- |\n"
-    for verdict in checked:
-        yield f"| {verdict.claim.where} | {verdict.claim.said} | {verdict.verdict} | {verdict.why} |\n"
-    if protocol:
-        yield f"\n## The successors' protocol\n\n{successors.explanation()}\n\n{successors.markdown(outcomes)}\n"
-        yield f"{successors.REMEDY}\n"
+    yield "".join(f"{remark}\n\n" for remark in options.remarks)
+    yield f"{MARK} marks a value of the paper that our 95 % interval excludes. {STEP_RATIO}\n\n"
+    yield f"    {options.command}\n\n{options.made_with}\n\n"
+    for each, lines in compared:
+        yield f"## Table {each.number}: {each.title}\n\n{comparison.table_markdown(each, lines)}\n"
+    yield f"## Claims\n\n{CLAIMS_NOTE}\n\n"
+    yield "| where | claim | here | ours (success, points) |\n| --- | --- | --- | --- |\n"
+    for verdict in verdicts:
+        yield f"| {verdict.claim.reference} | {verdict.claim.statement} | {verdict.verdict} | {verdict.values} |\n"
+
+
+def _successor_markdown(results: PaperResults) -> Iterator[str]:
+    table_ = comparison.successor_markdown(results)
+    yield f"\n## The successors' protocol\n\n{comparison.successor_problem()}\n\n{table_}\n{SUCCESSOR_REMEDY}\n"

@@ -1,4 +1,4 @@
-"""Scores as a table for the terminal."""
+"""Scores as tables for the terminal, and the number formats that all reports share."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,52 +15,115 @@ from airloc.evaluation.intervals import Interval
 DASH = "–"  # noqa: RUF001 (an en dash is meant)
 
 DISTANCES = 6
-"""Columns of a table of success by distance."""
+"""Largest number of distances in one table."""
+
+_LEGEND = (
+    "Success in %, with its 95 % interval by bootstrap over areas, or over the tiles they were cut from. "
+    "Ratio: steps / minimum steps, as defined in the paper's text / as printed in its tables. "
+    "Resid.: mean residual distance of failures. ms: acting time per episode in milliseconds."
+)
 
 
 def score_table(scores: Sequence[Score], blind_optimum: float, *, exact: bool, goals: str = "") -> Group:
-    """Lay scores on one suite out as two tables, the metrics and the success by distance.
+    """Return two tables of scores on one suite: the metrics, and success by distance.
 
     Args:
-        scores: The agents' scores.
-        blind_optimum: What blind flight reaches.
-        exact: Whether that is proven.
-        goals: How the goals' pictures differ from what the flight sees, as `goals_line` says it.
+        scores: Scores of the agents.
+        blind_optimum: Success of the best blind path.
+        exact: Whether that path is proven to be the best.
+        goals: How the goal images differ from the areas; see `goals_line`.
     """
-    suite = scores[0].suite
-    areas = len(set(suite.area.tolist()))
-    head = f"{len(suite)} episodes ({suite.name}) on {areas} areas, {suite.grid} cells, {suite.budget} moves"
-    head += "" if suite.grid.moves == 8 else " (north, east, south or west)"
-    if goals:
-        head += f"\n{goals}"
-    tiles = scores[0].bootstrap.clusters
-    if tiles == 1:
-        head += "\nOne area or tile says nothing about others: there are no intervals"
-    elif tiles < areas:
-        head += f"\nThe areas come from {tiles} tiles, which the intervals resample"
     metrics = _table("Success", "95 %", "Steps", "Ratio", "Resid.", "ms")
     for score in scores:
         metrics.add_row(*_row(score))
     metrics.add_row(floor_name(exact), percent(blind_optimum), style="italic")
     return Group(
-        Text(head, style="bold"),
+        Text(_heading(scores[0], goals), style="bold"),
         metrics,
         Text(_LEGEND, style="dim"),
-        *(Text(declaration_line(score)) for score in scores if suite.by_declaration),
+        *(Text(declaration_line(score)) for score in scores if score.suite.by_declaration),
         Text("\nSuccess % by distance"),
         *_distance_tables(scores),
     )
 
 
-_LEGEND = (
-    "Success in %, with its 95 % interval by bootstrap over areas (tiles, where areas share them). "
-    "Ratio of steps to the minimum: as the paper's text defines it / as its tables print it. "
-    "Residual distance over failures. Milliseconds of acting per episode."
-)
+def goals_line(
+    *, change: str | None = None, strength: float = 1.0, control: str | None = None, folder: Path | None = None
+) -> str:
+    """Describe in one line how the goal images differ from the areas; empty if they do not.
+
+    >>> goals_line(change="off-grid", control="wrong-goal")
+    'Goal images: change off-grid, control wrong-goal'
+    """
+    parts = [f"from {folder}"] if folder is not None else []
+    if change is not None:
+        parts.append(f"change {change}" + (f" at strength {strength:g}" if strength != 1 else ""))
+    if control is not None:
+        parts.append(f"control {control}")
+    return f"Goal images: {', '.join(parts)}" if parts else ""
+
+
+def comparison_line(agent: str, against: Mapping[str, Any]) -> str:
+    """Describe in one line the paired difference in success of two agents.
+
+    Args:
+        agent: Name of the first agent.
+        against: Record of the comparison with the second agent.
+    """
+    success = against["metrics"]["success"]
+    low, high = success["ci95"]
+    span = "" if low is None else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
+    return (
+        f"{agent} minus {against['agent']}: {100 * success['difference']:+.1f} points of success{span}; "
+        f"found only by {agent}: {against['found_by_first_only']}, "
+        f"only by {against['agent']}: {against['found_by_second_only']}"
+    )
+
+
+def declaration_line(score: Score) -> str:
+    """Describe in one line how often an agent declared the goal correctly, wrongly or not at all."""
+    found, wrong, missed = (percent(score.value(name)) for name in ("success", "false_alarms", "missed"))
+    return f"{score.agent}: {found} % declared correctly, {wrong} % false alarms, {missed} % missed"
+
+
+def floor_name(exact: bool) -> str:
+    """Return the name of the blind floor, which is an optimum only if it is proven."""
+    return "blind optimum" if exact else "blind, at least"
+
+
+def percent(value: float | None) -> str:
+    """Format a fraction in percent with one digit."""
+    return DASH if value is None else f"{100 * value:.1f}"
+
+
+def percent_interval(interval: Interval) -> str:
+    """Format an interval in percent; empty if it is undefined."""
+    low, high = interval
+    return "" if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def number(value: float | None, digits: int) -> str:
+    """Format a number with a fixed count of digits."""
+    return DASH if value is None else f"{value:.{digits}f}"
+
+
+def _heading(score: Score, goals: str) -> str:
+    """Describe the suite: episodes, areas, grid, budget, goals and clusters."""
+    suite = score.suite
+    areas, clusters = len(set(suite.area.tolist())), score.bootstrap.clusters
+    lines = [f"{len(suite)} episodes ({suite.name}) on {areas} areas, {suite.grid} cells, {suite.budget} moves"]
+    lines[0] += "" if suite.grid.moves == 8 else " (north, east, south or west)"
+    if goals:
+        lines.append(goals)
+    if clusters == 1:
+        lines.append("There are no intervals, because there is only one area or tile")
+    elif clusters < areas:
+        lines.append(f"The areas come from {clusters} tiles, which the bootstrap resamples")
+    return "\n".join(lines)
 
 
 def _distance_tables(scores: Sequence[Score]) -> Iterator[Table]:
-    """Success by distance, as many distances to a table as fit on a narrow terminal."""
+    """Iterate over tables of success by distance that fit on a narrow terminal."""
     strata = [score.by_distance() for score in scores]
     for first in range(0, len(strata[0]), DISTANCES):
         distances = list(strata[0])[first : first + DISTANCES]
@@ -89,58 +152,3 @@ def _row(score: Score) -> list[str]:
         number(score.value("residual_distance"), 2),
         number(score.runtime_ms, 3),
     ]
-
-
-def goals_line(
-    *, change: str | None = None, strength: float = 1.0, control: str | None = None, folder: Path | None = None
-) -> str:
-    """Say in one line how the goals' pictures differ from what the flight sees; nothing where they do not.
-
-    >>> goals_line(change="off-grid", control="wrong-goal")
-    "Goals' pictures: change off-grid, control wrong-goal"
-    """
-    said = [f"from {folder}"] if folder is not None else []
-    if change is not None:
-        said.append(f"change {change}" + (f" at {strength:g} of its strength" if strength != 1 else ""))
-    if control is not None:
-        said.append(f"control {control}")
-    return f"Goals' pictures: {', '.join(said)}" if said else ""
-
-
-def comparison_line(agent: str, against: Mapping[str, Any]) -> str:
-    """Say in one line how two agents differ in success on the same episodes."""
-    success = against["metrics"]["success"]
-    low, high = success["ci95"]
-    span = "" if low is None else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
-    return (
-        f"{agent} minus {against['agent']}: {100 * success['difference']:+.1f} points of success{span}; "
-        f"found by the first alone {against['found_by_first_only']}, "
-        f"by the second alone {against['found_by_second_only']}"
-    )
-
-
-def declaration_line(score: Score) -> str:
-    """Say in one line how the declarations of an agent turned out."""
-    found, wrong, missed = (percent(score.value(name)) for name in ("success", "false_alarms", "missed"))
-    return f"{score.agent}: {found} % declared rightly, {wrong} % false alarms, {missed} % missed"
-
-
-def floor_name(exact: bool) -> str:
-    """What the floor is called: an optimum only where it is proven."""
-    return "blind optimum" if exact else "blind, at least"
-
-
-def percent(value: float | None) -> str:
-    """A share in percent with one digit."""
-    return DASH if value is None else f"{100 * value:.1f}"
-
-
-def percent_interval(interval: Interval) -> str:
-    """An interval in percent, or nothing where it is undefined."""
-    low, high = interval
-    return "" if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
-
-
-def number(value: float | None, digits: int) -> str:
-    """A number with a fixed count of digits."""
-    return DASH if value is None else f"{value:.{digits}f}"

@@ -6,7 +6,6 @@ tables, and the best path that looks at nothing is computed from them.
 """
 
 from collections.abc import Callable
-from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from airloc.errors import AirlocError
 from airloc.grid import Grid
+from airloc.task.goal_prior import goal_weights
 
 Prior: TypeAlias = npt.NDArray[np.float64]
 Cells: TypeAlias = npt.NDArray[np.int64]
@@ -32,8 +32,9 @@ def check_size(grid: Grid) -> None:
 
 def per_distance(grid: Grid) -> Prior:
     """Each distance equally often; the start uniform over cells that have a cell at that distance, then the goal."""
-    strata = (at_distance(grid, distance) for distance in range(1, grid.max_distance + 1))
-    return np.asarray(reduce(np.add, strata) / grid.max_distance)
+    check_size(grid)
+    weights = [goal_weights(start, *grid.shape, grid.moves) for start in grid.cells()]
+    return np.stack(weights) / grid.max_distance
 
 
 def pairs_per_distance(grid: Grid) -> Prior:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from airloc.areas.area import SearchArea
-from airloc.areas.dataset import Dataset, ImageRecord, Status
+from airloc.areas.dataset import Dataset
+from airloc.areas.records import ImageRecord, Status
 from airloc.areas.synthetic.canvas import Canvas
 from airloc.areas.synthetic.disasters import DISASTERS
 from airloc.areas.synthetic.plan import draw_plan
@@ -128,6 +129,7 @@ class Synthetic(Dataset):
     name = "synthetic"
     title = "Procedural areas"
     terms = "part of airloc"
+    location_option = ""
 
     count: int = 20
     """Number of worlds."""

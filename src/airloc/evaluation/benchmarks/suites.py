@@ -1,4 +1,4 @@
-"""Reads how every suite is made, and tells the commands that make its figures."""
+"""The benchmark suites of `suites.toml`, and the commands that evaluate an agent on each of them."""
 
 import shlex
 import tomllib
@@ -8,95 +8,94 @@ from difflib import get_close_matches
 from importlib import resources
 from typing import Any
 
-from airloc.areas.pairs import Names
+from airloc.areas import NameFilter
 from airloc.errors import AirlocError
 
 ROOT = "$AIRLOC_DATA"
-"""What the folder of all datasets is called in commands."""
-
-PLACED = {"dubai": "root", "masa": "root", "xbd": "root", "folder": "path"}
-"""The option of each source that names its folder."""
+"""The folder of all datasets in printed commands."""
 
 
 @dataclass(frozen=True)
-class Prepare:
-    """What `airloc data prepare` is told."""
+class PrepareSpec:
+    """Arguments of `airloc data prepare`."""
 
-    source: str
-    """A name of `airloc.areas.registry.SOURCES`."""
+    dataset: str
+    """Name of the dataset."""
     cache: str
-    """The folder that is written, in commands; suites may share it."""
-    place: str = ""
-    """Its folder under the data folder; empty for procedural areas."""
+    """The folder that the command writes. Suites may share it."""
+    folder: str = ""
+    """Folder of the dataset under the data root; empty for procedural areas."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the source."""
+    """Options of the dataset."""
+
+    def arguments(self, root: str, caches: str) -> list[str]:
+        """Return the arguments after the options of the command itself."""
+        words = ["--out", caches + self.cache, self.dataset]
+        if self.folder and (root != ROOT or self.folder != self.dataset):
+            words += ["--path" if self.dataset == "folder" else "--root", f"{root}/{self.folder}"]
+        for name, value in self.options.items():
+            words += _option(name, value)
+        return words
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How a suite is made: what an `airloc evaluate` command says but for the agent."""
+class SuiteSpec:
+    """A benchmark suite: all arguments of an `airloc evaluate` command except the agent."""
 
     name: str
     title: str
-    """The column's heading."""
-    what: str
-    """One sentence about it."""
+    """Heading of the column."""
+    description: str
     areas: str = ""
-    """Folder of pictures under the data folder, where nothing is prepared."""
-    prepare: Prepare | None = None
+    """Folder of images under the data root, if nothing is prepared."""
+    prepare: PrepareSpec | None = None
     grid: str = "5x5"
     budget: int | None = None
     split: str = ""
     cell_metres: float | None = None
-    names: Names = field(default_factory=Names)
-    """Which of the areas."""
-    goals: bool = False
-    """Whether the goals' pictures are those from before a disaster, in the same folder."""
+    names: NameFilter = field(default_factory=NameFilter)
+    """Patterns of the area names."""
+    pairs: bool = False
+    """Whether the goal images are those from before a disaster, in the same folder."""
     episodes: str = "per-distance"
     per_area: int | None = None
     equal_distances: bool = False
     change: str | None = None
     control: str | None = None
-    agents: Names = field(default_factory=Names)
-    """Who takes part."""
-    trained: Names | None = None
-    """Who was trained on these very areas."""
+    agents: NameFilter = field(default_factory=NameFilter)
+    """Patterns of the agents that play the suite."""
+    trained: NameFilter | None = None
+    """Patterns of the agents that were trained on these areas."""
 
     @property
-    def place(self) -> str:
-        """The folder under the data folder that has to be there; empty where areas are procedural."""
-        return self.areas if self.prepare is None else self.prepare.place
+    def folder(self) -> str:
+        """The folder that must exist under the data root; empty for procedural areas."""
+        return self.areas if self.prepare is None else self.prepare.folder
 
     @property
-    def dataset(self) -> str:
-        """The folder of the dataset, on whose content the areas depend."""
-        return self.place.split("/")[0]
+    def dataset_folder(self) -> str:
+        """The top folder of the dataset under the data root. The areas depend on its content."""
+        return self.folder.split("/")[0]
 
-    def has_trained(self, agent: str) -> bool:
-        """Whether an agent was trained on these very areas."""
-        return self.trained is not None and self.trained.wants(agent)
+    def trained_on_areas(self, agent: str) -> bool:
+        """Return True if an agent was trained on the areas of this suite."""
+        return self.trained is not None and self.trained.matches(agent)
 
-    def prepare_words(self, root: str = ROOT, caches: str = "") -> list[str]:
-        """The command that prepares the areas, word by word; empty where pictures are read as they are.
+    def prepare_command(self, root: str = ROOT, caches: str = "") -> list[str]:
+        """Return the words of the command that prepares the areas; empty if none is needed.
 
         Args:
             root: The folder of all datasets.
-            caches: What stands before the name of the prepared folder.
+            caches: Prefix of the prepared folder.
         """
         if self.prepare is None:
             return []
-        words = ["airloc", "data", "prepare", *_option("grid", self.grid, "5x5")]
-        words += ["--out", caches + self.prepare.cache, self.prepare.source]
-        if self.prepare.place and (root != ROOT or self.prepare.place != self.prepare.source):
-            words += [f"--{PLACED[self.prepare.source]}", f"{root}/{self.prepare.place}"]
-        for name, value in self.prepare.options.items():
-            words += _option(name, value)
-        return words
+        return ["airloc", "data", "prepare", *_option("grid", self.grid, "5x5"), *self.prepare.arguments(root, caches)]
 
-    def evaluate_words(self, agent: str, root: str = ROOT, caches: str = "", seed: int = 0) -> list[str]:
-        """The command that scores an agent, word by word."""
+    def evaluate_command(self, agent: str, root: str = ROOT, caches: str = "", seed: int = 0) -> list[str]:
+        """Return the words of the command that evaluates an agent."""
         folder = f"{root}/{self.areas}" if self.prepare is None else caches + self.prepare.cache
-        words = ["airloc", "evaluate", agent, "--areas", folder, *(["--goals", folder] if self.goals else [])]
+        words = ["airloc", "evaluate", agent, "--areas", folder, *(["--goals", folder] if self.pairs else [])]
         words += [*_option("split", self.split), *_option("grid", self.grid, "5x5"), *_option("budget", self.budget)]
         words += _option("cell_metres", self.cell_metres)
         words += [word for pattern in self.names.only for word in ("--only", pattern)]
@@ -107,71 +106,71 @@ class Recipe:
         return words
 
     def commands(self, agent: str = "AGENT", seed: int = 0) -> list[str]:
-        """The commands as they are typed."""
-        told = [self.prepare_words(), self.evaluate_words(agent, seed=seed)]
-        return [" ".join(map(_quoted, words)) for words in told if words]
+        """Return the commands as typed in a shell."""
+        commands = [self.prepare_command(), self.evaluate_command(agent, seed=seed)]
+        return [" ".join(map(_quote, words)) for words in commands if words]
 
 
 @dataclass(frozen=True)
-class Group:
-    """Suites that stand side by side in one table."""
+class SuiteGroup:
+    """Suites that share one table."""
 
     title: str
-    recipes: tuple[Recipe, ...]
+    suites: tuple[SuiteSpec, ...]
 
 
-def find(names: Sequence[str]) -> tuple[Recipe, ...]:
-    """Give the recipes of these names, in the order of the file; all of them where none is named.
+def find_suites(names: Sequence[str]) -> tuple[SuiteSpec, ...]:
+    """Return the suites of these names in the order of the file; all suites if there are no names.
 
     Raises:
-        AirlocError: When there is no suite of a name.
+        AirlocError: If there is no suite of a name.
     """
-    known = [recipe.name for recipe in RECIPES]
+    known = [suite.name for suite in SUITES]
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"Did you mean {near[0]!r}? Suites" if near else "Suites"
             raise AirlocError(f"There is no suite {name!r}", f"{hint} are: {', '.join(known)}")
-    return tuple(recipe for recipe in RECIPES if not names or recipe.name in names)
+    return tuple(suite for suite in SUITES if not names or suite.name in names)
 
 
 def _option(name: str, value: Any, default: Any = None) -> list[str]:
-    """An option with its value as words; nothing where the value is the default or there is none."""
+    """Return an option and its value as words; nothing if the value is empty or the default."""
     if value is None or value == "" or value == default:
         return []
     return [f"--{name.replace('_', '-')}", str(value)]
 
 
-def _quoted(word: str) -> str:
-    """A word as it is typed; what the shell is to put in stays as it is."""
+def _quote(word: str) -> str:
+    """Quote a word for the shell, except for a variable that the shell replaces."""
     return word if word.startswith(ROOT) else shlex.quote(word)
 
 
-def _groups() -> Iterator[Group]:
+def _groups() -> Iterator[SuiteGroup]:
     text = resources.files("airloc.evaluation.benchmarks").joinpath("suites.toml").read_text(encoding="utf-8")
     for entry in tomllib.loads(text)["group"]:
-        yield Group(entry["title"], tuple(_recipe(dict(suite)) for suite in entry["suite"]))
+        yield SuiteGroup(entry["title"], tuple(_suite(dict(suite)) for suite in entry["suite"]))
 
 
-def _recipe(entry: dict[str, Any]) -> Recipe:
-    """Make the recipe of one entry; a key that nobody knows is a TypeError here, before anything is computed."""
+def _suite(entry: dict[str, Any]) -> SuiteSpec:
+    """Make the suite of one entry. An unknown key raises TypeError."""
     prepare = entry.pop("prepare", None)
-    trained = Names(tuple(entry.pop("trained", ())), tuple(entry.pop("trained_except", ())))
-    return Recipe(
+    trained = NameFilter(tuple(entry.pop("trained", ())), tuple(entry.pop("trained_without", ())))
+    return SuiteSpec(
         prepare=None if prepare is None else _prepare(dict(prepare)),
-        names=Names(tuple(entry.pop("only", ())), tuple(entry.pop("except", ()))),
-        agents=Names(tuple(entry.pop("agents", ()))),
+        names=NameFilter(tuple(entry.pop("only", ())), tuple(entry.pop("except", ()))),
+        agents=NameFilter(tuple(entry.pop("agents", ()))),
         trained=trained or None,
         **entry,
     )
 
 
-def _prepare(entry: dict[str, Any]) -> Prepare:
-    return Prepare(entry.pop("source"), entry.pop("cache"), entry.pop("in", ""), entry)
+def _prepare(entry: dict[str, Any]) -> PrepareSpec:
+    return PrepareSpec(entry.pop("dataset"), entry.pop("cache"), entry.pop("folder", ""), entry)
 
 
-GROUPS: tuple[Group, ...] = tuple(_groups())
-"""All suites in their groups, in order."""
+GROUPS: tuple[SuiteGroup, ...] = tuple(_groups())
+"""All suites in their groups, in the order of the file."""
 
-RECIPES: tuple[Recipe, ...] = tuple(recipe for group in GROUPS for recipe in group.recipes)
+SUITES: tuple[SuiteSpec, ...] = tuple(suite for group in GROUPS for suite in group.suites)
 """All suites."""

@@ -1,1 +1,1 @@
-"""The files that `airloc export` writes beside the graphs: each runs one kind of agent with NumPy and onnxruntime."""
+"""Sources of the runners. `airloc export` writes each as one file, together with the NumPy modules that it imports."""

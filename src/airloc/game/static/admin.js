@@ -1,17 +1,17 @@
-// How far participants are, for those who have the study's token. The token stays on this page.
+// The admin page: the progress of all participants, for whoever has the study's admin token. The token stays on this page.
 
 const by = (id) => document.getElementById(id);
-const STAGES = { consent: "not begun", practice: "practising", games: "playing", done: "done" };
+const STAGES = { consent: "not started", practice: "practising", games: "playing", done: "finished" };
 
 async function show() {
   const response = await fetch("/api/admin/people", {
     headers: { Authorization: `Bearer ${by("token").value.trim()}` }, cache: "no-store",
   });
   const answer = await response.json();
-  by("trouble").hidden = response.ok;
+  by("error").hidden = response.ok;
   by("people").hidden = !response.ok;
   if (!response.ok) {
-    by("trouble").textContent = answer.message;
+    by("error").textContent = answer.message;
     return;
   }
   by("enter").hidden = true;

@@ -1,4 +1,4 @@
-// The search area: cells dark until visited, the current one marked, the eight around it to be clicked.
+// The board: cells are dark until visited; the current cell is marked, and its neighbours can be clicked.
 
 import { NAMES, moveBetween } from "./moves.js";
 import { paint } from "./server.js";
@@ -13,7 +13,7 @@ export class Board {
     });
   }
 
-  // Begin with what has been seen of a game so far.
+  // Show the state of a game.
   begin(state) {
     this.rows = state.rows;
     this.cols = state.cols;
@@ -42,7 +42,7 @@ export class Board {
     return this.contains([row, col]) ? this.cells[row * this.cols + col] : undefined;
   }
 
-  // Show what lies under a cell, and the number of the visit.
+  // Show the patch of a cell and the number of the visit.
   visit(position, turn, patch, fresh = true) {
     const cell = this.cellAt(position);
     if (!cell) return;
@@ -64,14 +64,14 @@ export class Board {
     this.visits.get(key).push(turn);
   }
 
-  // Mark where the player is and where the next move may lead.
-  mark(position, goesOn) {
+  // Mark the current cell and the cells that the next move can reach.
+  mark(position, inProgress) {
     const hadFocus = this.root.contains(document.activeElement);
     this.cells.forEach((cell, number) => {
       const at = [Math.floor(number / this.cols), number % this.cols];
       const move = moveBetween(position, at);
       const here = at[0] === position[0] && at[1] === position[1];
-      const near = goesOn && move !== undefined;
+      const near = inProgress && move !== undefined;
       cell.classList.toggle("here", here);
       cell.classList.toggle("near", near);
       cell.dataset.move = near ? move : "";
@@ -84,8 +84,8 @@ export class Board {
 
   label([row, col], here, direction) {
     const turns = this.visits.get(`${row},${col}`);
-    const seen = turns ? `visited ${turns.map((turn) => (turn === 0 ? "at the start" : `in move ${turn}`)).join(", ")}` : "dark";
-    const what = here ? ", you are here" : direction ? `, go ${direction}` : "";
-    return `Row ${row + 1}, column ${col + 1}, ${seen}${what}`;
+    const visits = turns ? `visited ${turns.map((turn) => (turn === 0 ? "at the start" : `in move ${turn}`)).join(", ")}` : "not visited";
+    const action = here ? ", you are here" : direction ? `, go ${direction}` : "";
+    return `Row ${row + 1}, column ${col + 1}, ${visits}${action}`;
   }
 }

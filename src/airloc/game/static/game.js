@@ -1,22 +1,22 @@
-// The game: asks the server what there is to play, sends moves, shows what comes back. The server has the last word.
+// The game page: begins games, sends moves, and shows the responses. The server decides everything.
 
 import { Board } from "./board.js";
 import { headline, showEnding, summary } from "./ending.js";
-import { NAMES, moveOfKey, target } from "./moves.js";
+import { NAMES, moveOfKey, plural, target } from "./moves.js";
 import { Refusal, ask, paint } from "./server.js";
 
 const SECTIONS = ["welcome", "consent", "game", "ending", "note"];
 const WARNINGS = [30, 10, 5];
 
 const by = (id) => document.getElementById(id);
-const say = (text) => { by("say").textContent = text; };
+const announce = (text) => { by("status").textContent = text; };
 
 let me;
 let game = null;
 let deadline = Infinity;
 let asking = false;
 let warned = new Set();
-let hideTrouble = 0;
+let errorTimer = 0;
 
 const board = new Board(by("board"), move);
 
@@ -24,16 +24,14 @@ function show(section) {
   for (const name of SECTIONS) by(name).hidden = name !== section;
 }
 
-function trouble(text) {
-  clearTimeout(hideTrouble);
-  by("trouble").textContent = text;
-  by("trouble").hidden = false;
-  hideTrouble = setTimeout(() => { by("trouble").hidden = true; }, 6000);
+function showError(text) {
+  clearTimeout(errorTimer);
+  by("error").textContent = text;
+  by("error").hidden = false;
+  errorTimer = setTimeout(() => { by("error").hidden = true; }, 6000);
 }
 
-const plural = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
-
-// Before a game: who we are to the server, and what it offers.
+// Before a game: load the player and show the welcome section.
 async function welcome() {
   me = await ask("/api/me");
   by("to-watch").hidden = me.mode !== "play";
@@ -56,7 +54,7 @@ function tally() {
   if (me.mode === "study") {
     return me.stage === "practice" ? "Practise as long as you like. Practice games are not recorded." : "";
   }
-  return me.tally.played ? `Found so far: ${me.tally.found} of ${me.tally.played}.` : "";
+  return me.tally.played ? `Score: ${me.tally.found} of ${me.tally.played} found.` : "";
 }
 
 function showConsent() {
@@ -100,7 +98,7 @@ async function resume(id) {
   else await end(state);
 }
 
-// A game on the screen.
+// Show a game in progress.
 function play(state) {
   game = state;
   warned = new Set();
@@ -114,7 +112,7 @@ function play(state) {
   by("board").scrollIntoView({ block: "nearest" });
   count();
   board.cellAt(state.position)?.focus({ preventScroll: true });
-  say(`${plural(state.moves_left, "move")} left. Use the arrow keys, or the number pad for diagonal moves.`);
+  announce(`${plural(state.moves_left, "move")} left. Use the arrow keys, or the number pad for diagonal moves.`);
   document.documentElement.dataset.ready = "yes";
 }
 
@@ -135,7 +133,7 @@ function tick() {
   for (const mark of WARNINGS) {
     if (left <= mark && left > mark - 1 && !warned.has(mark)) {
       warned.add(mark);
-      say(`${mark} seconds left`);
+      announce(`${mark} seconds left.`);
     }
   }
   if (left === 0) refresh();
@@ -144,7 +142,7 @@ function tick() {
 async function move(number) {
   if (!game || game.ending !== null || asking) return;
   if (!board.contains(target(game.position, number))) {
-    say("The area ends here");
+    announce("The area ends here.");
     return;
   }
   asking = true;
@@ -155,38 +153,38 @@ async function move(number) {
     board.mark(answer.position, answer.ending === null);
     count();
     const [row, col] = answer.position;
-    say(`Moved ${NAMES[number]} to row ${row + 1}, column ${col + 1}. ${plural(answer.moves_left, "move")} left.`);
+    announce(`Moved ${NAMES[number]} to row ${row + 1}, column ${col + 1}. ${plural(answer.moves_left, "move")} left.`);
     asking = false;
     if (answer.ending !== null) await end(game);
   } catch (error) {
     asking = false;
-    if (error instanceof Refusal && error.reason === "turn") trouble("This game went on in another window.");
-    else if (error instanceof Refusal && error.reason !== "over") trouble(error.message);
+    if (error instanceof Refusal && error.reason === "turn") showError("You played this game in another window.");
+    else if (error instanceof Refusal && error.reason !== "over") showError(error.message);
     await refresh();
   }
 }
 
-// Ask until the server answers, and tell the player why nothing happens meanwhile.
-async function insist(path) {
+// Repeat a request until the server responds, and tell the player.
+async function askUntilAnswered(path) {
   for (let tries = 0; ; tries++) {
     try {
       const answer = await ask(path);
-      if (tries) by("trouble").hidden = true;
+      if (tries) by("error").hidden = true;
       return answer;
     } catch (error) {
       if (error instanceof Refusal && error.status < 500 && error.status !== 429) throw error;
-      trouble("The server does not answer; trying again.");
+      showError("The server does not respond. Trying again.");
       await new Promise((done) => { setTimeout(done, 1000); });
     }
   }
 }
 
-// Ask how the game stands: after a refusal, when time seems over, when the page comes back into view.
+// Load the state of the game: after a refusal, when time runs out, when the page becomes visible again.
 async function refresh() {
   if (!game || asking) return;
   asking = true;
   try {
-    const state = await insist(`/api/games/${game.game}`);
+    const state = await askUntilAnswered(`/api/games/${game.game}`);
     if (state.ending !== null) await end(state);
     else if (state.turn !== game.turn) play(state);
     else {
@@ -194,7 +192,7 @@ async function refresh() {
       count();
     }
   } catch {
-    game = null;  // the server has forgotten the game
+    game = null;  // the server has deleted the game
     await attempt(welcome);
   } finally {
     asking = false;
@@ -204,7 +202,7 @@ async function refresh() {
 async function end(state) {
   const id = state.game;
   game = { ...state };
-  const [reveal, about] = await Promise.all([insist(`/api/games/${id}/reveal`), insist("/api/me")]);
+  const [reveal, about] = await Promise.all([askUntilAnswered(`/api/games/${id}/reveal`), askUntilAnswered("/api/me")]);
   me = about;
   game = null;
   by("ending-title").textContent = headline(reveal);
@@ -217,7 +215,7 @@ async function end(state) {
   show("ending");
   by("ending-title").focus({ preventScroll: true });
   scrollTo(0, 0);
-  say(`${headline(reveal)}. ${summary(reveal)}`);
+  announce(`${headline(reveal)}. ${summary(reveal)}`);
 }
 
 const next = () => me.stage === "done" ? showThanks() : begin(me.stage === "games" ? "recorded" : "free");
@@ -233,9 +231,9 @@ async function attempt(work) {
   try {
     await work();
   } catch (error) {
-    if (error instanceof Refusal && error.reason === "game-under-way") return attempt(welcome);
-    if (error instanceof Refusal && error.reason === "no-link") return showNote("A personal link is needed", error.message);
-    trouble(error instanceof Refusal ? error.message : "The server does not answer. Load the page again in a moment.");
+    if (error instanceof Refusal && error.reason === "game-in-progress") return attempt(welcome);
+    if (error instanceof Refusal && error.reason === "no-link") return showNote("You need a personal link", error.message);
+    showError(error instanceof Refusal ? error.message : "The server does not respond. Reload the page in a moment.");
   }
   return undefined;
 }
@@ -249,7 +247,7 @@ document.addEventListener("keydown", (event) => {
   const number = moveOfKey(event);
   if (number === undefined || !game || by("game").hidden) return;
   event.preventDefault();
-  if (!event.repeat) move(number);  // a key held down is one move
+  if (!event.repeat) move(number);  // a key held down makes one move
 });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
 addEventListener("focus", refresh);

@@ -1,14 +1,17 @@
-// The eight moves, numbered as everywhere in airloc: clockwise from north. Keys that make them.
+// The eight moves, numbered clockwise from north as everywhere in airloc, their keys, and counts of them in words.
 
 export const MOVES = [[-1, 0], [-1, 1], [0, 1], [1, 1], [1, 0], [1, -1], [0, -1], [-1, -1]];
 export const NAMES = ["north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west"];
+
+// Return a number and a word, such as "1 move" or "3 moves".
+export const plural = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
 
 const KEYS = {
   ArrowUp: 0, PageUp: 1, ArrowRight: 2, PageDown: 3, ArrowDown: 4, End: 5, ArrowLeft: 6, Home: 7,
   8: 0, 9: 1, 6: 2, 3: 3, 2: 4, 1: 5, 4: 6, 7: 7,
 };
 
-// The move of a key press, or undefined. The number pad sends digits or, without Num Lock, the keys printed on it.
+// Return the move of a key, or undefined. The number pad sends digits or, without Num Lock, the keys printed on it.
 export function moveOfKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return undefined;
   return KEYS[event.key];
@@ -23,7 +26,7 @@ export function moveBetween([row, col], [toRow, toCol]) {
   return found < 0 ? undefined : found;
 }
 
-// A shortest path by king's moves: diagonal as long as that helps, then straight.
+// Return a shortest path by king's moves: first diagonal, then straight.
 export function shortestPath([row, col], [toRow, toCol]) {
   const path = [[row, col]];
   while (row !== toRow || col !== toCol) {

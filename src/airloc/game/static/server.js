@@ -1,4 +1,4 @@
-// Talking to the server: JSON in, JSON out, and refusals as errors that say why.
+// Requests to the server: JSON in, JSON out. A refused request throws a Refusal.
 
 export class Refusal extends Error {
   constructor(status, reason, message) {
@@ -20,7 +20,7 @@ export async function ask(path, body) {
   return answer;
 }
 
-// Paint a patch, which comes as raw RGB bytes in base 64.
+// Draw a patch, which arrives as raw RGB bytes in base 64.
 export function paint(canvas, pixels, side) {
   const bytes = atob(pixels);
   const image = new ImageData(side, side);

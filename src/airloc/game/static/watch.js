@@ -1,14 +1,14 @@
-// Watching: pick an area, start, goal and agents, and see them search side by side. The address always says what is
-// shown, so that it can be shared.
+// The watch page: choose an area, a start, a goal and agents, and see the agents search side by side. The URL always
+// describes what is shown, so that it can be shared.
 
 import { box, drawEnds, makeMap } from "./overlay.js";
 import { Panel } from "./panel.js";
 import { ask } from "./server.js";
 
 const by = (id) => document.getElementById(id);
-const SPEEDS = [0.4, 0.7, 1, 1.5, 2, 3, 5, 8];  // moves a second
+const SPEEDS = [0.4, 0.7, 1, 1.5, 2, 3, 5, 8];  // moves per second
 
-let what;
+let options;
 let search = {};
 let agents = [];
 let panels = [];
@@ -18,63 +18,63 @@ let pickedStart = null;
 let loading = 0;
 
 const cellText = (cell) => cell.join(",");
-const lastStep = () => Math.max(1, ...panels.map((panel) => panel.track.path.length - 1));
+const lastStep = () => Math.max(1, ...panels.map((panel) => panel.record.path.length - 1));
 
-function trouble(text) {
-  by("trouble").textContent = text;
-  by("trouble").hidden = !text;
+function showError(text) {
+  by("error").textContent = text;
+  by("error").hidden = !text;
 }
 
-// What the address asks for; anything that makes no sense there is drawn at random.
-function fromAddress() {
-  const given = new URLSearchParams(location.search);
+// Read the search from the URL; draw a random one if the URL describes none.
+function readUrl() {
+  const query = new URLSearchParams(location.search);
   const cell = (name) => {
-    const match = /^(\d{1,2}),(\d{1,2})$/.exec(given.get(name) ?? "");
+    const match = /^(\d{1,2}),(\d{1,2})$/.exec(query.get(name) ?? "");
     const [row, col] = match ? [Number(match[1]), Number(match[2])] : [-1, -1];
-    return match && row < what.rows && col < what.cols ? [row, col] : null;
+    return match && row < options.rows && col < options.cols ? [row, col] : null;
   };
-  const known = (given.get("agents") ?? "").split(",").filter((name) => what.agents.includes(name));
-  agents = (known.length ? known : what.chosen).slice(0, what.most);
+  const known = (query.get("agents") ?? "").split(",").filter((name) => options.agents.includes(name));
+  agents = (known.length ? known : options.selected).slice(0, options.max_agents);
   const [start, goal] = [cell("start"), cell("goal")];
-  const complete = what.areas.includes(given.get("area")) && start && goal && cellText(start) !== cellText(goal);
-  if (complete) setSearch(given.get("area"), start, goal);
-  else surprise();
+  const complete = options.areas.includes(query.get("area")) && start && goal && cellText(start) !== cellText(goal);
+  if (complete) setSearch(query.get("area"), start, goal);
+  else setRandomSearch();
 }
 
 function setSearch(area, start, goal) {
-  search = { area, start, goal, rows: what.rows, cols: what.cols, budget: what.budget, picture: `/api/watch/area.png?${new URLSearchParams({ area })}` };
+  search = { area, start, goal, rows: options.rows, cols: options.cols, budget: options.budget, image: `/api/watch/area.png?${new URLSearchParams({ area })}` };
 }
 
-function surprise() {
-  const cell = () => [Math.floor(Math.random() * what.rows), Math.floor(Math.random() * what.cols)];
+function setRandomSearch() {
+  const cell = () => [Math.floor(Math.random() * options.rows), Math.floor(Math.random() * options.cols)];
   const start = cell();
   let goal = cell();
   while (cellText(goal) === cellText(start)) goal = cell();
-  setSearch(what.areas[Math.floor(Math.random() * what.areas.length)], start, goal);
+  setSearch(options.areas[Math.floor(Math.random() * options.areas.length)], start, goal);
 }
 
-function query(extra) {
+function searchQuery(extra) {
   return new URLSearchParams({ area: search.area, start: cellText(search.start), goal: cellText(search.goal), ...extra });
 }
 
-// Ask for the searches and lay them out.
+// Load the searches and show them.
 async function load() {
   pause();
   pickedStart = null;
-  const turn = ++loading;
-  history.replaceState(null, "", `/watch?${query({ agents: agents.join() })}`);
-  by("gif").href = `/api/watch/search.gif?${query({ agents: agents.join() })}`;
+  const request = ++loading;
+  history.replaceState(null, "", `/watch?${searchQuery({ agents: agents.join() })}`);
+  by("gif").href = `/api/watch/search.gif?${searchQuery({ agents: agents.join() })}`;
   showControls();
   try {
-    const tracks = await Promise.all(agents.map((agent) => ask(`/api/watch/search?${query({ agent })}`)));
-    if (turn !== loading) return;
-    panels = tracks.map((track) => new Panel(track, search, what.heat));
+    const records = await Promise.all(agents.map((agent) => ask(`/api/watch/search?${searchQuery({ agent })}`)));
+    if (request !== loading) return;
+    panels = records.map((record) => new Panel(record, search, options.heat));
     by("panels").replaceChildren(...panels.map((panel) => panel.root));
-    trouble("");
+    showError("");
     go(0);
     document.documentElement.dataset.ready = "yes";
   } catch (error) {
-    trouble(error.message);
+    showError(error.message);
   }
 }
 
@@ -85,24 +85,24 @@ function showControls() {
   by("goal").value = cellText(search.goal);
   for (const input of by("agents").querySelectorAll("input")) {
     input.checked = agents.includes(input.value);
-    input.disabled = !input.checked && agents.length >= what.most;
+    input.disabled = !input.checked && agents.length >= options.max_agents;
   }
-  by("agents-note").textContent = agents.length >= what.most ? `At most ${what.most} side by side.` : "";
+  by("agents-note").textContent = agents.length >= options.max_agents ? `You can watch at most ${options.max_agents} agents at once.` : "";
   drawPicker();
 }
 
 function drawPicker() {
-  const svg = makeMap(search.picture, what.rows, what.cols, [], "The area; the start and the goal can also be chosen from the lists beside it");
+  const svg = makeMap(search.image, options.rows, options.cols, [], "The area. You can also choose the start and the goal from the lists next to it.");
   drawEnds(svg, pickedStart ?? search.start, search.goal, true);
-  for (let row = 0; row < what.rows; row++) {
-    for (let col = 0; col < what.cols; col++) {
+  for (let row = 0; row < options.rows; row++) {
+    for (let col = 0; col < options.cols; col++) {
       const cell = box([row, col], { fill: "#ffffff", "fill-opacity": 0, stroke: "#ffffff", "stroke-opacity": 0.35 });
       cell.addEventListener("click", () => pick([row, col]));
       svg.append(cell);
     }
   }
   by("picker").replaceChildren(svg);
-  by("picking").textContent = pickedStart ? "Now click a cell for the goal." : "Click a cell for the start, then one for the goal.";
+  by("picking").textContent = pickedStart ? "Now click a cell for the goal." : "Click a cell for the start, then a cell for the goal.";
 }
 
 function pick(cell) {
@@ -126,7 +126,7 @@ function go(wanted) {
   document.documentElement.dataset.step = step;
   if (step === lastStep()) {
     pause();
-    by("say").textContent = panels.map(({ track }) => `${track.agent}: ${track.found ? "found" : "not found"}.`).join(" ");
+    by("status").textContent = panels.map(({ record }) => `${record.agent}: ${record.found ? "found" : "not found"}.`).join(" ");
   }
 }
 
@@ -153,7 +153,7 @@ async function share() {
     await navigator.clipboard.writeText(location.href);
     by("share").textContent = "Copied";
   } catch {
-    by("share").textContent = "Copy it from the address bar";
+    by("share").textContent = "Copy the URL from the address bar";
   }
   setTimeout(() => { by("share").textContent = "Copy link"; }, 2000);
 }
@@ -161,7 +161,7 @@ async function share() {
 function chooseCells() {
   const cells = ["start", "goal"].map((id) => by(id).value.split(",").map(Number));
   if (cellText(cells[0]) === cellText(cells[1])) {
-    trouble("Start and goal have to be different cells.");
+    showError("Start and goal must be different cells.");
     return;
   }
   setSearch(search.area, ...cells);
@@ -169,35 +169,35 @@ function chooseCells() {
 }
 
 function fillLists() {
-  by("area").replaceChildren(...what.areas.map((name) => new Option(name, name)));
+  by("area").replaceChildren(...options.areas.map((name) => new Option(name, name)));
   for (const id of ["start", "goal"]) {
-    for (let row = 0; row < what.rows; row++) {
-      for (let col = 0; col < what.cols; col++) by(id).append(new Option(`row ${row + 1}, column ${col + 1}`, `${row},${col}`));
+    for (let row = 0; row < options.rows; row++) {
+      for (let col = 0; col < options.cols; col++) by(id).append(new Option(`row ${row + 1}, column ${col + 1}`, `${row},${col}`));
     }
   }
-  for (const name of what.agents) {
+  for (const name of options.agents) {
     const label = document.createElement("label");
     const input = document.createElement("input");
     input.type = "checkbox";
     input.value = name;
     input.addEventListener("change", () => {
-      agents = what.agents.filter((agent) => by("agents").querySelector(`input[value="${agent}"]`).checked);
+      agents = options.agents.filter((agent) => by("agents").querySelector(`input[value="${agent}"]`).checked);
       if (agents.length) load();
-      else trouble("Choose an agent.");
+      else showError("Choose at least one agent.");
     });
     label.append(input, name);
     by(/-no-|-research/.test(name) ? "variants" : "main-agents").append(label);
   }
 }
 
-async function begin() {
-  what = await ask("/api/watch");
+async function start() {
+  options = await ask("/api/watch");
   fillLists();
-  fromAddress();
+  readUrl();
   await load();
 }
 
-by("random").addEventListener("click", () => { surprise(); load(); });
+by("random").addEventListener("click", () => { setRandomSearch(); load(); });
 by("area").addEventListener("change", () => { setSearch(by("area").value, search.start, search.goal); load(); });
 by("start").addEventListener("change", chooseCells);
 by("goal").addEventListener("change", chooseCells);
@@ -206,4 +206,4 @@ by("back").addEventListener("click", () => { pause(); go(step - 1); });
 by("forward").addEventListener("click", () => { pause(); go(step + 1); });
 by("step").addEventListener("input", () => { pause(); go(Number(by("step").value)); });
 by("share").addEventListener("click", share);
-begin().catch((error) => trouble(error.message));
+start().catch((error) => showError(error.message));

@@ -1,0 +1,151 @@
+"""Rooms: a world to play on, its games, and their clock.
+
+Every request reads the game from the store, so that the store is the only copy. The clock of a game stops while the
+server is down.
+"""
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from airloc.game.baselines import Baselines
+from airloc.game.match import Episode, Game, RefusedError, UnknownGameError, check_seconds
+from airloc.game.messages import GameMessages
+from airloc.game.store import Store
+from airloc.task.world import World
+
+MAX_GAMES = 50
+"""Games kept per visitor in free play; the oldest are deleted first."""
+
+
+class Room:
+    """Plays games on one world.
+
+    Args:
+        world: The areas with their grid and budget.
+        store: Where the games are kept.
+        seconds: Time limit of a game; infinite for none.
+        baselines: The agents that play the same episodes for comparison.
+        clock: Monotonic time in seconds.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        store: Store,
+        seconds: float,
+        baselines: Baselines,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.world = world
+        self.store = store
+        self.seconds = check_seconds(seconds)
+        self.baselines = baselines
+        self.messages = GameMessages(world)
+        self._clock = clock
+        self._started: dict[str, float] = {}
+
+    def begin(self, player: str, episode: Episode, slot: int | None = None) -> Game:
+        """Begin a game; its clock starts now."""
+        game = self.store.create(player, episode, self.world.budget, self.seconds, slot)
+        self._started[game.id] = self._clock()
+        return game
+
+    def game(self, game_id: str, player: str) -> Game:
+        """Return the current state of a player's game.
+
+        Raises:
+            UnknownGameError: If the player has no such game.
+        """
+        game = self.store.game(game_id)
+        if game is None or game.player != player:
+            raise UnknownGameError
+        return self._end_if_late(game)
+
+    def move(self, game_id: str, player: str, turn: int, move: int) -> Game:
+        """Make a move.
+
+        Args:
+            game_id: The game.
+            player: Token of the player.
+            turn: Number of the move as the page counts it, so that a repeated request moves once.
+            move: One of the eight moves.
+
+        Raises:
+            RefusedError: If the game is not the player's, is over, or is at another turn. Nothing changes then.
+        """
+        game = self.game(game_id, player)
+        if game.ending is not None:
+            raise RefusedError(409, "over", "This game is over.")
+        if turn != game.turn:
+            raise RefusedError(409, "turn", f"This game is at turn {game.turn}, and the move is for turn {turn}.")
+        game = self.store.add_move(game, move, self._elapsed(game), game.ending_after(move))
+        self._stop_clock(game)
+        return game
+
+    def seconds_left(self, game: Game) -> float:
+        """Return the remaining time; 0 for a game that is over."""
+        return 0.0 if game.ending else max(0.0, game.seconds - self._elapsed(game))
+
+    def end_late_games(self) -> None:
+        """End the games whose time is over. Games loaded after a restart wait for their player's first request."""
+        now = self._clock()
+        for game_id in [game_id for game_id, started in self._started.items() if now - started >= self.seconds]:
+            game = self.store.game(game_id)
+            if game is not None:
+                self._end_if_late(game)
+            self._started.pop(game_id, None)
+
+    def delete(self, game_id: str) -> None:
+        """Delete a game."""
+        self._started.pop(game_id, None)
+        self.store.delete(game_id)
+
+    def _end_if_late(self, game: Game) -> Game:
+        if game.ending is None and self._elapsed(game) >= game.seconds:
+            game = self.store.end(game, game.seconds, "time")
+        self._stop_clock(game)
+        return game
+
+    def _elapsed(self, game: Game) -> float:
+        """Return the seconds played; after a restart the clock continues from the last recorded event."""
+        started = self._started.setdefault(game.id, self._clock() - game.elapsed)
+        return self._clock() - started
+
+    def _stop_clock(self, game: Game) -> None:
+        if game.ending is not None:
+            self._started.pop(game.id, None)
+
+
+class PlayRoom(Room):
+    """A room for free play and practice: any number of games, on the areas that the player has seen least."""
+
+    max_games = MAX_GAMES
+
+    def begin_random(self, player: str) -> Game:
+        """Begin a game on an area that the player has played least often."""
+        history = self.store.history(player)
+        for game_id, _, _ in history[: max(0, len(history) - self.max_games + 1)]:
+            self.delete(game_id)
+        return self.begin(player, self._draw_episode([area for _, area, _ in history]))
+
+    def current(self, player: str) -> Game | None:
+        """Return the player's latest game if it is in progress."""
+        latest = self.store.latest(player)
+        game = latest and self.game(latest.id, player)
+        return game if game and game.ending is None else None
+
+    def tally(self, player: str) -> dict[str, int]:
+        """Return how many games the player has finished, and in how many the goal was found."""
+        endings = [ending for _, _, ending in self.store.history(player) if ending]
+        return {"played": len(endings), "found": endings.count("found")}
+
+    def _draw_episode(self, played_areas: Sequence[int]) -> Episode:
+        rng, counts = np.random.default_rng(secrets.randbits(128)), Counter(played_areas)
+        fewest = min(counts[area] for area in range(len(self.world.names)))
+        areas = [area for area in range(len(self.world.names)) if counts[area] == fewest]
+        (start,), (goal,) = self.world.sampler.draw(rng, 1)
+        return Episode(int(rng.choice(areas)), (int(start[0]), int(start[1])), (int(goal[0]), int(goal[1])))

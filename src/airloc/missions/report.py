@@ -1,0 +1,230 @@
+"""The report of a search: images of the belief and the path, and the HTML page that shows them.
+
+Legend: Pixels: uint8 RGB (H, W, 3); a belief is (rows, cols).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from airloc.areas.area import Pixels
+from airloc.drawing.canvas import Frame
+from airloc.drawing.heatmap import draw_belief
+from airloc.drawing.page import Html, command, figure, image_tag, link, page, paragraph, row, section, table
+from airloc.drawing.trajectory import draw_trajectory
+from airloc.grid import Cell, Grid
+from airloc.missions.flight import HEIGHT_LIMIT, Flight
+from airloc.missions.plan import format_position
+from airloc.missions.simulation import SearchRecord
+
+__all__ = ["SearchPainter", "search_page", "summary"]
+
+SIDE, GIF_SIDE = 1000, 480
+"""Approximate longest side of images and of the animation, in pixels."""
+SHADE = 0.3
+"""Brightness of cells outside the search area."""
+MAX_ROWS = 40
+"""Photos listed on the page; path.json has all."""
+TERMS = (
+    "Probability of area (POA): the probability that the goal is in a cell. Probability of detection (POD): the "
+    "probability that the search recognises a goal in that cell. Probability of success (POS): POA before the search "
+    "times POD, summed over all cells."
+)
+
+Row = list[str | float | None]
+
+
+class SearchPainter:
+    """Draws one search at one size.
+
+    Args:
+        record: The search.
+        ground: Image of the ground under the whole grid.
+        side: Approximate longest side of the drawings in pixels.
+    """
+
+    def __init__(self, record: SearchRecord, ground: Pixels, side: int) -> None:
+        self._record = record
+        layout = record.layout
+        pitch = max(3, side // max(layout.grid.shape))
+        gap = max(1, round(pitch * layout.gap_m / layout.pitch_m))
+        self._grid = Grid(*layout.grid.shape, cell=pitch - gap, gap=gap)
+        size = self._grid.size[::-1]
+        self._ground = np.asarray(Image.fromarray(ground).resize(size, Image.Resampling.LANCZOS))
+
+    def draw_final_belief(self) -> Pixels:
+        """Draw the belief at the end of the search."""
+        searcher = self._record.searcher
+        belief = searcher.belief()
+        top = min(1.0, max(float(belief.max()), 4 / self._record.layout.grid.count))
+        return self._draw_belief(belief, list(searcher.glimpses), top, searcher.advice().declared)
+
+    def draw_path(self) -> Pixels:
+        """Draw the cells in the order of the photos."""
+        record = self._record
+        goal = record.truth if record.truth is not None else record.searcher.advice().declared
+        drawn = draw_trajectory(
+            self._ground, self._grid, record.searcher.flown, goal, scale=1, dim_unvisited=True, margin=0
+        )
+        return self._shade(drawn)
+
+    def draw_frames(self) -> list[Pixels]:
+        """Draw the recorded beliefs in order, all of one size."""
+        photos = self._record.photos
+        cells = [photo.cell for photo in photos]
+        kept = [(number, photo.belief) for number, photo in enumerate(photos) if photo.belief is not None]
+        top = min(1.0, max(0.02, *(float(belief.max()) for _, belief in kept)))
+        return [self._draw_belief(belief, cells[: number + 1], top, cells[number]) for number, belief in kept]
+
+    def _draw_belief(
+        self, belief: npt.NDArray[np.floating], visited: Sequence[Cell], top: float, position: Cell | None
+    ) -> Pixels:
+        drawn = draw_belief(
+            self._ground,
+            self._grid,
+            belief,
+            position=position,
+            goal=self._record.truth,
+            visited=visited,
+            top=top,
+            scale=1,
+            margin=0,
+        )
+        return self._shade(drawn)
+
+    def _shade(self, drawn: Pixels) -> Pixels:
+        """Darken the ground of cells outside the search area."""
+        shaded = drawn.copy()
+        frame = Frame.around(self._grid, (), 1, 0)
+        for row_number, col in np.argwhere(~self._record.layout.searchable).tolist():
+            part = frame.part((row_number, col))
+            shaded[part] = (SHADE * self._ground[part]).astype(np.uint8)
+        return shaded
+
+
+def search_page(
+    record: SearchRecord, belief: Pixels, path: Pixels, flight: Flight | None, files: Sequence[str], made_by: str
+) -> str:
+    """Return the HTML page about a search.
+
+    Args:
+        record: The search.
+        belief: Drawing of the final belief.
+        path: Drawing of the path.
+        flight: The flight, if the image has a georeference.
+        files: Names of the files beside the page.
+        made_by: Command that reproduces the page.
+    """
+    body = [
+        paragraph(summary(record)),
+        section("Search", _facts(record, flight), paragraph(TERMS)),
+        section(
+            "Belief and path",
+            row(
+                figure(image_tag(belief, "Probability of area over the ground"), "Probability of area per cell"),
+                figure(image_tag(path, "Cells in the order of the photos"), "Cells in the order of the photos"),
+            ),
+            _best_match(record),
+        ),
+        section("Photos", _photos(record)),
+        section("Files", paragraph(*[part for name in files for part in (link(name, name), " ")])),
+        section("Reproduce", command(made_by)),
+    ]
+    layout = record.layout
+    subtitle = f"{layout.grid} cells of {layout.cell_m:g} {layout.unit}, {int(layout.searchable.sum())} searchable"
+    return page("Aerial search", "\n".join(body), subtitle=subtitle)
+
+
+def summary(record: SearchRecord) -> str:
+    """Return the outcome of a search in one or two sentences."""
+    advice, photos = record.searcher.advice(), len(record.photos)
+    count = f"{photos} photo{'' if photos == 1 else 's'}"
+    if advice.declared is None:
+        return (
+            f"Not found in {count}. The probability of success (POS) is {100 * record.searcher.pos:.0f} %. "
+            f"Most probable cell: {_cell_name(record, advice.best)}, {100 * advice.best_probability:.1f} %."
+        )
+    verdict = {None: "", True: " The declared cell is correct.", False: " The declared cell is wrong."}[record.correct]
+    return (
+        f"Declared after {count} at {_cell_name(record, advice.declared)}, "
+        f"match probability {100 * (advice.match_probability or 0):.0f} %.{verdict}"
+    )
+
+
+def _cell_name(record: SearchRecord, cell: Cell) -> str:
+    pixel = "pixel " if record.layout.plane is None else ""
+    return f"{pixel}{format_position(record.layout, cell)} (row {cell[0]}, column {cell[1]})"
+
+
+def _facts(record: SearchRecord, flight: Flight | None) -> Html:
+    searcher, layout = record.searcher, record.layout
+    rows: list[Row] = [
+        ["Cells flown", f"{len(searcher.flown)} of {int(layout.searchable.sum())}"],
+        ["Moves flown", f"{searcher.moves_flown} of {searcher.budget}"],
+        ["Probability of success", f"{100 * searcher.pos:.1f} %"],
+        ["Grid heading", f"{layout.heading:g} degrees"],
+    ]
+    if flight is not None:
+        rows += _flight_facts(record, flight)
+    missing = sum(photo.coverage < 0.5 for photo in record.photos)
+    if missing:
+        rows.append(["Photos with less than half image data", str(missing)])
+    return table(["Property", "Value"], rows)
+
+
+def _flight_facts(record: SearchRecord, flight: Flight) -> list[Row]:
+    longer, shorter = record.search.plan.camera.footprint(flight.height)
+    pitch = record.layout.pitch_m
+    height = f"{flight.height:.1f} m above take-off"
+    if flight.height > HEIGHT_LIMIT:
+        height += f", above the {HEIGHT_LIMIT:.0f} m that many countries allow"
+    minutes = flight.seconds / 60
+    return [
+        ["Height", height],
+        ["Footprint of a photo", f"{longer:.1f} x {shorter:.1f} m"],
+        ["Overlap along the longer side", _overlap(longer, pitch)],
+        ["Overlap along the shorter side", _overlap(shorter, pitch)],
+        ["Flight, from home and back", f"{flight.metres:.0f} m, {minutes:.1f} min at {flight.speed:g} m/s"],
+    ]
+
+
+def _overlap(footprint: float, pitch: float) -> str:
+    """Return the overlap of neighbouring photos, or the gap between them."""
+    share = 1 - pitch / footprint
+    return f"{100 * share:.0f} %" if share >= 0 else f"gap of {pitch - footprint:.1f} m"
+
+
+def _best_match(record: SearchRecord) -> Html:
+    """Show the goal beside the photo with the highest match probability."""
+    best = max(record.photos, key=lambda photo: photo.match_probability)
+    glimpse = record.searcher.glimpses[best.cell].pixels
+    probability = f"{100 * best.match_probability:.0f} %"
+    return row(
+        figure(image_tag(_enlarge(record.goal), "The goal"), "The goal, as the agent observes it"),
+        figure(
+            image_tag(_enlarge(glimpse), "The best match"),
+            f"The best match: {_cell_name(record, best.cell)}, match probability {probability}",
+        ),
+    )
+
+
+def _enlarge(patch: Pixels, factor: int = 4) -> Pixels:
+    return np.repeat(np.repeat(patch, factor, axis=0), factor, axis=1)
+
+
+def _photos(record: SearchRecord) -> Html:
+    rows: list[Row] = [
+        [
+            "S" if number == 0 else str(number),
+            _cell_name(record, photo.cell),
+            f"{100 * photo.poa:.2f} %",
+            f"{100 * photo.match_probability:.1f} %",
+            f"{100 * photo.pos:.1f} %",
+        ]
+        for number, photo in enumerate(record.photos[:MAX_ROWS])
+    ]
+    listed = table(["Photo", "Position", "POA before", "Match probability", "POS so far"], rows)
+    more = len(record.photos) - MAX_ROWS
+    return Html(listed + paragraph(f"path.json lists {more} more.")) if more > 0 else listed

@@ -1,0 +1,107 @@
+"""Lobbies: visitors of free play, and participants of a study in the order of its stages."""
+
+from pathlib import Path
+
+import pytest
+
+from airloc.game import PlayLobby
+from game_server import Client, joined, noise_world, play_room, serving_study, small_study
+
+
+def test_the_number_of_visitors_and_of_their_games_is_limited(monkeypatch: pytest.MonkeyPatch):
+    room = play_room(noise_world(2, "2x2"))
+    monkeypatch.setattr(room, "max_games", 4)
+    lobby = PlayLobby(room, max_visitors=3)
+    visitors = [lobby.admit(None) for _ in range(4)]
+    assert [lobby.is_player(visitor) for visitor in visitors] == [False, True, True, True]
+    for _ in range(7):
+        lobby.begin(visitors[-1], recorded=False)
+    assert len(room.store.games_of(visitors[-1])) == 4
+    for _ in range(3):
+        lobby.admit(None)
+    assert room.store.games_of(visitors[-1]) == [], "deleted with the visitor"
+
+
+@pytest.fixture
+def served(tmp_path: Path):
+    """A running study: its URL and the study."""
+    study = small_study(tmp_path / "s.db")
+    with serving_study(study, ("lawnmower",)) as (url, _):
+        yield url, study
+
+
+def test_nobody_plays_without_a_link(served):
+    url, _ = served
+    client = Client(url)
+    for method, path, body in [("GET", "/api/me", None), ("POST", "/api/games", {}), ("POST", "/api/consent", {})]:
+        answer = client.ask(method, path, body)
+        assert (answer.status, answer.json["error"]) == (401, "no-link")
+    assert "set-cookie" not in client.ask("GET", "/join/guessed").headers
+    client.close()
+
+
+def test_the_stages_follow_each_other_and_none_comes_again(served):
+    url, study = served
+    client = joined(url, study.participants()[0].token)
+
+    def stage() -> str:
+        return client.ask("GET", "/api/me").json["stage"]
+
+    assert stage() == "consent"
+    assert client.ask("POST", "/api/games", {"kind": "free"}).status == 409
+    assert client.ask("POST", "/api/games", {"kind": "recorded"}).status == 409
+    assert client.ask("POST", "/api/consent", {"age": 200}).status == 422
+    assert client.ask("POST", "/api/consent", {"name": "x"}).status == 422
+    assert client.ask("POST", "/api/consent", {"age": 33, "gender": "woman"}).status == 200
+    assert client.ask("POST", "/api/consent", {"age": 34}).status == 409
+    assert stage() == "practice"
+    practice = client.begin("free")
+    assert client.ask("GET", "/api/me").json["current"] == practice["game"]
+    assert client.ask("POST", "/api/games", {"kind": "recorded"}).status == 409
+    assert client.ask("POST", "/api/practised").status == 200
+    assert client.ask("POST", "/api/practised").status == 409
+    assert stage() == "games"
+    assert client.ask("POST", "/api/games", {"kind": "free"}).status == 409
+    game = client.begin("recorded")
+    assert game["slot"] == 0
+    again = client.ask("POST", "/api/games", {"kind": "recorded"})
+    assert (again.status, again.json["error"]) == (409, "game-in-progress")
+    person = study.participants()[0]
+    assert (person.age, person.gender, person.agreed, person.practised) == (33, "woman", True, True)
+    client.close()
+
+
+def test_practice_games_are_not_recorded(served):
+    url, study = served
+    person = study.participants()[0]
+    client = joined(url, person.token)
+    client.ask("POST", "/api/consent", {})
+    game = client.begin("free")
+    client.move(game["game"], 0, 0)
+    assert study.store.games_of(person.token) == []
+    assert study.store.recorded() == []
+    client.close()
+
+
+def test_a_participant_cannot_reach_the_game_of_another(served):
+    url, study = served
+    first, second = (joined(url, person.token) for person in study.participants())
+    for client in (first, second):
+        client.ask("POST", "/api/consent", {})
+        client.ask("POST", "/api/practised")
+    game = first.begin("recorded")["game"]
+    assert second.ask("GET", f"/api/games/{game}").status == 404
+    assert second.move(game, 0, 0).status == 404
+    first.close()
+    second.close()
+
+
+def test_the_progress_of_participants_needs_the_admin_token(served):
+    url, study = served
+    client = Client(url)
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Bearer {study.admin_token[:-1]}"}):
+        assert client.ask("GET", "/api/admin/people", headers=headers).status == 401
+    answer = client.ask("GET", "/api/admin/people", headers={"Authorization": f"Bearer {study.admin_token}"})
+    assert [(row["stage"], row["played"], row["games"]) for row in answer.json["people"]] == [("consent", 0, 2)] * 2
+    assert answer.json["people"][0]["link"] == f"/join/{study.participants()[0].token}"
+    client.close()

@@ -1,0 +1,206 @@
+"""The game page in a real browser: won and lost games, keyboard, touch, reload, two windows."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from airloc.game import PlayRoom
+from game_server import (
+    cell_after,
+    click_move,
+    game_of,
+    move_away,
+    move_towards,
+    noise_world,
+    play_room,
+    playing,
+    start_game,
+    wait_for_turn,
+    win,
+)
+
+pytestmark = pytest.mark.browser
+
+KEYS = ("ArrowUp", "PageUp", "ArrowRight", "PageDown", "ArrowDown", "End", "ArrowLeft", "Home")
+NUMPAD = ("Numpad8", "Numpad9", "Numpad6", "Numpad3", "Numpad2", "Numpad1", "Numpad4", "Numpad7")
+
+
+@pytest.fixture(scope="module")
+def room() -> PlayRoom:
+    return play_room(agents=("lawnmower", "blind"))
+
+
+@pytest.fixture(scope="module")
+def url(room: PlayRoom) -> Iterator[str]:
+    with playing(room) as url:
+        yield url
+
+
+def test_a_won_game_shows_the_area_the_paths_and_the_result(open_page, url: str, room: PlayRoom):
+    page = open_page(url)
+    start_game(page)
+    assert page.locator("#board .cell.visited").count() == 1
+    assert page.locator("#board .cell canvas").count() == 1, "unvisited patches are not on the page"
+    moves = win(page, room)
+    assert str(moves) in page.inner_text("#ending-title")
+    assert [word for word in ("lawnmower", "blind") if word not in page.inner_text("#ending-text")] == []
+    assert page.locator("#routes label").count() == 4, "the player, a shortest path, two agents"
+    assert page.locator("#map polyline").count() == 8, "four paths, each with its outline"
+    page.locator("#routes input").nth(2).uncheck()
+    assert page.eval_on_selector_all("#map g", "all => all.filter(g => g.style.display === 'none').length") == 1
+    assert page.locator("#map image").bounding_box()["width"] > 300
+    page.click("#again")
+    page.wait_for_selector("#game:not([hidden])")
+    assert game_of(page, room).turn == 0
+
+
+def test_a_game_ends_when_no_moves_are_left(open_page, url: str, room: PlayRoom):
+    page = open_page(url)
+    start_game(page)
+    for left in range(room.world.budget, 0, -1):
+        assert page.inner_text("#moves-left") == str(left)
+        game = game_of(page, room)
+        click_move(page, room, move_away(game.position, game.episode.goal, room.world.grid))
+    page.wait_for_selector("#ending:not([hidden])")
+    assert game_of(page, room).ending == "moves"
+    assert "moves" in page.inner_text("#ending-title")
+
+
+def test_a_game_ends_when_no_time_is_left(open_page):
+    room = play_room(seconds=1.5)
+    with playing(room) as url:
+        page = open_page(url)
+        start_game(page)
+        assert 0 < int(page.inner_text("#seconds-left")) <= 2
+        page.wait_for_selector("#ending:not([hidden])")
+        assert (game_of(page, room).ending, game_of(page, room).turn) == ("time", 0)
+        assert "time" in page.inner_text("#ending-title")
+
+
+@pytest.mark.parametrize("keys", [KEYS, NUMPAD], ids=["arrows", "number pad"])
+def test_the_keyboard_is_enough_to_play(open_page, url: str, room: PlayRoom, keys):
+    page = open_page(url)
+    page.keyboard.press("Enter")  # the button has the focus
+    page.wait_for_selector("#game:not([hidden])")
+    while (game := game_of(page, room)).ending is None:
+        page.keyboard.press(keys[move_towards(game.position, game.episode.goal)])
+        wait_for_turn(page, room, game.turn + 1)
+    page.wait_for_selector("#ending:not([hidden])")
+    for _ in range(11):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "again":
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#game:not([hidden])")
+    assert game_of(page, room).turn == 0
+
+
+def test_keys_that_lead_outside_cost_no_move(open_page, url: str, room: PlayRoom):
+    page = open_page(url)
+    start_game(page)
+    position, grid = game_of(page, room).position, room.world.grid
+    outside = [move for move in range(8) if not grid.contains(cell_after(position, move))]
+    for move in outside:
+        page.keyboard.press(KEYS[move])
+    page.wait_for_timeout(200)
+    assert game_of(page, room).turn == 0
+    assert not outside or "ends" in page.inner_text("#status")
+
+
+def test_a_key_held_down_makes_one_move(open_page, url: str, room: PlayRoom):
+    page = open_page(url)
+    start_game(page)
+    game = game_of(page, room)
+    key = KEYS[move_away(game.position, game.episode.goal, room.world.grid)]
+    for _ in range(5):
+        page.keyboard.down(key)  # all but the first are repeats
+    wait_for_turn(page, room, 1)
+    page.wait_for_timeout(200)
+    page.keyboard.up(key)
+    assert game_of(page, room).turn == 1
+
+
+def test_tab_reaches_the_neighbouring_cells_and_every_cell_has_its_own_name(open_page, url: str, room: PlayRoom):
+    page = open_page(url)
+    start_game(page)
+    near = page.locator("#board .cell.near")
+    assert near.count() == len(room.world.grid.neighbours(game_of(page, room).position))
+    labels = [cell.get_attribute("aria-label") for cell in page.locator("#board .cell").all()]
+    assert len(set(labels)) == room.world.grid.count
+    assert sum("you are here" in label for label in labels) == 1
+    assert sum(", go " in label for label in labels) == near.count()
+    near.first.focus()
+    page.keyboard.press("Enter")
+    wait_for_turn(page, room, 1)
+
+
+def test_touch_on_a_phone_is_enough_to_play(open_page, url: str, room: PlayRoom):
+    page = open_page(url, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page.locator("#start").tap()
+    page.wait_for_selector("#game:not([hidden])")
+    assert page.locator("#board .cell").first.bounding_box()["width"] >= 44, "large enough for a finger"
+    board = page.locator("#board").bounding_box()
+    assert board["y"] + board["height"] <= 844, "the whole area is visible without scrolling"
+    win(page, room, tap=True)
+    assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+
+
+def test_a_game_continues_after_a_reload(open_page, url: str, room: PlayRoom):
+    canvases = "all => all.map(c => c.toDataURL())"
+    page = open_page(url)
+    start_game(page)
+    game = game_of(page, room)
+    click_move(page, room, move_away(game.position, game.episode.goal, room.world.grid))
+    before = page.eval_on_selector_all("#board .cell canvas", canvases)
+    page.reload()
+    page.wait_for_selector("#game:not([hidden])")
+    assert page.inner_text("#moves-left") == str(room.world.budget - 1)
+    assert page.eval_on_selector_all("#board .cell canvas", canvases) == before
+    assert game_of(page, room).id == game.id
+    win(page, room)
+
+
+def test_two_windows_show_the_same_game(open_page, url: str, room: PlayRoom):
+    first = open_page(url)
+    start_game(first)
+    second = open_page(url, context=first.context, ready="#game:not([hidden])")
+    game = game_of(first, room)
+    first.bring_to_front()
+    click_move(first, room, move_away(game.position, game.episode.goal, room.world.grid))
+    # The second window still shows the start; its move is for a past turn and changes nothing.
+    second.evaluate("document.querySelectorAll('#board .cell.near')[0].click()")
+    second.wait_for_selector("#board .cell.here >> text='1'")
+    assert game_of(first, room).turn == 1
+    assert "another window" in second.inner_text("#error")
+    win(second, room)
+    first.bring_to_front()
+    first.evaluate("window.dispatchEvent(new Event('focus'))")
+    first.wait_for_selector("#ending:not([hidden])")
+
+
+def test_the_page_is_small(open_page, url: str):
+    page, sizes = open_page(url), []
+    page.on("response", lambda response: sizes.append(len(response.body())))
+    page.goto("about:blank")
+    page.goto(url)
+    page.wait_for_selector("#start:visible")
+    assert sum(sizes) < 200_000
+
+
+def test_a_game_continues_when_the_server_is_back(open_page, url: str, room: PlayRoom):
+    page = open_page(url)
+    start_game(page)
+    page.route("**/api/**", lambda route: route.fulfill(status=409, body="no JSON at all"))
+    game = game_of(page, room)
+    move = move_away(game.position, game.episode.goal, room.world.grid)
+    page.keyboard.press(KEYS[move])
+    page.wait_for_selector("#error:not([hidden])")
+    page.unroute("**/api/**")
+    page.wait_for_selector("#error", state="hidden")
+    click_move(page, room, move)
+    assert game_of(page, room).turn == 1
+
+
+def test_open_pages_close_before_their_server(open_page):
+    with playing(play_room(noise_world(1))) as url:
+        open_page(url).evaluate("setInterval(() => fetch('/api/me'), 5) && null")

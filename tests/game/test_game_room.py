@@ -1,0 +1,77 @@
+"""Rooms: games follow the rules of the task, and the clock is the server's."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from airloc.errors import AirlocError
+from airloc.game import Episode, RefusedError, Store
+from airloc.task.batch import BatchEnv
+from game_server import noise_world, play_room
+
+EPISODE = Episode(1, (0, 0), (4, 4))
+
+
+def test_a_game_plays_in_step_with_the_tensor_environment():
+    world, rng = noise_world(3, "4x5", budget=6), np.random.default_rng(0)
+    env = BatchEnv(world.cells, world.budget)
+    room = play_room(world)
+    for _ in range(60):
+        area, start, goal = world.draw(rng, 1)
+        episode = Episode(int(area[0]), tuple(start[0].tolist()), tuple(goal[0].tolist()))
+        game = room.begin("p", episode)
+        env.reset(*(torch.from_numpy(part) for part in (area, start, goal)))
+        while game.ending is None:
+            move = int(rng.integers(8))
+            game = room.move(game.id, "p", game.turn, move)
+            step = env.step(torch.tensor([move]))
+            assert list(game.position) == step.observation.position[0].tolist()
+            assert (game.ending == "found", game.ending is not None) == (bool(step.found[0]), bool(step.ended[0]))
+            patch = world.patches(np.array(episode.area), np.array(game.position))
+            assert np.array_equal(patch, step.observation.patch[0].numpy())
+
+
+def test_the_clock_stops_while_the_server_is_down(tmp_path: Path):
+    now, world = [100.0], noise_world()
+    room = play_room(world, store=Store(tmp_path / "g.db"), clock=lambda: now[0])
+    game = room.begin("p", EPISODE)
+    now[0] += 20
+    room.move(game.id, "p", 0, 3)
+    now[0] += 15  # no move, so not recorded
+    assert room.seconds_left(room.game(game.id, "p")) == 25
+    room.store.close()
+    now[0] += 1000
+    restarted = play_room(world, store=Store(tmp_path / "g.db"), clock=lambda: now[0])
+    assert restarted.seconds_left(restarted.game(game.id, "p")) == 40, "continues from the last move"
+    now[0] += 39.9
+    assert restarted.game(game.id, "p").ending is None
+    now[0] += 0.2
+    with pytest.raises(RefusedError) as caught:
+        restarted.move(game.id, "p", 1, 3)
+    assert caught.value.reason == "over"
+    assert (restarted.game(game.id, "p").ending, restarted.game(game.id, "p").moves) == ("time", (3,))
+
+
+def test_late_games_end_without_a_request():
+    now = [0.0]
+    room = play_room(seconds=30.0, clock=lambda: now[0])
+    games = [room.begin("p", EPISODE) for _ in range(3)]
+    room.delete(games[2].id)
+    now[0] = 31.0
+    room.end_late_games()
+    assert [room.store.game(game.id).ending for game in games[:2]] == ["time", "time"]
+    assert room.store.game(games[0].id).elapsed == 30.0
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), 0.0, -1.0])
+def test_a_time_limit_that_is_not_above_0_is_refused_before_any_game(seconds: float):
+    with pytest.raises(AirlocError, match="--seconds"):
+        play_room(seconds=seconds)
+
+
+def test_a_player_sees_every_area_before_one_comes_again():
+    room = play_room(noise_world(4, "2x2"))
+    areas = [room.begin_random("p").episode.area for _ in range(8)]
+    assert sorted(areas[:4]) == sorted(areas[4:]) == [0, 1, 2, 3]

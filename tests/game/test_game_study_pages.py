@@ -1,0 +1,207 @@
+"""The pages of a study and of watching agents in a real browser, and all pages under axe."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from airloc.agents.registry import make_agent
+from airloc.game import Episode, PlayRoom, ThreadWorkerPool, WatchService, watch_routes
+from airloc.game.watch import record_search
+from airloc.game.worker_pool import AgentCache
+from game_server import (
+    Believer,
+    click_move,
+    game_of,
+    move_away,
+    noise_world,
+    play_room,
+    playing,
+    serving_study,
+    small_study,
+    start_game,
+    win,
+)
+
+pytestmark = pytest.mark.browser
+
+SCREENS = [
+    pytest.param({"viewport": {"width": 1200, "height": 850}}, id="wide and light"),
+    pytest.param({"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}, id="narrow and dark"),
+]
+WORLD = noise_world(3)
+EPISODE = Episode(1, (4, 0), (1, 3))
+SEARCH = "area=noise_1&start=4,0&goal=1,3"
+
+
+def check_accessibility(page: Any) -> None:
+    """Fail on every finding of axe that is more than minor."""
+    findings = Axe().run(page).response["violations"]
+    assert [
+        (one["id"], one["impact"], [node["html"][:120] for node in one["nodes"]])
+        for one in findings
+        if one["impact"] != "minor"
+    ] == []
+
+
+@pytest.fixture(scope="module")
+def room() -> PlayRoom:
+    return play_room(noise_world(budget=2))
+
+
+@pytest.fixture(scope="module")
+def url(room: PlayRoom) -> Iterator[str]:
+    """A server to play and watch on; the lawnmower has a belief."""
+    agents = AgentCache({"lawnmower": Believer(WORLD.grid)})
+    routes = watch_routes(WatchService(WORLD, ThreadWorkerPool({"watch": WORLD}, agents)), ["lawnmower", "spiral"])
+    with playing(room, routers=[routes]) as url:
+        yield url
+
+
+@pytest.mark.parametrize("age", ["31", ""])
+def test_a_participant_practises_and_plays_and_the_results_are_there(open_page, airloc, tmp_path: Path, age: str):
+    study = small_study(tmp_path / "s.db", people=1)
+    with serving_study(study, ("lawnmower",)) as (url, lobby):
+        games_room, practice_room = lobby.rooms
+        page = open_page(f"{url}join/{study.participants()[0].token}")
+        assert "/join/" not in page.url, "the secret does not stay in the address bar"
+        page.wait_for_selector("#consent:not([hidden])")
+        assert page.inner_text("#consent-text").split() == study.config.consent.split()
+        page.fill("#age", age)
+        page.select_option("#gender", "woman" if age else "")
+        page.click("#consent-form button")
+        page.wait_for_selector("#welcome:not([hidden])")
+
+        start_game(page)
+        win(page, practice_room)
+        page.click("#again")
+        page.wait_for_selector("#game:not([hidden])")
+        win(page, practice_room)
+        page.click("#stop-practice")
+
+        page.wait_for_selector("#welcome:not([hidden])")
+        assert "1 of 2" in page.inner_text("#welcome-title")
+        page.click("#start")
+        for number in (1, 2):
+            page.wait_for_selector("#game:not([hidden])")
+            assert f"{number} of 2" in page.inner_text("#game-title")
+            if number == 2:
+                page.reload()
+                page.wait_for_selector("#game:not([hidden])")
+            win(page, games_room)
+            page.click("#again")
+        page.wait_for_selector("#note:not([hidden])")
+        assert "2 places" in page.inner_text("#note-text")
+        page.reload()
+        page.wait_for_selector("#note:not([hidden])")
+
+    out = tmp_path / "human.json"
+    outcome = airloc("study", "results", tmp_path / "s.db", "--agents", "lawnmower", "--json", out)
+    assert (outcome.code, outcome.err) == (0, "")
+    record = json.loads(out.read_text())
+    assert (record["agent"], record["episodes"], record["success"]) == ("Human", 2, 1.0)
+    assert record["study"]["age"]["span"] == ([31, 31] if age else None)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_pages_of_a_study_are_accessible_and_need_a_link_or_a_token(open_page, tmp_path: Path, screen):
+    study = small_study(tmp_path / "s.db", people=2)
+    with serving_study(study) as (url, _):
+        page = open_page(f"{url}join/{study.participants()[0].token}", **screen)
+        page.wait_for_selector("#consent:not([hidden])")
+        check_accessibility(page)
+
+        uninvited = open_page(url, ready="#note:not([hidden])", **screen)
+        assert "link" in uninvited.inner_text("#note-text")
+        check_accessibility(uninvited)
+
+        admin = open_page(f"{url}admin", ready="#enter", **screen)
+        check_accessibility(admin)
+        admin.fill("#token", "wrong")
+        admin.click("#enter button")
+        admin.wait_for_selector("#error:not([hidden])")
+        assert admin.locator("#people").is_hidden()
+        admin.fill("#token", study.admin_token)
+        admin.click("#enter button")
+        admin.wait_for_selector("#people:not([hidden])")
+        rows = admin.locator("#rows tr").all_inner_texts()
+        assert [person.token in row for person, row in zip(study.participants(), rows, strict=True)] == [True, True]
+        check_accessibility(admin)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_game_page_is_accessible(open_page, url: str, room: PlayRoom, screen):
+    page = open_page(url, **screen)
+    check_accessibility(page)
+    start_game(page)
+    for turn in range(2):
+        game = game_of(page, room)
+        click_move(page, room, move_away(game.position, game.episode.goal, room.world.grid))
+        if turn == 0:
+            check_accessibility(page)
+    page.wait_for_selector("#ending:not([hidden])")
+    check_accessibility(page)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_watch_page_is_accessible(open_page, url: str, screen):
+    page = open_page(f"{url}watch?area=noise_0&start=4,0&goal=1,3&agents=airloc,lawnmower", **screen)
+    page.click("#forward")
+    page.click("#more summary")
+    check_accessibility(page)
+
+
+def test_a_search_is_played_to_the_end_shared_and_saved(open_page, url: str):
+    page = open_page(f"{url}watch?{SEARCH}&agents=lawnmower,spiral")
+    assert page.locator(".panel").count() == 2
+    assert page.locator(".panel[data-agent=lawnmower] .belief").count() == 24, "all cells except the start"
+    assert page.locator(".panel[data-agent=spiral] .belief").count() == 0
+    page.click("#forward")
+    assert page.get_attribute("html", "data-step") == "1"
+    page.click("#back")
+    assert page.get_attribute("html", "data-step") == "0"
+    page.locator("#speed").fill("8")
+    page.click("#play")
+    expect(page.locator("#play")).to_have_text("Pause")
+    page.click("#play")
+    paused = page.get_attribute("html", "data-step")
+    page.wait_for_timeout(300)
+    assert page.get_attribute("html", "data-step") == paused
+    page.click("#play")
+    steps = max(len(record_search(make_agent(name), WORLD, EPISODE).path) - 1 for name in ("lawnmower", "spiral"))
+    page.wait_for_selector(f"html[data-step='{steps}']", state="attached")
+    assert [word for word in ("lawnmower", "spiral", "found") if word not in page.inner_text("#status")] == []
+    expect(page.locator("#play")).to_have_text("Play")
+
+    with page.expect_download() as saved:
+        page.click("#gif")
+    assert saved.value.suggested_filename == "search.gif"
+    shared = open_page(page.url)
+    assert shared.locator(".panel").count() == 2
+    assert (shared.input_value("#start"), shared.input_value("#goal")) == ("4,0", "1,3")
+
+
+def test_start_goal_area_and_agents_are_chosen_on_the_page(open_page, url: str):
+    page = open_page(f"{url}watch")
+    assert page.locator(".panel").count() == 2
+    cells = page.locator("#picker rect[fill='#ffffff']")
+    assert cells.count() == 25
+    cells.nth(0).click()
+    page.locator("#picker rect[fill='#ffffff']").nth(24).click()
+    expect(page).to_have_url(re.compile("start=0%2C0&goal=4%2C4"))
+    page.select_option("#area", "noise_2")
+    expect(page).to_have_url(re.compile("noise_2"))
+    page.check("input[value=blind]")
+    page.wait_for_selector(".panel[data-agent=blind]")
+    page.click("#random")
+    page.wait_for_selector(".panel[data-agent=blind]")
+    for name in ("lawnmower", "spiral"):
+        page.uncheck(f"input[value={name}]")
+    expect(page.locator(".panel")).to_have_count(1)
+    page.uncheck("input[value=blind]")
+    assert "agent" in page.inner_text("#error")

@@ -1,0 +1,41 @@
+"""The worker process runs jobs, and is replaced when it dies."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from airloc.agents.registry import make_agent
+from airloc.game import Baselines, Episode, ProcessWorkerPool, RefusedError
+from airloc.game.baselines import path_of, play_agents, play_episode
+from airloc.game.worker_pool import AgentCache
+from airloc.task.world import World
+from game_server import noise_world
+
+EPISODE = Episode(1, (4, 0), (1, 3))
+
+
+def process_id(world: World, agents: AgentCache) -> int:
+    return os.getpid()
+
+
+def test_jobs_run_in_another_process_that_is_replaced_when_it_dies():
+    world = noise_world(2)
+
+    async def work() -> None:
+        worker_pool = ProcessWorkerPool({"play": world}, ["spiral"])
+        (path,) = await Baselines(["spiral"], worker_pool, "play").paths(EPISODE)
+        played = play_episode(make_agent("spiral"), world, EPISODE)
+        assert (path.path, path.found) == (path_of(played), bool(played.found[0]))
+        first = await worker_pool.run(process_id, "play")
+        assert first != os.getpid()
+        os.kill(first, signal.SIGKILL)
+        with pytest.raises(RefusedError) as caught:
+            await worker_pool.run(play_agents, "play", ("spiral",), EPISODE)
+        assert caught.value.status == 503
+        assert await worker_pool.run(process_id, "play") not in (first, os.getpid())
+        assert await worker_pool.run(play_agents, "play", ("spiral",), EPISODE) == (path,)
+        worker_pool.close()
+
+    asyncio.run(work())

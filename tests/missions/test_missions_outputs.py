@@ -1,0 +1,182 @@
+"""The output folder: flight files that other libraries read, the belief as GeoTIFF, the record and the page."""
+
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import fastkml
+import gpxpy
+import jsonschema
+import numpy as np
+import pytest
+import rasterio
+import shapely
+from PIL import Image
+from pymavlink import mavwp
+from pyproj import Geod, Transformer
+
+from airloc.agents.registry import make_agent
+from airloc.areas.layout import Layout
+from airloc.areas.raster import Raster
+from airloc.missions.flight_files import FORMATS
+from airloc.missions.outputs import write_search
+from airloc.missions.plan import SearchPlan, lay_out_search, prepare_goal, start_search
+from airloc.missions.report import summary
+from airloc.missions.simulation import SearchRecord, simulate
+from field_files import ground, write_geographic, write_projected
+
+EARTH = Geod(ellps="WGS84")
+GOAL = (1, 4)
+SCHEMA = json.loads((Path(__file__).parent / "plan_schema.json").read_text())
+
+
+class Written(NamedTuple):
+    """A search and its output folder."""
+
+    area: Path
+    out: Path
+    record: SearchRecord
+
+    @property
+    def layout(self) -> Layout:
+        return self.record.layout
+
+    def json(self) -> dict:
+        return json.loads((self.out / "path.json").read_text())
+
+
+@pytest.fixture(scope="module", params=["projected", "geographic"])
+def written(request, tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """A finished search for a goal image of another size, with a sweep and all formats."""
+    folder = tmp_path_factory.mktemp("search")
+    write = {"projected": write_projected, "geographic": write_geographic}[request.param]
+    image = ground(6)
+    area = write(folder / "ortho.tif", image)
+    left, top = GOAL[1] * 52, GOAL[0] * 52
+    goal = Image.fromarray(image[top : top + 48, left : left + 48]).resize((160, 160), Image.Resampling.LANCZOS)
+    with pytest.MonkeyPatch.context() as patch, Raster(area) as raster:
+        patch.setattr("airloc.missions.outputs.SIDE", 200)
+        patch.setattr("airloc.missions.outputs.GIF_SIDE", 100)
+        plan = SearchPlan(cell_m=96.0, budget=40)
+        layout = lay_out_search(plan, None, raster)
+        patch_of_goal = prepare_goal(np.asarray(goal), 96.0).pixels
+        record = simulate(start_search(plan, layout, patch_of_goal, make_agent("belief")), raster, GOAL)
+        write_search(folder / "out", record, raster, formats=tuple(FORMATS), sweep=True, made_by="airloc search")
+    return Written(area, folder / "out", record)
+
+
+def metres(a, b) -> float:
+    return EARTH.inv(a[1], a[0], b[1], b[0])[2]
+
+
+def test_the_record_holds_the_find_and_every_photo_once(written: Written):
+    record = written.json()
+    assert (record["status"], record["correct"]) == ("found", True)
+    assert (record["declared"]["row"], record["declared"]["col"]) == GOAL
+    assert record["moves"] <= record["budget"] == 40
+    photos = record["photos"]
+    assert photos[-1]["match_probability"] > 0.8
+    assert [photo["order"] for photo in photos] == list(range(1, len(photos) + 1))
+    assert len({(photo["row"], photo["col"]) for photo in photos}) == len(photos)
+    assert np.all(np.diff([photo["pos"] for photo in photos]) > 0)
+
+
+def test_positions_in_the_record_match_the_image(written: Written):
+    with rasterio.open(written.area) as file:
+        to_degrees = Transformer.from_crs(file.crs, "EPSG:4326", always_xy=True)
+        centre = to_degrees.transform(*(file.transform @ (file.width / 2, file.height / 2)))
+    for photo in written.json()["photos"]:
+        north, east = (2.5 - photo["row"]) * 104, (photo["col"] - 2.5) * 104
+        lon, lat, _ = EARTH.fwd(centre[0], centre[1], np.degrees(np.arctan2(east, north)), np.hypot(east, north))
+        assert metres((lat, lon), (photo["lat"], photo["lon"])) < 0.5
+
+
+@pytest.mark.parametrize("name", ["flight", "sweep"])
+def test_every_flight_file_is_read_by_a_library_of_its_format_and_agrees(written: Written, name: str):
+    out = written.out
+    plan = json.loads((out / f"{name}.plan").read_text())
+    jsonschema.validate(plan, SCHEMA)
+    flown = [item["params"][4:6] for item in plan["mission"]["items"] if item["command"] == 16]
+    if name == "flight":
+        expected = [(photo["lat"], photo["lon"]) for photo in written.json()["photos"]]
+        assert all(metres(a, b) < 0.01 for a, b in zip(flown, expected, strict=True))
+    for positions in (read_geojson(out, name), read_kml(out, name), read_gpx(out, name), read_waypoints(out, name)):
+        assert len(positions) == len(flown)
+        assert max(metres(a, b) for a, b in zip(flown, positions, strict=True)) < 0.5
+
+
+def read_geojson(out: Path, name: str) -> list[tuple[float, float]]:
+    shapes = shapely.from_geojson((out / f"{name}.geojson").read_text()).geoms
+    points = [(shape.y, shape.x) for shape in shapes if shape.geom_type == "Point"]
+    (line,) = [shape for shape in shapes if shape.geom_type == "LineString"]
+    assert [(y, x) for x, y in line.coords] == points
+    return points
+
+
+def read_kml(out: Path, name: str) -> list[tuple[float, float]]:
+    document = next(iter(fastkml.KML.from_string((out / f"{name}.kml").read_bytes(), strict=True).features))
+    marks = [feature for feature in document.features if feature.geometry.geom_type == "Point"]
+    assert {feature.geometry.geom_type for feature in document.features} == {"Point", "LineString", "Polygon"}
+    return [(mark.geometry.y, mark.geometry.x) for mark in marks]
+
+
+def read_gpx(out: Path, name: str) -> list[tuple[float, float]]:
+    (route,) = gpxpy.parse((out / f"{name}.gpx").read_text()).routes
+    return [(point.latitude, point.longitude) for point in route.points]
+
+
+def read_waypoints(out: Path, name: str) -> list[tuple[float, float]]:
+    loader = mavwp.MAVWPLoader()
+    assert loader.load(str(out / f"{name}.waypoints")) > 0
+    items = [loader.wp(number) for number in range(loader.count())]
+    assert [item.seq for item in items] == list(range(len(items)))
+    assert items[1].command == 22
+    assert items[-1].command == 20
+    return [(item.x, item.y) for item in items[1:] if item.command == 16]
+
+
+def test_the_flight_height_gives_a_footprint_of_one_cell(written: Written):
+    plan = json.loads((written.out / "flight.plan").read_text())
+    height = plan["mission"]["items"][0]["Altitude"]
+    shorter = 2 * height * np.tan(np.radians(73.7) / 2) / (4 / 3)
+    assert shorter == pytest.approx(96, abs=0.01)
+
+
+def test_the_belief_is_georeferenced_and_sums_to_one(written: Written):
+    record = written.json()
+    with rasterio.open(written.out / "belief.tif") as file:
+        assert file.descriptions == ("POA", "POD", "POS")
+        poa, pod, pos = file.read()
+        to_degrees = Transformer.from_crs(file.crs, "EPSG:4326", always_xy=True)
+        for cell in written.layout.grid.cells():
+            lon, lat = to_degrees.transform(*file.xy(*cell))
+            assert metres((lat, lon), written.layout.lat_lon(cell)) < 0.5
+    assert poa.sum() == pytest.approx(1, abs=1e-5)
+    assert np.unravel_index(poa.argmax(), poa.shape) == GOAL
+    assert pos.sum() == pytest.approx(record["probability_of_success"], abs=1e-5)
+    assert (pod > 0).sum() == len(record["photos"])
+
+
+def test_the_page_shows_the_find_and_loads_nothing_from_elsewhere(written: Written):
+    text = (written.out / "index.html").read_text()
+    position = "{:.6f},{:.6f}".format(*written.layout.lat_lon(GOAL))
+    assert all(word in text for word in (position, "POA", "POD", "POS", "flight.plan", "sweep.waypoints"))
+    assert not re.search(r'(src|href)="(?!data:|[a-z.]+")', text)
+
+
+def test_the_animation_has_a_frame_per_kept_belief(written: Written):
+    kept = sum(photo.belief is not None for photo in written.record.photos)
+    with Image.open(written.out / "search.gif") as film:
+        assert film.n_frames == kept
+
+
+def test_the_summary_of_a_search_without_a_find_names_the_best_cell(written: Written, tmp_path: Path):
+    with Raster(written.area) as raster:
+        plan = SearchPlan(cell_m=96.0, budget=1, agent="spiral")
+        layout = lay_out_search(plan, None, raster)
+        goal = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
+        record = simulate(start_search(plan, layout, goal, make_agent("spiral")), raster)
+    best = record.searcher.advice().best
+    assert "{:.6f},{:.6f}".format(*layout.lat_lon(best)) in summary(record)
+    assert "2 photos" in summary(record)

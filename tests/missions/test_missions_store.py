@@ -1,0 +1,185 @@
+"""The store keeps every search, refuses files that it cannot use, and never changes a damaged file."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from airloc.errors import AirlocError
+from airloc.missions.server import make_app
+from airloc.missions.service import SearchService
+from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoreError, recover_store
+from field_server import HEADERS, TOKEN, SearchGround, create, post
+
+SEARCH = StoredSearch("a", "2024-01-01T00:00:00+00:00", {"cell_m": 96.0}, bytes(PATCH_BYTES), False)
+TREE_PAGES = {2, 5, 10, 13}
+"""First byte of the pages of SQLite tables and indexes; other pages continue a long value."""
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory, search_ground: SearchGround) -> bytes:
+    """The bytes of a store with three searches of three photos each."""
+    path = tmp_path_factory.mktemp("store") / "searches.sqlite"
+    store = SearchStore(path)
+    client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+    for _ in range(3):
+        state = create(client, search_ground, (0, 3))
+        for _ in range(3):
+            state = post(client, search_ground, state).json()
+    store.close()
+    return path.read_bytes()
+
+
+def page_size(data: bytes) -> int:
+    return int.from_bytes(data[16:18], "big")
+
+
+def pages(data: bytes) -> int:
+    return len(data) // page_size(data)
+
+
+def test_searches_and_glimpses_come_back_as_stored(tmp_path: Path):
+    store = SearchStore(tmp_path / "a.sqlite")
+    glimpse = StoredGlimpse(1, 2, 0.5, bytes(range(256)) * (PATCH_BYTES // 256))
+    store.add(SEARCH)
+    store.append("a", 0, glimpse)
+    store.cancel("a")
+    store.close()
+    store = SearchStore(tmp_path / "a.sqlite")
+    assert store.list_ids() == ["a"]
+    assert store.find("a") == SEARCH._replace(cancelled=True)
+    assert store.glimpses("a") == [glimpse]
+    assert store.find("b") is None
+    store.close()
+
+
+@pytest.mark.parametrize("damage", [b"\xa5", b"\x00"], ids=["noise", "zeros"])
+def test_a_store_with_a_damaged_page_is_refused_with_a_cure_and_stays_as_it_is(
+    tmp_path: Path, stored: bytes, damage: bytes
+):
+    size, path = page_size(stored), tmp_path / "damaged.sqlite"
+    tables = [page for page in range(1, pages(stored)) if stored[page * size] in TREE_PAGES]
+    chosen = range(1, pages(stored)) if damage == b"\xa5" else tables  # zeros in pixels are black pixels
+    assert len(tables) >= 4
+    for page in chosen:
+        damaged = bytearray(stored)
+        damaged[page * size : (page + 1) * size] = damage * size
+        path.write_bytes(damaged)
+        with pytest.raises(StoreError) as error:
+            SearchStore(path)
+        assert str(path) in error.value.problem
+        assert "--recover" in error.value.cure
+        assert path.read_bytes() == bytes(damaged)
+
+
+def test_no_store_that_opens_makes_the_server_fail(tmp_path: Path, stored: bytes):
+    size, path = page_size(stored), tmp_path / "damaged.sqlite"
+    for page in range(0, pages(stored), 3):
+        damaged = bytearray(stored)
+        damaged[page * size + 8 : page * size + 200] = bytes(range(192))
+        path.write_bytes(damaged)
+        try:
+            store = SearchStore(path)
+        except AirlocError:
+            continue
+        client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+        searches = client.get("/searches").json()["searches"]
+        assert len(searches) == 3
+        assert {client.get(f"/searches/{search}").status_code for search in searches} == {200}
+        store.close()
+
+
+def test_a_truncated_store_is_refused(tmp_path: Path, stored: bytes):
+    path = tmp_path / "short.sqlite"
+    path.write_bytes(stored[: len(stored) // 2])
+    with pytest.raises(StoreError, match=r"short\.sqlite"):
+        SearchStore(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        ("UPDATE searches SET config = '{' WHERE rowid = 1", (2, 6)),
+        ("UPDATE searches SET goal = x'00' WHERE rowid = 1", (2, 6)),
+        ("UPDATE glimpses SET pixels = x'00' WHERE rowid = 1", (3, 8)),
+    ],
+)
+def test_a_store_with_an_invalid_row_is_refused_and_the_others_are_recovered(
+    tmp_path: Path, stored: bytes, change: str, left: tuple[int, int]
+):
+    path = tmp_path / "changed.sqlite"
+    path.write_bytes(stored)
+    with sqlite3.connect(path) as file:
+        file.execute(change)
+    file.close()
+    with pytest.raises(StoreError, match=r"changed\.sqlite"):
+        SearchStore(path)
+    assert recover_store(path, tmp_path / "recovered.sqlite") == left
+
+
+def test_the_readable_searches_of_a_damaged_store_are_recovered_and_continue(
+    tmp_path: Path, stored: bytes, search_ground: SearchGround
+):
+    size, path = page_size(stored), tmp_path / "damaged.sqlite"
+    recovered = {}
+    for page in range(1, pages(stored), 4):
+        damaged = bytearray(stored)
+        damaged[page * size : (page + 1) * size] = b"\xa5" * size
+        path.write_bytes(damaged)
+        target = tmp_path / f"recovered-{page}.sqlite"
+        try:
+            recovered[page] = recover_store(path, target)
+        except StoreError:
+            assert not target.exists()
+            continue
+        assert path.read_bytes() == bytes(damaged)
+        store = SearchStore(target)
+        client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+        state = client.get(f"/searches/{store.list_ids()[0]}").json()
+        assert post(client, search_ground, state).json()["outcome"] == "used"
+        store.close()
+    assert sum(searches >= 2 and photos >= 8 for searches, photos in recovered.values()) >= 5
+
+
+def test_recovery_does_not_overwrite_a_file_and_names_a_missing_one(tmp_path: Path):
+    SearchStore(tmp_path / "a.sqlite").close()
+    with pytest.raises(StoreError, match=r"a\.sqlite"):
+        recover_store(tmp_path / "b.sqlite", tmp_path / "a.sqlite")
+    with pytest.raises(StoreError, match=r"b\.sqlite"):
+        recover_store(tmp_path / "b.sqlite", tmp_path / "c.sqlite")
+    with pytest.raises(StoreError, match=r"a\.sqlite"):
+        recover_store(tmp_path / "a.sqlite", tmp_path / "c.sqlite")
+    assert not (tmp_path / "c.sqlite").exists()
+
+
+def test_damage_while_the_server_runs_is_a_response_with_a_cure(tmp_path: Path, stored: bytes):
+    path = tmp_path / "searches.sqlite"
+    path.write_bytes(stored)
+    store = SearchStore(path)
+    client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+    store.close()  # every statement fails from now on, as on a disk that fails
+    response = client.get("/searches")
+    assert response.status_code == 503
+    assert str(path) in response.json()["problem"]
+    assert response.json()["cure"]
+
+
+def test_only_one_server_at_a_time_opens_a_store(tmp_path: Path):
+    first = SearchStore(tmp_path / "a.sqlite")
+    with pytest.raises(StoreError, match=r"a\.sqlite") as error:
+        SearchStore(tmp_path / "a.sqlite")
+    assert "--store" in error.value.cure
+    first.close()
+    SearchStore(tmp_path / "a.sqlite").close()
+
+
+def test_another_file_is_not_taken_for_a_store(tmp_path: Path):
+    (tmp_path / "text.sqlite").write_text("no database, but long enough for one" * 40)
+    with pytest.raises(StoreError, match=r"text\.sqlite"):
+        SearchStore(tmp_path / "text.sqlite")
+    with sqlite3.connect(tmp_path / "other.sqlite") as file:
+        file.execute("CREATE TABLE notes (text TEXT)")
+    file.close()
+    with pytest.raises(StoreError, match=r"other\.sqlite"):
+        SearchStore(tmp_path / "other.sqlite")

@@ -1,0 +1,43 @@
+"""Quantities as text: invalid ones are errors that show an example."""
+
+from functools import partial
+
+import pytest
+
+from airloc.errors import AirlocError
+from airloc.missions.units import parse_duration, parse_length, parse_pixel, parse_position, parse_speed
+
+on_ground = partial(parse_length, georeferenced=True)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "example"),
+    [
+        (on_ground, "0m", "100m"),
+        (on_ground, "-3m", "100m"),
+        (on_ground, "5 miles", "100m"),
+        (on_ground, "", "100m"),
+        (on_ground, "1.2.3m", "100m"),
+        (on_ground, "1e999m", "100m"),
+        (on_ground, "48px", "100m"),
+        (partial(parse_length, georeferenced=False), "100m", "48px"),
+        (parse_duration, "5m", "18min"),
+        (parse_duration, "0s", "18min"),
+        (parse_speed, "fast", "8m/s"),
+        (parse_position, "91,0", "59.33,18.06"),
+        (parse_position, "5", "59.33,18.06"),
+        (parse_position, "a,b", "59.33,18.06"),
+        (parse_position, "nan,0", "59.33,18.06"),
+        (parse_pixel, "12", "120,80"),
+        (parse_pixel, "nan,3", "120,80"),
+    ],
+)
+def test_an_invalid_quantity_is_an_error_that_shows_an_example(parse, text: str, example: str):
+    with pytest.raises(AirlocError) as error:
+        parse(text)
+    assert text in error.value.problem
+    assert example in error.value.cure
+
+
+def test_zero_is_valid_where_it_is_allowed():
+    assert on_ground("0m", allow_zero=True) == parse_duration("0s", allow_zero=True) == 0
