@@ -124,22 +124,9 @@ def test_weights_from_xbd_carry_its_terms_and_say_them_when_used(airloc, tmp_pat
     images.mkdir(parents=True)
     for n, name in enumerate(("michael_0_pre", "michael_1_pre", "michael_2_pre", "michael_0_post", "matthew_0_pre")):
         Image.fromarray(generate(n, (280, 280)).image).save(images / f"hurricane-{name}_disaster.png")
-    options = (
-        "--datasets",
-        "xbd",
-        "--weights",
-        1,
-        "--only",
-        "hurricane-michael_*_pre_disaster*",
-        "--fold",
-        0,
-        "--folds",
-        3,
-    )
-    out = tmp_path / "run"
-    done = airloc(
-        "train", "airloc", "--root", tmp_path / "data", *options, "--segmenter", "airloc", *TINY, "--out", out
-    )
+    data = ("--root", tmp_path / "data", "--datasets", "xbd", "--weights", 1, "--fold", 0, "--folds", 3)
+    only, out = ("--only", "hurricane-michael_*_pre_disaster*"), tmp_path / "run"
+    done = airloc("train", "airloc", *data, *only, "--segmenter", "airloc", *TINY, "--out", out)
     assert done.code == 0, done
     assert "segmenter " not in done.err
     card = (out / "agent" / "card.md").read_text()
