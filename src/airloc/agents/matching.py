@@ -53,8 +53,8 @@ class SamePlaceCalibration(NamedTuple):
 
 
 SAME_PLACE = SamePlaceCalibration(scale=0.57, weight=16.9, midpoint=0.216)
-"""Calibration of the pretrained relation network. `python -m benchmarks.field_match` fits it to searches with goals from
-the same day and from before a disaster; run it again when the weights change."""
+"""Calibration of the pretrained relation network. `python -m benchmarks.field_match` fits it to searches with goals
+from the same day and from before a disaster; run it again when the weights change."""
 
 
 @runtime_checkable

@@ -12,7 +12,8 @@ import tyro
 from rich.console import Console
 from tyro.conf import arg
 
-from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
+from airloc.agents.agent import AgentOptions
+from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import Pixels
 from airloc.areas.images import read_image
 from airloc.cli.console import bar, need, promised
