@@ -1,19 +1,23 @@
-# Two commands do everything: make demo and make test. Each sets up what it needs, from nothing.
+# Every target sets up what it needs, from nothing.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Real imagery, where it lies beside the checkout; without it the tests that need it are skipped.
+# Real imagery beside the checkout. Tests that need it are skipped without it.
 export AIRLOC_DATA ?= $(wildcard $(abspath ../shared/data))
+# Two test processes with one thread each use two cores best.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
+FAST := not slow and not gpu and not browser and not ray and not export
 
-.PHONY: help setup browser demo test test-slow lint bench docs clean
+.PHONY: help setup browser demo check test test-slow lint ruff types layers bench docs clean
 
 help:
-	@echo "make demo       all agents on procedural areas: a table and a page to look at"
-	@echo "make test       lint, types, layers, tests and coverage"
-	@echo "make test-slow  the tests that take minutes"
-	@echo "make bench      what is timed, each against a floor or a peer"
+	@echo "make demo       evaluate all agents on procedural areas: a table, and a report in out/demo.html"
+	@echo "make check      lint, types, layers and the fast tests: no browser, no Ray, no export"
+	@echo "make test       lint, types, layers, all tests but the slow ones, coverage"
+	@echo "make test-slow  tests that take minutes"
+	@echo "make bench      benchmarks, each against a floor or a peer"
 	@echo "make docs       the documentation as a static site in site/"
 	@echo "make lint       ruff, mypy, import-linter"
 	@echo "make setup      the virtual environment in $(VENV), with all extras"
@@ -23,16 +27,15 @@ setup: $(READY)
 SUDO := $(shell test "$$(id -u)" = 0 || echo sudo)
 APT := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
-# torch goes first and by its exact version: a range would fetch gigabytes of CUDA.
+# torch is installed first and by its exact version: a range would download gigabytes of CUDA.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { $(SUDO) apt-get update -qq && $(APT) python3-venv >/dev/null; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' constraints.txt)"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable '.[field,export,cluster,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 
-# The tests open pages in a real browser.
+# The browser tests need Chromium.
 browser:
 	@command -v chromium >/dev/null || { \
 		echo "installing chromium"; $(SUDO) apt-get update -qq && $(APT) chromium >/dev/null; }
@@ -41,13 +44,23 @@ demo: setup
 	$(BIN)/airloc demo --out out/demo.html
 
 lint: setup
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync ruff types layers
+
+ruff:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+
+types:
 	$(BIN)/mypy
+
+layers:
 	$(BIN)/lint-imports
 
+check: lint
+	$(PYTEST) -m '$(FAST)'
+
 test: lint browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-fail-under=90
+	$(PYTEST) --durations=10 --cov --cov-report=term --cov-fail-under=90
 
 test-slow: setup browser
 	$(BIN)/python -m pytest -m slow --durations=10

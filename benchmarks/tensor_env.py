@@ -1,4 +1,4 @@
-"""Steps a second of the tensor environment with observations, against a bare gather of the same patches."""
+"""Steps per second of the tensor environment with observations, against a bare gather of the same patches."""
 
 import numpy as np
 import torch

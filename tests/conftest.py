@@ -1,4 +1,4 @@
-"""What several tests share: small areas written on the spot, the real imagery where it is present, the command."""
+"""Fixtures for all tests: small areas, the folder of real imagery, and the command line in this process."""
 
 import os
 from collections.abc import Callable
@@ -20,13 +20,13 @@ def random_image(seed: int, size: tuple[int, int]) -> np.ndarray:
 
 @pytest.fixture(scope="session")
 def toy_areas() -> list[SearchArea]:
-    """Six areas of noise under a 5 x 5 grid; no two patches are alike."""
+    """Six areas of noise for a 5 x 5 grid. No two patches are alike."""
     return [SearchArea(f"toy_{n}", random_image(n, Grid(5, 5).size)) for n in range(6)]
 
 
 @pytest.fixture
 def areas_folder(tmp_path: Path) -> Path:
-    """A folder with four small pictures, one of which has a space in its name."""
+    """A folder with four small images. One has a space in its name."""
     folder = tmp_path / "areas"
     folder.mkdir()
     for n, name in enumerate(("a.png", "b.png", "c d.png", "e.png")):
@@ -36,30 +36,30 @@ def areas_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def data_root() -> Path:
-    """The real imagery; in CI it has to be there."""
+    """The folder of real imagery. In CI it must exist."""
     root = os.environ.get("AIRLOC_DATA", "")
     if not root or not Path(root).is_dir():
         if os.environ.get("CI") == "true":
-            pytest.fail("AIRLOC_DATA names no folder, and CI must have the data")
-        pytest.skip("AIRLOC_DATA names no folder of imagery")
+            pytest.fail("AIRLOC_DATA is not a folder, but CI needs the data")
+        pytest.skip("AIRLOC_DATA is not a folder")
     return Path(root)
 
 
 class Outcome(NamedTuple):
-    """How a command ended and what it said."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
     err: str
 
-    def refused(self, *said: str) -> bool:
-        """Whether it ended as bad input should: exit code 2 and one line with the problem and the cure."""
+    def refused(self, *facts: str) -> bool:
+        """Return True if the command ended as for bad input: exit code 2, and one last line with problem and cure."""
         assert self.code == 2, self
         assert "Traceback" not in self.err
-        assert self.err.startswith("airloc: ")
-        assert self.err.count("\n") == 1
-        assert self.err.rstrip().endswith(".")
-        assert [part for part in said if part not in self.err] == [], self.err
+        last = self.err.splitlines()[-1]
+        assert last.startswith("airloc: ")
+        assert last.endswith(".")
+        assert [fact for fact in facts if fact not in last] == [], self.err
         return True
 
 
@@ -68,7 +68,7 @@ Airloc = Callable[..., Outcome]
 
 @pytest.fixture
 def airloc(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Airloc:
-    """Run `airloc` with these arguments in this process, which saves the seconds that a new one takes to start."""
+    """Run `airloc` with these arguments in this process, which saves the start of a new one."""
     monkeypatch.setenv("COLUMNS", "100")
 
     def run(*arguments: object) -> Outcome:

@@ -1,5 +1,6 @@
-"""The pages of the docs: what they show runs, what they name is there."""
+"""The pages of the docs: their commands have known options, and the files and modules that they name exist."""
 
+import pkgutil
 import re
 import shlex
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from airloc.cli.main import VERBS
 from airloc.evaluation.benchmarks.suites import SUITES
+from conftest import Airloc
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
@@ -23,18 +25,30 @@ def commands() -> list[tuple[str, str]]:
     return found
 
 
+_HELP: dict[tuple[str, ...], str] = {}
+
+
+def help_of(airloc: Airloc, words: tuple[str, ...]) -> str:
+    """The help of a command and of the subcommands that the words name, each asked for once."""
+    if words not in _HELP:
+        _HELP[words] = airloc(*words, "--help").out
+    return _HELP[words]
+
+
 @pytest.mark.parametrize(("page", "line"), commands())
-def test_every_command_has_a_known_verb_and_known_options(page: str, line: str, airloc):
-    words = shlex.split(line, comments=True)
-    assert words[1] in VERBS
-    under = [word for word in words[2:3] if words[1] in ("data", "study") or words[1:3] == ["train", "belief"]]
-    told = airloc(words[1], *under, "--help").out
-    if under:
-        told += "".join(
-            airloc(words[1], *under, source, "--help").out for source in words[3:] if source in told.split()
-        )
-    options = [word.split("=")[0] for word in words if word.startswith("--")]
-    assert [option for option in options if option not in told] == [], line
+def test_every_command_has_a_known_verb_and_known_options(page: str, line: str, airloc: Airloc):
+    _, verb, *rest = shlex.split(line, comments=True)
+    assert verb in VERBS, page
+    command: tuple[str, ...] = (verb,)
+    text = help_of(airloc, command)
+    for word in rest:
+        usage = help_of(airloc, command).partition("\n\n")[0]
+        subcommands = re.findall(r"\{([\w,-]+)\}\s*$", usage)
+        if (verb, word) == ("train", "belief") or any(word in names.split(",") for names in subcommands):
+            command = (*command, word)
+            text += help_of(airloc, command)
+    options = [word.split("=")[0] for word in rest if word.startswith("--")]
+    assert [option for option in options if option not in text] == [], line
 
 
 def test_every_page_is_in_the_navigation():
@@ -52,7 +66,7 @@ def test_the_page_of_all_suites_has_every_suite_with_its_commands_and_its_pictur
     assert [name for name in pictures if not (ROOT / "docs" / name).is_file()] == []
 
 
-def test_the_paper_map_names_modules_and_tests_that_are_there():
+def test_the_paper_map_names_modules_and_tests_that_exist():
     text = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
     modules = re.findall(r"`(airloc\.[a-z_.]+)`", text)
     assert len(modules) > 20
@@ -63,6 +77,14 @@ def test_the_paper_map_names_modules_and_tests_that_are_there():
         assert place.is_dir() or place.with_suffix(".py").is_file() or defined, name
     for path in re.findall(r"`(tests/[\w/.]+)`", text):
         assert (ROOT / path).exists(), path
+
+
+def test_every_name_in_the_reference_of_the_api_exists_and_is_there_once():
+    names = [name for page in PAGES for name in re.findall(r"^::: (\S+)", page.read_text(encoding="utf-8"), flags=re.M)]
+    assert len(names) > 10
+    assert [name for name in names if names.count(name) > 1] == []
+    for name in names:
+        assert pkgutil.resolve_name(name) is not None, name
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
-"""Writing files so that a reader finds the old one or the new one, never half of one.
+"""Atomic writes of text, bytes and images.
 
-Everything airloc writes goes through here: JSON, CSV, HTML, pictures.
+A reader finds the old file or the new one, never a part of it. All output of airloc is written here.
 
-Legend: pixels are uint8, grey (H, W), RGB (H, W, 3) or RGBA (H, W, 4).
+Legend: pixels are uint8: grey (H, W), RGB (H, W, 3) or RGBA (H, W, 4).
 """
 
 import contextlib
@@ -19,34 +19,33 @@ from PIL import Image
 
 from airloc.errors import AirlocError
 
-_ANOTHER_FOLDER = "Choose a folder that you may write to"
+_ANOTHER_FOLDER = "Choose a folder with write permission"
 _CURES = {
     errno.ENOSPC: "Free some space, or choose another disk",
     errno.EDQUOT: "Free some space, or choose another disk",
-    errno.ENOTDIR: "A part of the path is a file; choose another folder",
-    errno.EEXIST: "A part of the path is a file; choose another folder",
-    errno.EISDIR: "There is a folder of that name; choose another name",
+    errno.ENOTDIR: "A part of the path is a file: choose another folder",
+    errno.EEXIST: "A part of the path is a file: choose another folder",
+    errno.EISDIR: "A folder has this name: choose another name",
     errno.ENAMETOOLONG: "Choose a shorter name",
 }
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> Path:
-    """Write a file whole or not at all, and create its folder where there is none.
+    """Write a file atomically. Create its folder if necessary.
 
-    The content goes to a temporary file in the same folder, is flushed to the disk and takes its place in one step.
-    No temporary file is left behind, also when interrupted. Where the path is a link, the file it points to is
-    replaced; a device such as `/dev/stdout` is written to directly.
+    The content is written to a temporary file in the same folder, flushed to the disk and renamed. The temporary file
+    is removed after errors and interrupts. A link is followed: the file behind it is replaced. A device such as
+    `/dev/stdout` is written to directly.
 
     Args:
-        path: The file.
-        content: Bytes, or text to be written in UTF-8 with its line ends as they are (characters that UTF-8 cannot
-            hold, such as those of a broken file name, are written as escapes).
+        path: The file to write.
+        content: Bytes, or text for UTF-8. Line ends are kept; characters that UTF-8 cannot encode become escapes.
 
     Returns:
-        The path as given.
+        The path.
 
     Raises:
-        AirlocError: When the file cannot be written.
+        AirlocError: If the file cannot be written.
     """
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     target = Path(path)
@@ -62,13 +61,13 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> Path
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Find out before long work whether its result can be written; creates the folder where there is none.
+    """Check before long work that its result can be written. Create the folder if necessary.
 
     Returns:
-        The path as given.
+        The path.
 
     Raises:
-        AirlocError: When the file could not be written.
+        AirlocError: If the file cannot be written.
     """
     target = Path(path)
     with _explained(target):
@@ -82,12 +81,12 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 
 
 def save_png(pixels: npt.NDArray[np.uint8], path: str | os.PathLike[str]) -> Path:
-    """Write a picture as PNG, whole or not at all."""
+    """Write an image as PNG, atomically."""
     return write_atomically(path, encode_png(pixels))
 
 
 def save_picture(pixels: npt.NDArray[np.uint8], path: str | os.PathLike[str]) -> Path:
-    """Write a picture as JPEG where the name ends in .jpg or .jpeg, and as PNG otherwise."""
+    """Write an image as JPEG if the name ends in .jpg or .jpeg, else as PNG."""
     if Path(path).suffix.lower() not in (".jpg", ".jpeg"):
         return save_png(pixels, path)
     buffer = io.BytesIO()
@@ -96,16 +95,16 @@ def save_picture(pixels: npt.NDArray[np.uint8], path: str | os.PathLike[str]) ->
 
 
 def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """The bytes of a PNG file.
+    """Return the bytes of a PNG file.
 
     Raises:
-        AirlocError: When the array is no picture.
+        AirlocError: If the array is not an image.
     """
     channels = pixels.shape[2] if pixels.ndim == 3 else 1
     if pixels.ndim not in (2, 3) or channels not in (1, 3, 4) or pixels.dtype != np.uint8 or pixels.size == 0:
         raise AirlocError(
-            f"An array of shape {pixels.shape} and type {pixels.dtype} is no picture",
-            "Give bytes (uint8) of shape (height, width), or with a last axis of 3 or 4",
+            f"An array of shape {pixels.shape} and type {pixels.dtype} is not an image",
+            "Pass a uint8 array of shape (height, width), or with a last axis of 3 or 4",
         )
     buffer = io.BytesIO()
     Image.fromarray(pixels.squeeze(2) if pixels.ndim == 3 and channels == 1 else pixels).save(
@@ -115,7 +114,7 @@ def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write to a temporary file beside `path` and put it in its place."""
+    """Write a temporary file beside `path` and rename it."""
     with _temporary_beside(path) as temporary:
         with temporary.open("xb") as file:
             file.write(data)
@@ -126,7 +125,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def _temporary_beside(path: Path) -> Iterator[Path]:
-    """Give the name of a temporary file in the same folder, which is gone afterwards whatever happens."""
+    """Yield the name of a temporary file in the same folder. Remove the file in any case."""
     temporary = path.parent / f".airloc-{secrets.token_hex(8)}.tmp"
     try:
         yield temporary
@@ -142,7 +141,7 @@ def _refuse_folder(path: Path) -> None:
 
 @contextlib.contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn what the system says into an error that names the path and the cure."""
+    """Turn system errors into an error with the path and the cure."""
     try:
         yield
     except (OSError, ValueError, RuntimeError) as error:

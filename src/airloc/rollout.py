@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from airloc.agents.agent import Agent, EpisodeBatch
+from airloc.agents.agent import Agent, EpisodeBatch, belief_of, logits_of
 from airloc.agents.airloc import AirlocState
 from airloc.agents.matching import with_match
 from airloc.areas.area import Pixels, SearchArea, fit
@@ -72,13 +72,13 @@ class Recorder:
 
 def _belief(action: torch.Tensor, state: Any) -> torch.Tensor | None:
     del action
-    belief: torch.Tensor | None = getattr(state, "belief", None)
+    belief = belief_of(state)
     return None if belief is None else belief.float()
 
 
 def _logits(action: torch.Tensor, state: Any) -> torch.Tensor | None:
     del action
-    logits: torch.Tensor | None = getattr(state, "logits", None)
+    logits = logits_of(state)
     return None if logits is None else logits.float()
 
 
@@ -357,7 +357,7 @@ def _check_moves(agent: str, action: torch.Tensor, suite: Suite) -> None:
     if suite.grid.moves == 4 and bool((action % 2 != 0).any()):
         raise DiagonalError(
             f"The agent {agent!r} moves diagonally, but the task has four moves",
-            "Mask its logits with airloc.agents.agent.keep_to_task, or play it with eight moves",
+            "Mask its logits with airloc.agents.agent.mask_task_moves, or play it with eight moves",
         )
 
 

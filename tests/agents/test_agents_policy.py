@@ -44,7 +44,7 @@ def test_the_fused_cell_gives_the_plain_one_s_values_and_gradients(count, began)
     found = []
     for fused in (True, False):
         parts = [part.clone().requires_grad_() for part in (seen, recalled, cell)]
-        out, _ = fused_lstm(*parts) if fused else plain_lstm(parts[0] + parts[1], parts[2])
+        out = fused_lstm(*parts) if fused else plain_lstm(parts[0] + parts[1], parts[2])
         (out.hidden * weigh[0] + out.cell * weigh[1]).sum().backward()
         found.append([out.hidden, out.cell, *(part.grad for part in parts)])
     for one, other in zip(*found, strict=True):

@@ -114,7 +114,7 @@ def test_counts_are_pooled_exactly_over_all_folds(runs, airloc, tmp_path):
         assert (counts[fold].iou, counts[fold].f1) == pytest.approx((logged["iou"], logged["f1"]))
     whole = pooled(counts.values())
     out = tmp_path / "folds.json"
-    assert airloc("folds", *runs, "--json", out).code == 0
+    assert airloc("analyse", "folds", *runs, "--json", out).code == 0
     assert json.loads(out.read_text())["pooled"] == {**whole._asdict(), "iou": whole.iou, "f1": whole.f1}
     buildings = sum(int(area.mask.sum()) for fold in range(2) for area in _masked(runs[fold], fold))
     assert 0 < whole.tp + whole.fn <= buildings
@@ -126,12 +126,12 @@ def _masked(run: Path, fold: int):
 
 
 def test_what_is_no_complete_cross_validation_is_refused(runs, airloc, tmp_path):
-    assert airloc("folds", runs[0]).refused("The fold 1 is missing", "--fold 1")
-    assert airloc("folds", runs[0], runs[0]).refused("is not another fold")
-    assert airloc("folds", tmp_path).refused("is no run of a segmentation unit that left a fold out")
+    assert airloc("analyse", "folds", runs[0]).refused("The fold 1 is missing", "--fold 1")
+    assert airloc("analyse", "folds", runs[0], runs[0]).refused("is not another fold")
+    assert airloc("analyse", "folds", tmp_path).refused("is no run of a segmentation unit that left a fold out")
     broken = shutil.copytree(runs[1], tmp_path / "broken")
     (broken / "segmenter" / "metrics.jsonl").write_text("")
-    assert airloc("folds", runs[0], broken).refused("metrics.jsonl", "has no counts")
+    assert airloc("analyse", "folds", runs[0], broken).refused("metrics.jsonl", "has no counts")
 
 
 def test_every_masked_window_of_massachusetts_is_left_out_once(data_root):

@@ -109,44 +109,37 @@ class Policy(nn.Module):
         inputs = torch.cat([embedding, prior], dim=2) if self.variant.prior else embedding
         read = torch.baddbmm(self.bias, inputs, self.read)
         recalled = torch.bmm(memory.hidden, self.recall)
-        memory, _ = lstm(read, recalled, memory.cell)
+        memory = lstm(read, recalled, memory.cell)
         logits = torch.baddbmm(self.offset, memory.hidden, self.decide)
         return (logits + prior if self.variant.residual else logits), memory
 
 
-def lstm(gates: torch.Tensor, more: torch.Tensor, cell: torch.Tensor) -> tuple[LSTMState, tuple[torch.Tensor, ...]]:
-    """Apply an LSTM cell.
+def lstm(gates: torch.Tensor, more: torch.Tensor, cell: torch.Tensor) -> LSTMState:
+    """Apply an LSTM cell; differentiable.
+
+    On a GPU the cell is one kernel of PyTorch, where plain operations would launch about ten.
 
     Args:
         gates: Input-to-hidden activations of the gates (input, forget, candidate, output), (K, B, 4 H).
         more: Hidden-to-hidden activations of the gates, (K, B, 4 H).
         cell: Cell state, (K, B, H).
-
-    Returns:
-        The new state, and the tensors that the backward pass needs: the activated gates and tanh of the cell state, or
-        one tensor on a GPU.
     """
     return fused_lstm(gates, more, cell) if gates.is_cuda else plain_lstm(gates + more, cell)
 
 
-def plain_lstm(gates: torch.Tensor, cell: torch.Tensor) -> tuple[LSTMState, tuple[torch.Tensor, ...]]:
+def plain_lstm(gates: torch.Tensor, cell: torch.Tensor) -> LSTMState:
     """Apply an LSTM cell to summed gate activations (K, B, 4 H), in plain tensor operations."""
     enter, forget, candidate, leave = gates.chunk(4, dim=2)
-    enter, forget, candidate, leave = enter.sigmoid(), forget.sigmoid(), candidate.tanh(), leave.sigmoid()
-    cell = torch.addcmul(forget * cell, enter, candidate)
-    squashed = cell.tanh()
-    return LSTMState(leave * squashed, cell), (enter, forget, candidate, leave, squashed)
+    cell = torch.addcmul(forget.sigmoid() * cell, enter.sigmoid(), candidate.tanh())
+    return LSTMState(leave.sigmoid() * cell.tanh(), cell)
 
 
-def fused_lstm(
-    gates: torch.Tensor, more: torch.Tensor, cell: torch.Tensor
-) -> tuple[LSTMState, tuple[torch.Tensor, ...]]:
+def fused_lstm(gates: torch.Tensor, more: torch.Tensor, cell: torch.Tensor) -> LSTMState:
     """Apply an LSTM cell on a GPU as one kernel; see `lstm`."""
-    parts = (
-        part.flatten(0, 1) for part in (gates, more, cell)
-    )  # the kernel has no weights, so that policies are part of the batch
-    hidden, after, acted = torch.ops.aten._thnn_fused_lstm_cell(*parts)
-    return LSTMState(hidden.view_as(cell), after.view_as(cell)), (acted,)
+    # The kernel has no weights, so that policies are part of the batch.
+    parts = (part.flatten(0, 1) for part in (gates, more, cell))
+    hidden, after, _ = torch.ops.aten._thnn_fused_lstm_cell(*parts)
+    return LSTMState(hidden.view_as(cell), after.view_as(cell))
 
 
 def _uniform(*shape: int, bound: float) -> nn.Parameter:

@@ -22,7 +22,7 @@ from pathlib import Path
 from airloc.areas.area import SearchArea, cut_pieces, piece_size, tile_of
 from airloc.areas.dataset import Dataset
 from airloc.areas.images import SUFFIXES, list_images
-from airloc.areas.records import POST, PRE, ImageRecord, count_splits
+from airloc.areas.records import POST, PRE, ImageRecord, NameFilter, count_splits
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
@@ -119,7 +119,10 @@ class Folder(ImageSet):
     def pairs(self, grid: Grid) -> Iterator[tuple[SearchArea, SearchArea]]:
         """Read (area, goal area) pairs; inside one folder, every post_disaster image needs its pre_disaster image."""
         if self._pairs_inside():
-            check_partners([record.name for record in self.scan()], self.names, self.location)
+            present = [record.name for record in self.scan()]
+            patterns = NameFilter(self.only, self.without)
+            areas = self.names or [name for name in present if POST in name and patterns.matches(name)]
+            check_partners(present, areas, self.location)
         return super().pairs(grid)
 
     def _pairs_inside(self) -> bool:
@@ -261,8 +264,3 @@ def _window(row: dict[str, str | None], index: Path, line: int) -> Window:
             "Write image,mask,side_m,split with a file name and a positive number of metres",
         )
     return Window(index.parent / MASKS / mask if mask else None, side_m, split)
-
-
-def read_area(path: Path, window: Window | None = None) -> SearchArea:
-    """Deprecated: use `Dataset.read`."""
-    return Folder(path.parent).read(_record(path, window, None))

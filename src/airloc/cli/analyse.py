@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from airloc.agents.agent import Agent
+from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.airloc import AirlocAgent
-from airloc.agents.registry import DEFAULT_AGENT, AgentOptions
+from airloc.agents.registry import DEFAULT_AGENT
 from airloc.cli.console import bar, promised
 from airloc.cli.options import Episodes, PlayOptions, load_agents, load_episodes, status
 from airloc.errors import AirlocError
@@ -30,9 +30,9 @@ from airloc.evaluation.intervals import Bootstrap
 from airloc.evaluation.metrics import Overlap, pooled
 from airloc.files import save_picture, write_atomically
 from airloc.reports.analysis import calibration_chart, calibration_table, exploitation_chart, exploitation_table
-from airloc.reports.searches import failure_sheet, spread_failures
+from airloc.reports.searches import choose_failures, failure_sheet
 from airloc.rollout import BELIEF, MATCH, PRIOR_FOLLOWED, Recorder, RolloutLog, rollout
-from airloc.training.data import fold_overlaps
+from airloc.training.segmenter import fold_overlaps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,9 @@ class Exploitation(PlayOptions):
         Console().print(exploitation_table(found))
 
     def _play(self) -> dict[str, dict[int, PriorAgreement]]:
-        agents = load_agents(self.agents, AgentOptions(seed=self.seed, device=self.device), _require_prior)
+        agents = load_agents(
+            list(dict.fromkeys(self.agents)), AgentOptions(seed=self.seed, device=self.device), _require_prior
+        )
         rollouts = _rollouts(agents, load_episodes(self), self, PRIOR_FOLLOWED)
         return {log.agent: prior_agreement(log, bootstrap) for log, bootstrap in rollouts}
 
@@ -140,7 +142,7 @@ class Failures(PlayOptions):
             agents = load_agents([self.agent], AgentOptions(seed=self.seed, device=self.device))
             episodes = load_episodes(self)
             ((log, _),) = _rollouts(agents, episodes, self, BELIEF)
-            drawn = spread_failures(log, self.count, self.seed)
+            drawn = choose_failures(log, self.count, self.seed)
             if drawn:
                 status(f"Drawing {len(drawn)} failed searches")
                 sheet = failure_sheet(log, drawn, episodes.areas, episodes.goal_areas, columns=self.columns)

@@ -1,4 +1,7 @@
-"""Parts of airloc that need packages of an extra: asked for by name, never an ImportError."""
+"""What the verbs share: checks of optional packages and output files, and progress bars.
+
+Progress is written to the error stream, so that results can be piped, and only to a terminal.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,32 +23,61 @@ from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.files import check_writable
 
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "web": ("fastapi", "pydantic", "starlette", "uvicorn"),
+    "field": ("pyproj", "rasterio", "shapely", "affine", "pymavlink"),
+    "export": ("onnx", "onnxruntime", "onnxscript"),
+    "cluster": ("ray",),
+    "train": ("tensorboard",),
+}
+"""Modules that each extra of `pip install 'airloc[EXTRA]'` installs."""
 
-def need(extra: str, *packages: str) -> None:
-    """Make sure that the packages of an extra are installed.
+
+def need(extra: str, *modules: str) -> None:
+    """Check that an extra is installed.
+
+    Args:
+        extra: A name of `EXTRAS`.
+        modules: The modules needed. Defaults to all of the extra.
 
     Raises:
-        AirlocError: When one is missing.
+        AirlocError: If a module is missing.
     """
-    missing = [package for package in packages if find_spec(package) is None]
+    missing = [module for module in modules or EXTRAS[extra] if find_spec(module) is None]
     if missing:
-        raise AirlocError(
-            f"This needs {', '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed",
-            f"Run: pip install 'airloc[{extra}]'",
-        )
+        raise _missing(missing, extra)
 
 
-# ---------- The files that a command is to write: checked before the work, and no trace of them where it fails.
-# ~
+def explain_missing(error: ModuleNotFoundError) -> AirlocError | None:
+    """Return the error that names the extra with the missing module, or None if no extra has it."""
+    module = (error.name or "").partition(".")[0]
+    extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
+    return None if extra is None else _missing([module], extra)
+
+
+def _missing(modules: Sequence[str], extra: str) -> AirlocError:
+    verb = "is" if len(modules) == 1 else "are"
+    return AirlocError(
+        f"This command needs {', '.join(modules)}, which {verb} not installed", f"Run: pip install 'airloc[{extra}]'"
+    )
 
 
 @contextmanager
 def promised(paths: Sequence[Path]) -> Iterator[None]:
-    """Make sure that files can be written, and do the work; folders made for them go again where it fails."""
+    """Check that files can be written before the work that makes them.
+
+    If the work fails, folders created for the files are removed again.
+
+    Args:
+        paths: The files.
+
+    Raises:
+        AirlocError: If a file cannot be written, or if two of them are the same.
+    """
     real = [path.absolute() for path in paths]
     twice = next((path for path in paths if real.count(path.absolute()) > 1), None)
     if twice is not None:
-        raise AirlocError(f"Two outputs are to be written to {str(twice)!r}", "Give each a name of its own")
+        raise AirlocError(f"Two outputs have the same path {str(twice)!r}", "Choose different names")
     missing = [folder for path in real for folder in path.parents if not folder.exists()]
     try:
         for path in paths:
@@ -58,13 +90,9 @@ def promised(paths: Sequence[Path]) -> Iterator[None]:
         raise
 
 
-# ---------- Progress bars on the error stream, so that results can be piped; none where nobody watches.
-# ~
-
-
 @contextmanager
 def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar while something runs; gives the function that advances it."""
+    """Show a progress bar. Yield the function that advances it."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with _progress(*columns) as progress:
         task = progress.add_task(what, total=total)
@@ -72,7 +100,7 @@ def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def reading(areas: Iterator[SearchArea]) -> list[SearchArea]:
-    """Collect areas while counting them on the error stream."""
+    """Return all areas, and show how many were read."""
     columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed:.0f}"))
     with _progress(*columns) as progress:
         task = progress.add_task("reading areas", total=None)

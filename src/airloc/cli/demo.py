@@ -1,4 +1,4 @@
-"""`airloc demo`: agents on procedural areas, a table and a page to look at."""
+"""`airloc demo`: play agents on procedural areas, print a table and write a page with pictures."""
 
 import shlex
 from collections.abc import Sequence
@@ -8,10 +8,12 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from airloc.agents.registry import BELIEF_AGENTS, DEFAULT_AGENT, AgentOptions, make_agent
+from airloc.agents.agent import Agent, AgentOptions
+from airloc.agents.registry import BELIEF_AGENTS, DEFAULT_AGENT
 from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.synthetic import Synthetic
 from airloc.cli.console import bar, promised, reading
+from airloc.cli.options import load_agents, status
 from airloc.drawing.sheet import contact_sheet
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import Score, evaluate
@@ -26,25 +28,25 @@ from airloc.task.priors import check_size
 from airloc.task.suites import Suite, per_distance
 
 AGENTS = ("random", "lawnmower", "spiral", "priv-random", "blind", "local", "priv-local", "airloc", DEFAULT_AGENT)
-"""The baselines, the paper's agent and ours; variants are left out."""
+"""The baselines, the paper's agent and the belief agent, without variants."""
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Play agents on procedural areas; print a table and write a page with pictures."""
+    """Play agents on procedural areas, print a table and write a page with pictures."""
 
     out: Path = Path("out/demo.html")
-    """The page to write."""
+    """Write the page to this file."""
     picture: Path | None = None
-    """Also write the page's trajectories as one picture, PNG or JPEG by its name."""
+    """Write the trajectories of the page as one picture to this file, PNG or JPEG by its suffix."""
     agents: tuple[str, ...] = AGENTS
-    """Who plays: names of agents, or checkpoint folders."""
+    """Names of agents, or checkpoint folders."""
     areas: int = 100
-    """How many procedural areas."""
+    """Number of procedural areas."""
     grid: str = "5x5"
     """Rows and columns of cells."""
     seed: int = 0
-    """Decides areas, episodes and every random choice."""
+    """Random seed for areas, episodes and agents."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -53,58 +55,48 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def run(options: Demo) -> None:
-    """Draw areas and episodes, let the agents play them, and show how they did."""
+    """Generate areas and episodes, play them with the agents, and print and write the results."""
+    grid = Grid.parse(options.grid)
+    check_size(grid)
+    if options.areas < 1:
+        raise AirlocError(f"--areas {options.areas} is out of range", "Use --areas 1 or more")
     with promised([path for path in (options.out, options.picture) if path]):
-        areas, suite = _draw(options)
-        scores = _play(options, areas, suite)
+        agents = load_agents(options.agents, AgentOptions(seed=options.seed))
+        areas = reading(Synthetic(count=options.areas, seed=options.seed).areas(grid))
+        suite = per_distance([area.name for area in areas], grid, seed=options.seed)
+        scores = _play(agents, suite, areas, options.seed)
         floor = blind_optimum(suite)
-        _write(options, scores, areas, floor, _believed(scores, areas))
+        _write(options, scores, areas, floor, _belief_strip(scores, agents, areas))
     console = Console()
-    console.print(score_table(scores, floor, exact=blind_optimum_is_exact(scores[0].suite)))
+    console.print(score_table(scores, floor, exact=blind_optimum_is_exact(suite)))
     console.print(f"A page with pictures: {options.out.resolve()}", soft_wrap=True, highlight=False, markup=False)
 
 
-def _draw(options: Demo) -> tuple[list[SearchArea], Suite]:
-    """Draw areas and episodes."""
-    if not options.agents:
-        raise AirlocError("Nobody is to play", f"Name agents with --agents, such as {' '.join(AGENTS[-2:])}")
-    if options.areas < 1:
-        raise AirlocError(f"There is nothing to play on {options.areas} areas", "Give --areas 1 or more")
-    grid = Grid.parse(options.grid)
-    check_size(grid)
-    areas = reading(Synthetic(count=options.areas, seed=options.seed).areas(grid))
-    return areas, per_distance([area.name for area in areas], grid, seed=options.seed)
-
-
-def _play(options: Demo, areas: list[SearchArea], suite: Suite) -> list[Score]:
-    """Give the scores of the agents, best last."""
-    agents = [make_agent(name, AgentOptions(seed=options.seed)) for name in options.agents]
+def _play(agents: Sequence[Agent], suite: Suite, areas: Sequence[SearchArea], seed: int) -> list[Score]:
+    """Return the scores of the agents, the best one last."""
+    status(f"Playing {len(suite):,} episodes with each of {len(agents)} agents")
     with bar("playing", len(suite) * len(agents)) as advance:
-        scores = [evaluate(agent, suite, areas, seed=options.seed, on_batch=advance) for agent in agents]
-    return sorted(scores, key=_success)
+        scores = [evaluate(agent, suite, areas, seed=seed, on_batch=advance) for agent in agents]
+    return sorted(scores, key=lambda score: score.value("success") or 0.0)
 
 
-def _believed(scores: list[Score], areas: list[SearchArea]) -> Pixels | None:
-    """One search of the best agent that keeps a belief, step by step; None where nobody does."""
+def _belief_strip(scores: Sequence[Score], agents: Sequence[Agent], areas: Sequence[SearchArea]) -> Pixels | None:
+    """Draw one search of the best agent that has a belief, step by step; return None if there is no such agent."""
+    by_name = {agent.name: agent for agent in agents}
     for score in reversed(scores):
         if score.agent in BELIEF_AGENTS:
-            number = choose_search(score)
-            suite = score.suite.episodes([number])
-            log = rollout(make_agent(score.agent), suite, areas, record=(BELIEF,))
+            suite = score.suite.episodes([choose_search(score)])
+            log = rollout(by_name[score.agent], suite, areas, record=[BELIEF])
             return search_strip([log.episode(0, areas)], suite.grid, scale=1)
     return None
 
 
-def _write(options: Demo, scores: list[Score], areas: list[SearchArea], floor: float, believed: Pixels | None) -> None:
-    """Write the page and, if asked for, the picture."""
+def _write(options: Demo, scores: list[Score], areas: list[SearchArea], floor: float, strip: Pixels | None) -> None:
+    """Write the page, and the picture if there is a file for it."""
     chosen = {"--areas": options.areas, "--grid": options.grid, "--seed": options.seed, "--out": options.out}
     who = () if options.agents == AGENTS else ("--agents", *options.agents)
     made_by = shlex.join(["airloc", "demo", *who, *(str(word) for option in chosen.items() for word in option)])
-    write_atomically(options.out, demo_page(scores, areas, floor, made_by, believed))
+    write_atomically(options.out, demo_page(scores, areas, floor, made_by, strip))
     if options.picture is not None:
         pictures, captions = zip(*draw_searches(scores[-1], areas), strict=True)
         save_picture(contact_sheet(pictures, captions, columns=4, tile=300), options.picture)
-
-
-def _success(score: Score) -> float:
-    return score.value("success") or 0.0

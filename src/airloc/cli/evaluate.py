@@ -10,13 +10,14 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from airloc import __version__
+from airloc.agents.agent import AgentOptions
 from airloc.agents.matching import declaration_threshold
-from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
+from airloc.agents.registry import DEFAULT_AGENT
 from airloc.cli.console import bar, promised
-from airloc.cli.options import PlayOptions, load_episodes
+from airloc.cli.options import PlayOptions, load_agents, load_episodes
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import GoalChange, check_control
-from airloc.evaluation.evaluate import Score, check_device, compare, evaluate, to_json, trajectory_lines
+from airloc.evaluation.evaluate import Score, compare, evaluate, to_json, trajectory_lines
 from airloc.files import write_atomically
 from airloc.reports.tables import comparison_line, goals_line, score_table
 from airloc.task.suites import declared
@@ -93,10 +94,9 @@ def run(options: Evaluate) -> None:
 
 def _score(options: Evaluate) -> list[Score]:
     """Play the same episodes with the agent and the one it is compared with."""
-    check_device(options.device)
     how = AgentOptions(seed=options.seed, device=options.device, sample=options.sample, full_precision=options.exact)
     names = [options.agent] if options.against is None else [options.agent, options.against]
-    agents = [make_agent(name, how) for name in names]
+    agents = load_agents(names, how)
     suite, areas, goal_areas = load_episodes(options)
     suite = suite if options.false_alarm_cost is None else declared(suite)
     with bar("playing", len(suite) * len(agents)) as advance:
@@ -124,6 +124,7 @@ def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
     record["change"] = options.change
     record["options"] = {
         "areas": None if options.areas is None else str(options.areas),
+        "dataset": options.dataset,
         "goals": None if options.goals is None else str(options.goals),
         "split": options.split,
         "only": list(options.only),

@@ -1,6 +1,6 @@
-"""The `airloc` command: finds the verb, runs it, and turns errors into one clear sentence.
+"""The `airloc` command: find the verb, run it, and print errors as one sentence.
 
-Verbs are imported only when called, so that `airloc --help` answers at once.
+A verb is imported only when it is called, so that `airloc --help` answers at once.
 """
 
 import importlib
@@ -9,48 +9,47 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from difflib import get_close_matches
-from types import FrameType
 from typing import NoReturn
 
 from airloc import __version__
 from airloc.errors import AirlocError
+from airloc_cli import FAILED, STOPPED, stop
+
+Verb = Callable[[Sequence[str]], None]
 
 VERBS: dict[str, str] = {
-    "demo": "play all agents on procedural areas and write a report to look at",
-    "evaluate": "score an agent on your areas or a dataset",
-    "suites": "play all agents on all suites: one table with intervals, blind optimum and commands",
-    "show": "draw one search step by step, with what the agent believes",
+    "demo": "run all agents on procedural areas and write a report",
+    "evaluate": "evaluate an agent on your images or a dataset",
+    "suites": "evaluate all agents on all suites: one table with intervals, blind optimum and commands",
+    "show": "draw one search step by step, with the agent's belief",
     "analyse": "analyse calibration, failures or use of the prior, or pool folds",
-    "train": "train AiRLoc, or one of its units, from pictures",
-    "reproduce": "make the paper's tables and figures again, ours beside theirs, in one report",
-    "search": "search your own georeferenced image for a place, and write flight files",
-    "serve": "lead live searches over HTTP: photos in, the next waypoint out",
-    "export": "write an agent as ONNX graphs with a runner that needs neither torch nor airloc",
-    "data": "list, fetch, prepare and show search areas",
-    "play": "search yourself, in the browser, and watch agents do it",
-    "study": "run the game as a study with people, and get the Human row",
+    "train": "train an agent or one of its networks",
+    "reproduce": "reproduce the tables and figures of the paper in one report",
+    "search": "search a georeferenced image for a place and write flight files",
+    "serve": "run live searches over HTTP: photos in, the next waypoint out",
+    "export": "export an agent to ONNX with a runner that needs neither torch nor airloc",
+    "data": "list, download, prepare and show datasets",
+    "play": "search in the browser yourself, and watch agents search",
+    "study": "run the game as a study with participants",
 }
-"""Each verb is the module of the same name in this package, with a function `main(arguments)`."""
+"""Each verb is the module of this package with the same name. It has a function `main(arguments)`."""
 
-FAILED = 2
-
-STOPPED = "Stopped before the end; nothing half-written was left. Run the same command again."
+_NO_MEMORY = "There is not enough memory. Use fewer areas, a smaller --grid or a smaller --batch."
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code.
+    """Run the command line. Exit with code 2 if the command fails.
 
     Args:
-        arguments: What follows the command's name; None for those of this process, whose interrupts are then handled.
+        arguments: The words after `airloc`. None takes those of this process and handles its interrupts.
     """
     owns_process = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if owns_process:
             _prepare_process()
-        verb = _find(arguments)
+        verb = _find_verb(arguments)
         if owns_process:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         if verb is not None:
@@ -59,29 +58,42 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stdout.flush()
     except AirlocError as error:
         _fail(str(error))
-    except KeyboardInterrupt:
+    except MemoryError:
+        _fail(_NO_MEMORY)
+    except ModuleNotFoundError as error:
+        from airloc.cli.console import explain_missing
+
+        explained = explain_missing(error)
+        if explained is None:
+            raise
+        _fail(str(explained))
+    except BrokenPipeError:
+        # The reader of our output has gone: exit quietly, and keep Python from writing to the closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILED)
+    except (KeyboardInterrupt, Exception) as error:
+        if not _is_interrupt(error):
+            raise
         if owns_process:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         _fail(STOPPED)
-    except MemoryError:
-        _fail("There is not enough memory. Ask for fewer areas, a smaller --grid or a smaller --batch.")
-    except BrokenPipeError:
-        # Whoever read our output has gone; leave quietly, and keep Python from writing to the closed pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(FAILED)
     finally:
         if owns_process:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left to do is to leave
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the exit is left
 
 
-def _find(arguments: list[str]) -> Callable[[Sequence[str]], None] | None:
-    """Import the verb that is asked for; None where the answer is given already."""
+def _find_verb(arguments: list[str]) -> Verb | None:
+    """Import the verb. Return None after answering `--help` or `--version`.
+
+    Raises:
+        AirlocError: If there is no such verb.
+    """
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(_usage())
     elif arguments[0] in ("-V", "--version"):
         print(f"airloc {__version__}")
     elif arguments[0] in VERBS:
-        verb: Callable[[Sequence[str]], None] = importlib.import_module(f"airloc.cli.{arguments[0]}").main
+        verb: Verb = importlib.import_module(f"airloc.cli.{arguments[0]}").main
         return verb
     else:
         near = get_close_matches(arguments[0], VERBS, n=1)
@@ -94,26 +106,25 @@ def _usage() -> str:
     width = max(map(len, VERBS))
     verbs = "\n".join(f"  {name:<{width}}  {meaning}" for name, meaning in VERBS.items())
     return (
-        "airloc: find a place from above, one glimpse at a time\n\n"
+        "airloc: aerial view goal localization\n\n"
         f"usage: airloc VERB [options]\n\n{verbs}\n\n"
-        "airloc VERB --help tells about a verb; airloc --version tells the version."
+        "airloc VERB --help lists the options of a verb; airloc --version prints the version."
     )
 
 
 def _prepare_process() -> None:
-    """Stop at once on an interrupt for now, and print names that the terminal's encoding cannot hold as escapes."""
-    signal.signal(signal.SIGINT, _stop_at_once)
+    """Exit at once on an interrupt during imports. Print characters that the terminal cannot show as escapes."""
+    signal.signal(signal.SIGINT, stop)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _stop_at_once(number: int, frame: FrameType | None) -> NoReturn:
-    """Leave while modules are being imported, where an exception could come out as any other; nothing is begun yet."""
-    del number, frame
-    with suppress(OSError):
-        os.write(2, f"airloc: {STOPPED}\n".encode())
-    os._exit(FAILED)
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Return True if an interrupt caused the error; libraries may turn it into another one while they load."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _fail(sentence: str) -> NoReturn:

@@ -4,15 +4,17 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from tyro.conf import UseAppendAction, arg
 
-from airloc.agents.agent import Agent
-from airloc.agents.registry import AgentOptions, make_agent
+from airloc.agents.agent import Agent, AgentOptions
+from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
-from airloc.areas.pairs import Names
-from airloc.areas.registry import choose_source, load_pairs
+from airloc.areas.dataset import Dataset
+from airloc.areas.prepared import Prepared
+from airloc.areas.records import NameFilter
+from airloc.areas.registry import DATASETS, load_dataset
 from airloc.cli.console import reading
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import check_device
@@ -22,6 +24,8 @@ from airloc.task.rules import check_budget
 from airloc.task.suites import GENERATED, Suite, generate, read_suite
 
 MAX_PER_AREA = 10_000
+PROCEDURAL_AREAS = 100
+"""Number of procedural areas when no others are named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +34,8 @@ class AreaOptions:
 
     areas: Path | None = None
     """Folder of images, one area each, or a prepared dataset. Default: 100 procedural areas."""
+    dataset: str | None = None
+    """Name of a dataset in $AIRLOC_DATA, such as masa, instead of --areas."""
     split: str = ""
     """Use only the areas that windows.csv, beside the images, assigns to this split."""
     only: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="PATTERN")]] = ()
@@ -52,14 +58,34 @@ class AreaOptions:
         return Grid.parse(self.grid)
 
     def check(self) -> None:
-        """Check the options without reading any file."""
+        """Check the options without reading any image."""
+        if self.areas is not None and self.dataset is not None:
+            raise AirlocError("--areas and --dataset both name the areas", "Use one of them")
+        if self.areas is not None and not self.areas.is_dir():
+            raise AirlocError(f"There is no folder {self.areas}", "Check the path")
+        if self.dataset is not None and self.dataset not in DATASETS:
+            raise AirlocError(
+                f"There is no dataset {self.dataset!r}", f"Use one of {', '.join(DATASETS)}, or --areas with a folder"
+            )
         check_size(self.parsed_grid())
         if self.budget is not None:
             check_budget(self.budget)
+        check_device(self.device)
+        self.load()
 
-    def names(self) -> Names:
-        """Return the filter for file names."""
-        return Names(self.only, self.without)
+    def load(self, **options: Any) -> Dataset:
+        """Return the dataset of the areas, with further options of `load_dataset`."""
+        source: str | Path = self.dataset or self.areas or "synthetic"
+        if source == "synthetic":
+            options = {"count": PROCEDURAL_AREAS, "seed": self.seed, **options}
+        return load_dataset(
+            source,
+            split=self.split,
+            cell_metres=self.cell_metres,
+            only=self.only,
+            without=self.without,
+            **options,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +112,7 @@ class PlayOptions(AreaOptions):
         return self.episodes == "all-pairs"
 
     def check(self) -> None:
-        """Check the options without reading any file."""
+        """Check the options without reading any image."""
         if self.batch < 1:
             raise AirlocError(f"A batch of {self.batch} episodes is empty", "Use --batch 1 or more")
         if self.per_area is not None:
@@ -96,7 +122,7 @@ class PlayOptions(AreaOptions):
                 f"There is no episode file {self.episodes}", f"Check the path, or use one of {', '.join(GENERATED)}"
             )
         if self.goals is not None and self.areas is None:
-            raise AirlocError("--goals needs the areas that the goals belong to", "Add --areas")
+            raise AirlocError("--goals needs the folder of the areas that the goals belong to", "Add --areas")
         super().check()
 
     def _check_per_area(self, per_area: int) -> None:
@@ -131,7 +157,7 @@ def load_episodes(options: PlayOptions) -> Episodes:
         return Episodes(suite, areas, goal_areas)
     path = Path(options.episodes)
     suite = read_suite(path, grid, budget=options.budget)
-    suite = suite.over(options.names().choose(suite.areas, path))
+    suite = suite.over(NameFilter(options.only, options.without).select(suite.areas, path))
     areas, goal_areas = _read_areas(options, grid, suite.areas)
     index = {area.name: number for number, area in enumerate(areas)}
     missing = [name for name in suite.areas if name not in index]
@@ -145,33 +171,32 @@ def load_episodes(options: PlayOptions) -> Episodes:
 
 
 def _read_areas(
-    options: PlayOptions, grid: Grid, only: Sequence[str] | None = None
+    options: PlayOptions, grid: Grid, names: tuple[str, ...] | None = None
 ) -> tuple[list[SearchArea], list[SearchArea] | None]:
-    split, cell_metres, names = options.split, options.cell_metres, options.names()
-    if options.goals is not None and options.areas is not None:
-        return load_pairs(
-            options.areas, options.goals, grid, split=split, cell_metres=cell_metres, only=only, names=names
+    """Read the areas, or those with these names, and the areas of their goals if they are others."""
+    if options.goals is None:
+        return reading(options.load(names=names).areas(grid)), None
+    if options.areas is not None and Prepared.detect(options.goals) and not Prepared.detect(options.areas):
+        raise AirlocError(
+            f"{options.goals} holds prepared areas, but {options.areas} does not", "Prepare both folders, or neither"
         )
-    source = choose_source(
-        options.areas, split=split, cell_metres=cell_metres, only=only, names=names, seed=options.seed
-    )
-    return reading(source.areas(grid)), None
+    pairs = list(options.load(goals=options.goals, names=names).pairs(grid))
+    return [area for area, _ in pairs], [goal for _, goal in pairs]
 
 
 def load_agents(
     names: Sequence[str], options: AgentOptions, require: Callable[[Agent], None] = lambda agent: None
 ) -> list[Agent]:
-    """Make agents by name or checkpoint folder, each once.
+    """Make agents by name or checkpoint folder.
 
     Args:
         names: Names of agents, or checkpoint folders.
         options: Seed, device and how to choose moves.
         require: Raises an error for an agent that does not fit.
     """
-    if not names:
-        raise AirlocError("No agent is named", "Name an agent, such as belief")
-    check_device(options.device)
-    agents = [make_agent(name, options) for name in dict.fromkeys(names)]
+    if not names or not all(name.strip() for name in names):
+        raise AirlocError("The name of the agent is missing", "Name an agent, such as belief, or a checkpoint folder")
+    agents = [make_agent(name, options) for name in names]
     for agent in agents:
         require(agent)
     return agents

@@ -12,7 +12,8 @@ import tyro
 from rich.console import Console
 from tyro.conf import arg
 
-from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
+from airloc.agents.agent import AgentOptions
+from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import Pixels
 from airloc.areas.images import read_image
 from airloc.cli.console import bar, need, promised
@@ -109,7 +110,7 @@ def run(options: SearchOptions, made_by: str) -> None:
         with promised([options.out / PAGE]):
             with bar("searching", most_photos) as advance:
                 record = simulate(search, raster, truth, advance)
-            if not any(photo.visible for photo in record.photos):
+            if not any(photo.coverage for photo in record.photos):
                 _warn(f"{options.area} has no data along the flight: the search observed nothing")
             with progress.status("drawing and writing the output"):
                 formats = options.formats or ALL_FORMATS

@@ -1,62 +1,71 @@
-"""`airloc show`: one search step by step, with what the agent believes, as a strip of pictures or an animation."""
+"""`airloc show`: draw one search step by step, as a strip of frames or an animation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import tyro
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from airloc.agents.registry import DEFAULT_AGENT, AgentOptions, make_agent
+from airloc.agents.agent import AgentOptions
+from airloc.agents.registry import DEFAULT_AGENT
 from airloc.areas.area import SearchArea
-from airloc.areas.registry import choose_source
 from airloc.cli.console import promised
+from airloc.cli.options import AreaOptions, load_agents, status
 from airloc.drawing.sheet import save_gif
 from airloc.errors import AirlocError
-from airloc.evaluation.evaluate import check_device
 from airloc.files import save_picture
 from airloc.grid import Cell, Grid
 from airloc.reports.searches import search_animation, search_strip
 from airloc.rollout import BELIEF, EpisodeRecord, rollout
 from airloc.seeding import stream
-from airloc.task.priors import check_size
-from airloc.task.rules import check_budget
 from airloc.task.suites import Suite
 
+MAX_SCALE = 8
+MAX_PIXELS = 80_000_000
+"""Upper limit for the pixels of all frames; drawing needs about ten bytes of memory per pixel."""
 
-@dataclass(frozen=True)
-class Show:
-    """Draw one search step by step: the path, and the belief as a heat map where the agent has one."""
+
+@dataclass(frozen=True, kw_only=True)
+class Show(AreaOptions):
+    """Draw one search step by step: the path, and the belief as a heat map if the agent has one."""
 
     agents: Positional[tuple[str, ...]] = (DEFAULT_AGENT,)
-    """Names of agents, or checkpoint folders; several search for the same goal and are shown together."""
-    areas: Path | None = None
-    """Folder of pictures, each an area, or a prepared cache; procedural areas unless given."""
+    """Names of agents, or checkpoint folders. Several agents search for the same goal, side by side."""
     area: str = ""
-    """Name of the area; the first one unless given."""
+    """Name of the area. Default: the first one."""
     start: Annotated[str, arg(metavar="ROW,COL")] = ""
-    """Where the search begins; drawn by the seed unless given."""
+    """Start cell. Default: drawn by the seed."""
     goal: Annotated[str, arg(metavar="ROW,COL")] = ""
-    """The cell to be found; drawn by the seed unless given."""
-    grid: str = "5x5"
-    """Rows and columns of cells."""
-    budget: int | None = None
-    """Moves allowed; twice the longer side unless given."""
-    cell_metres: float | None = None
-    """Crop areas of known ground size so that each cell stands for this many metres."""
-    device: str = "cpu"
-    """Where to compute, such as cpu or cuda."""
-    seed: int = 0
-    """Decides procedural areas, start and goal where they are not given, and every random choice."""
+    """Goal cell. Default: drawn by the seed."""
     scale: int = 2
-    """Pixels of the pictures for one of the area."""
+    """Pixels of the picture per pixel of the area, 1 to 8."""
     strip: Annotated[Path | None, arg(metavar="OUT.png")] = None
-    """Write all steps as one picture here, PNG or JPEG by its name; out/search.png where --gif is not given either."""
+    """Write all steps as one picture to this file, PNG or JPEG by its suffix. Default: out/search.png without --gif."""
     gif: Annotated[Path | None, arg(metavar="OUT.gif")] = None
-    """Write the animation here."""
+    """Write an animation to this file."""
+
+    def check(self) -> None:
+        """Check the options without reading any image."""
+        super().check()
+        if not 1 <= self.scale <= MAX_SCALE:
+            raise AirlocError(f"--scale {self.scale} is out of range", f"Use 1 to {MAX_SCALE}")
+        self._check_pixels()
+
+    def _check_pixels(self) -> None:
+        """Refuse a search whose frames do not fit into memory."""
+        grid = self.parsed_grid()
+        frames = max(len(self.agents), 1) * ((self.budget or grid.default_budget) + 1)
+        pixels = frames * grid.size[0] * grid.size[1] * self.scale**2
+        if pixels > MAX_PIXELS:
+            raise AirlocError(
+                f"{frames} frames of a {grid} grid at --scale {self.scale} have {pixels / 1e6:,.0f} million pixels, "
+                f"more than {MAX_PIXELS / 1e6:.0f} million",
+                "Use a smaller --scale, --budget or --grid, or fewer agents",
+            )
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -65,57 +74,49 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def run(options: Show) -> None:
-    """Let the agents search, and draw how they did."""
+    """Play one episode with every agent and draw it."""
+    options.check()
+    grid = options.parsed_grid()
+    start, goal = _ends(options, grid)
     strip = Path("out/search.png") if options.strip is None and options.gif is None else options.strip
     with promised([path for path in (strip, options.gif) if path]):
-        grid, searches = _search(options)
+        episodes = _play(options, grid, start, goal)
+        status(f"Drawing {sum(episode.moves + 1 for episode in episodes)} frames")
         if strip is not None:
-            save_picture(search_strip(searches, grid, scale=options.scale), strip)
+            save_picture(search_strip(episodes, grid, scale=options.scale), strip)
         if options.gif is not None:
-            save_gif(search_animation(searches, grid, scale=options.scale), options.gif, ms=900)
-    _tell(searches, [path for path in (strip, options.gif) if path])
+            save_gif(search_animation(episodes, grid, scale=options.scale), options.gif, ms=900)
+    _print(episodes, [path for path in (strip, options.gif) if path])
 
 
-def _search(options: Show) -> tuple[Grid, list[EpisodeRecord]]:
-    """Let the agents play the same episode."""
-    grid = Grid.parse(options.grid)
-    _check(options, grid)
-    start, goal = _ends(options, grid)
-    makers = AgentOptions(seed=options.seed, device=options.device)
-    agents = [make_agent(name, makers) for name in dict.fromkeys(options.agents)]
+def _play(options: Show, grid: Grid, start: Cell, goal: Cell) -> list[EpisodeRecord]:
+    """Play the same episode with every agent."""
+    agents = load_agents(list(dict.fromkeys(options.agents)), AgentOptions(seed=options.seed, device=options.device))
     area = _area(options, grid)
     budget = grid.default_budget if options.budget is None else options.budget
     suite = Suite("shown", grid, budget, (area.name,), np.zeros(1, dtype=np.int64), np.array([start]), np.array([goal]))
-    how: dict[str, Any] = {"record": (BELIEF,), "seed": options.seed, "device": options.device}
-    return grid, [rollout(agent, suite, [area], **how).episode(0, [area]) for agent in agents]
-
-
-def _check(options: Show, grid: Grid) -> None:
-    """Refuse what makes no sense before anything is read."""
-    check_size(grid)
-    check_device(options.device)
-    if options.budget is not None:
-        check_budget(options.budget)
-    if not options.agents:
-        raise AirlocError("There is no agent to show", f"Name at least one, such as {DEFAULT_AGENT}")
-    if not 1 <= options.scale <= 8:
-        raise AirlocError(f"A scale of {options.scale} cannot be drawn", "Give --scale 1 to 8")
+    episodes = []
+    for agent in agents:
+        status(f"Searching with {agent.name}")
+        log = rollout(agent, suite, [area], record=[BELIEF], seed=options.seed, device=options.device)
+        episodes.append(log.episode(0, [area]))
+    return episodes
 
 
 def _ends(options: Show, grid: Grid) -> tuple[Cell, Cell]:
-    """Start and goal, drawn where they are not given: the start uniform, the goal uniform over the other cells."""
+    """Return start and goal; by default the start is uniform, and the goal uniform over the other cells."""
     rng = stream(options.seed, "show")
     start, goal = _cell(options.start, "start", grid), _cell(options.goal, "goal", grid)
     drawn = [grid.cell_of(int(number)) for number in rng.permutation(grid.count)]
     start = start or next(cell for cell in drawn if cell != goal)
     goal = goal or next(cell for cell in drawn if cell != start)
     if start == goal:
-        raise AirlocError("The search begins at the goal: there is nothing to find", "Give another start or goal")
+        raise AirlocError(f"Start and goal are both {start[0]},{start[1]}", "Use different cells")
     return start, goal
 
 
 def _cell(text: str, what: str, grid: Grid) -> Cell | None:
-    """Read a cell written as ROW,COL; None where nothing is."""
+    """Parse a cell written as ROW,COL; return None for an empty text."""
     if not text.strip():
         return None
     row, _, col = (part.strip() for part in text.partition(","))
@@ -123,29 +124,28 @@ def _cell(text: str, what: str, grid: Grid) -> Cell | None:
         raise AirlocError(f"{text!r} is not a cell", f"Write the {what} as row and column, as in --{what} 0,3")
     cell = int(row), int(col)
     if not grid.contains(cell):
-        problem = f"The {what} {row},{col} lies outside the {grid} grid"
-        raise AirlocError(problem, f"Give rows 0 to {grid.rows - 1} and columns 0 to {grid.cols - 1}")
+        problem = f"The {what} {row},{col} is outside the {grid} grid"
+        raise AirlocError(problem, f"Use rows 0 to {grid.rows - 1} and columns 0 to {grid.cols - 1}")
     return cell
 
 
 def _area(options: Show, grid: Grid) -> SearchArea:
-    """The area asked for, reading no more than needed."""
-    only = [options.area] if options.area and options.areas is not None else None
-    source = choose_source(options.areas, cell_metres=options.cell_metres, only=only, seed=options.seed)
-    for area in source.areas(grid):
+    """Read the area that the options name, and no more images than necessary."""
+    named = {"names": (options.area,)} if options.area and options.areas is not None else {}
+    for area in options.load(**named).areas(grid):
         if options.area in ("", area.name):
             return area
-    where = "the procedural ones" if options.areas is None else str(options.areas)
-    raise AirlocError(f"There is no area {options.area!r} among {where}", "Check the name, or leave it out")
+    where = options.dataset or ("the procedural areas" if options.areas is None else str(options.areas))
+    raise AirlocError(f"There is no area {options.area!r} in {where}", "Check the name, or leave out --area")
 
 
-def _tell(searches: Sequence[EpisodeRecord], written: Sequence[Path]) -> None:
-    """Say how each search ended and where the pictures are."""
+def _print(episodes: Sequence[EpisodeRecord], written: Sequence[Path]) -> None:
+    """Print how each search ended, and the files."""
     console = Console()
-    for search in searches:
-        (row, col), (to_row, to_col) = search.path[0], search.goal
-        ended = f"found after {search.moves}" if search.found else f"not found in {search.moves}"
-        line = f"{search.agent} on {search.area.name} from {row},{col} to {to_row},{to_col}: {ended} moves"
+    for episode in episodes:
+        (row, col), (to_row, to_col) = episode.path[0], episode.goal
+        ended = f"found after {episode.moves}" if episode.found else f"not found in {episode.moves}"
+        line = f"{episode.agent} on {episode.area.name} from {row},{col} to {to_row},{to_col}: {ended} moves"
         console.print(line, soft_wrap=True, highlight=False, markup=False)
     for path in written:
         console.print(f"Pictures: {path.resolve()}", soft_wrap=True, highlight=False, markup=False)

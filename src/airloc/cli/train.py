@@ -1,8 +1,9 @@
-"""`airloc train`: the units of AiRLoc, all of it, or the belief searcher, from pictures."""
+"""`airloc train`: train AiRLoc, one of its units, or the belief agent from images."""
 
+import logging
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,96 +16,102 @@ from tyro.conf import Positional
 
 from airloc.errors import AirlocError
 from airloc.evaluation.evaluate import check_device
-from airloc.training.learner import make_fast
+from airloc.training.learner import enable_fast_math
 from airloc.training.pipeline import PRESETS, AirlocConfig, OnStep, Stage, train_stages
-from airloc.training.relation import RelationConfig, train_searcher
+from airloc.training.relation import RelationConfig, train_belief
 
 BELIEF = "belief"
 HEADLINES = {"segmenter": "iou", "embedder": "val_accuracy", "policy": "val_success", "relation": "val_accuracy"}
-"""The figure that each stage is about."""
+"""The main metric of each stage, for the progress bar."""
 
 
 @dataclass(frozen=True)
 class Train:
-    """Train up to a stage: segmenter, embedder, policy, or airloc, which also writes the agent's checkpoint.
+    """Train AiRLoc up to a stage: segmenter, embedder, policy, or airloc, which also writes the agent's checkpoint.
 
-    'airloc train belief' trains the belief searcher instead; its options are listed by 'airloc train belief --help'.
+    'airloc train belief' trains the belief agent; 'airloc train belief --help' lists its options.
     """
 
     stage: Positional[Stage]
-    """How far to train; what an earlier run has done in the folder is not done again."""
+    """The last stage to train. Finished stages in the folder are not repeated."""
     out: Path
-    """The folder of the runs; the agent ends in its subfolder `agent`."""
+    """Folder of the runs; the checkpoint of the agent is its subfolder `agent`."""
     settings: tyro.conf.OmitArgPrefixes[AirlocConfig]
     device: str = "cpu"
-    """Where to compute, such as cpu or cuda."""
+    """Device to train on, such as cpu or cuda."""
     preset: str = "paper"
-    """Where the settings begin: paper, large or fast."""
+    """Default settings: paper, large or fast."""
 
 
 @dataclass(frozen=True)
 class TrainBelief:
-    """Train the belief searcher: its relation network, and the agent's checkpoint."""
+    """Train the relation network of the belief agent, and write the agent's checkpoint."""
 
     settings: tyro.conf.OmitArgPrefixes[RelationConfig]
     out: Path = Path("runs/belief")
-    """The folder of the run; the agent ends in its subfolder `agent`."""
+    """Folder of the run; the checkpoint of the agent is its subfolder `agent`."""
     device: str = "cpu"
-    """Where to compute, such as cpu or cuda."""
+    """Device to train on, such as cpu or cuda."""
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc train`."""
     command = "airloc train " + shlex.join(arguments)
     if arguments and arguments[0] == BELIEF:
-        begin = TrainBelief(settings=RelationConfig())
-        run_belief(tyro.cli(TrainBelief, args=arguments[1:], prog="airloc train belief", default=begin), command)
+        defaults = TrainBelief(settings=RelationConfig())
+        run_belief(tyro.cli(TrainBelief, args=arguments[1:], prog="airloc train belief", default=defaults), command)
         return
     preset = _preset(arguments)
     default = Train(stage="airloc", out=Path("runs/airloc"), settings=PRESETS[preset], preset=preset)
-    options = tyro.cli(Train, args=arguments, prog="airloc train", default=default)
-    run(options, command)
+    run(tyro.cli(Train, args=arguments, prog="airloc train", default=default), command)
 
 
 def run_belief(options: TrainBelief, command: str) -> None:
-    """Train the belief searcher as the options say."""
+    """Train the belief agent."""
     device = _device(options.device)
-    with _watch({"relation": options.settings.steps}) as say:
-        train_searcher(options.out, options.settings, device=device, command=command, on_step=say)
+    with _progress({"relation": options.settings.steps}) as on_step:
+        train_belief(options.out, options.settings, device=device, command=command, on_step=on_step)
     print(f"The agent: {options.out / 'agent'}")
 
 
 def run(options: Train, command: str) -> None:
-    """Train as the options say."""
+    """Train AiRLoc up to a stage."""
     device, settings = _device(options.device), options.settings
     steps = {"segmenter": settings.segmenter_steps, "embedder": settings.embedder_steps, "policy": settings.episodes}
-    with _watch(steps, settings.seeds) as say:
-        train_stages(options.out, settings, options.stage, device=device, command=command, on_step=say)
+    with _progress(steps, settings.seeds) as on_step:
+        train_stages(options.out, settings, options.stage, device=device, command=command, on_step=on_step)
     if options.stage == "airloc":
         print(f"The agent: {options.out / 'agent'}")
 
 
 def _device(name: str) -> torch.device:
-    """The device to train on, set up to be fast."""
+    """Return the device to train on, with fast arithmetic enabled."""
     device = torch.device(check_device(name))
-    make_fast(device)
+    enable_fast_math(device)
     return device
 
 
 @contextmanager
-def _watch(totals: Mapping[str, int], seeds: int = 1) -> Iterator[OnStep]:
-    """Print a line a validation on the error stream, and below it, where somebody watches, a bar of the stage."""
+def _progress(totals: Mapping[str, int], seeds: int = 1) -> Iterator[OnStep]:
+    """Print log messages and one line per validation to stderr; on a terminal, show a progress bar below them."""
     console, began = Console(stderr=True), time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     tasks: dict[str, TaskID] = {}
     last: dict[str, tuple[float, int]] = {}
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
 
-        def say(stage: str, done: int, figures: dict[str, float]) -> None:
+    def print_line(text: str) -> None:
+        console.print(f"{time.monotonic() - began:7.1f} s  {text}", highlight=False, markup=False, soft_wrap=True)
+
+    with (
+        _log_lines(print_line),
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
+    ):
+
+        def on_step(stage: str, done: int, metrics: dict[str, float]) -> None:
             now = time.monotonic()
             shown = "  ".join(
                 f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:.4f}"
-                for name, value in figures.items()
+                for name, value in metrics.items()
             )
             if stage == "policy" and stage in last:
                 before, so_far = last[stage]
@@ -112,21 +119,45 @@ def _watch(totals: Mapping[str, int], seeds: int = 1) -> Iterator[OnStep]:
             last[stage] = now, done
             if stage not in tasks:
                 tasks[stage] = progress.add_task(stage, total=totals[stage])
-            progress.update(tasks[stage], completed=done, description=_headline(stage, figures))
-            line = f"{now - began:7.1f} s  {stage:<9}  {done:>9,}  {shown}"
-            console.print(line, highlight=False, soft_wrap=True)
+            progress.update(tasks[stage], completed=done, description=_headline(stage, metrics))
+            print_line(f"{stage:<9}  {done:>9,}  {shown}")
 
-        yield say
+        yield on_step
 
 
-def _headline(stage: str, figures: dict[str, float]) -> str:
-    """The stage and the figure that it is about."""
+class _LineHandler(logging.Handler):
+    """Passes the text of log records to a function."""
+
+    def __init__(self, print_line: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._print_line = print_line
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._print_line(record.getMessage())
+
+
+@contextmanager
+def _log_lines(print_line: Callable[[str], None]) -> Iterator[None]:
+    """Print the log messages of the training: reading images, generating areas, computing features."""
+    logger, handler = logging.getLogger("airloc.training"), _LineHandler(print_line)
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+def _headline(stage: str, metrics: dict[str, float]) -> str:
+    """Return the stage and its main metric."""
     name = HEADLINES[stage]
-    return f"{stage} {name} {figures[name]:.3f}" if name in figures else stage
+    return f"{stage} {name} {metrics[name]:.3f}" if name in metrics else stage
 
 
 def _preset(arguments: Sequence[str]) -> str:
-    """Find --preset before the other options, which it gives the defaults of."""
+    """Find --preset before the other options are parsed, because it sets their defaults."""
     words = [word for argument in arguments for word in argument.split("=", 1)]
     name = words[words.index("--preset") + 1] if "--preset" in words[:-1] else "paper"
     if name not in PRESETS:

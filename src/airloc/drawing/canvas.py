@@ -1,9 +1,9 @@
-"""Antialiased drawing: shapes and text laid over a picture.
+"""Antialiased shapes and text over an image, and the place of a grid's cells in a picture.
 
-Everything is drawn `OVERSAMPLE` times too large on a transparent sheet and averaged down, because Pillow's own
-lines and discs have hard edges. Text uses the font that comes with Pillow, so pictures are the same everywhere.
+Pillow draws lines and discs with hard edges. A `Canvas` is therefore drawn `OVERSAMPLE` times larger and averaged down.
+Text uses the font that comes with Pillow, so that pictures are the same on every machine.
 
-Legend: Pixels: uint8 RGB (H, W, 3). Coordinates are (x, y) in pixels of the final picture, fractions allowed.
+Legend: Pixels: uint8 RGB (H, W, 3). Coordinates are (x, y) in pixels of the final picture and may be fractions.
 """
 
 import math
@@ -28,32 +28,36 @@ OVERSAMPLE = 3
 
 
 def require_pixels(image: Pixels, what: str = "picture") -> Pixels:
-    """Give an image back when it is RGB bytes with content.
+    """Return the image if it is a non-empty uint8 RGB array.
+
+    Args:
+        image: The array to check.
+        what: Name of the image in the error.
 
     Raises:
-        AirlocError: When its shape or type is another.
+        AirlocError: If the array has another shape or type.
     """
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or image.size == 0:
         raise AirlocError(
             f"The {what} has shape {image.shape} and type {image.dtype}",
-            "Give RGB bytes (uint8) of shape (height, width, 3)",
+            "Pass a uint8 array of shape (height, width, 3)",
         )
     return image
 
 
 @lru_cache(maxsize=64)
 def font(size: int) -> ImageFont.FreeTypeFont:
-    """The font that comes with Pillow, at a size in pixels."""
+    """Return the font that comes with Pillow at a size in pixels."""
     return cast("ImageFont.FreeTypeFont", ImageFont.load_default(size))
 
 
 def text_width(text: str, size: float) -> float:
-    """Width of one line of text in pixels."""
+    """Return the width of one line of text in pixels."""
     return font(100).getlength(text) * size / 100
 
 
 def shorten(text: str, size: float, width: float) -> str:
-    """Cut a text with an ellipsis so that it is at most `width` pixels wide, on one line.
+    """Put a text on one line and cut it with an ellipsis to at most `width` pixels.
 
     >>> shorten("no longer than this", 10, 200), shorten("a name far too long", 10, 50)
     ('no longer than this', 'a name fa…')
@@ -67,7 +71,12 @@ def shorten(text: str, size: float, width: float) -> str:
 
 
 class Canvas:
-    """A transparent sheet to draw on, laid over a picture at the end."""
+    """A transparent layer for shapes and text that `over` puts on an image.
+
+    Args:
+        width: Width in pixels.
+        height: Height in pixels.
+    """
 
     def __init__(self, width: int, height: int) -> None:
         self._size = width, height
@@ -77,7 +86,7 @@ class Canvas:
     def line(
         self, points: Sequence[Point], colour: Colour, width: float, *, dash: float | None = None, alpha: int = 255
     ) -> None:
-        """Draw a line through points with round ends; `dash` is the length of its dashes."""
+        """Draw a line through points, with round ends. `dash` is the length of its dashes and gaps."""
         pieces = [points] if dash is None else dashes(points, dash)
         thick = max(1, round(width * OVERSAMPLE))
         for piece in pieces:
@@ -87,7 +96,7 @@ class Canvas:
                 self._disc(x, y, thick / 2, (*colour, alpha))
 
     def disc(self, at: Point, radius: float, fill: Colour, ring: Colour | None = None, ring_width: float = 0) -> None:
-        """Draw a filled circle of a radius that includes its ring."""
+        """Draw a filled circle. The radius includes the ring."""
         x, y, large = at[0] * OVERSAMPLE, at[1] * OVERSAMPLE, radius * OVERSAMPLE
         if ring is not None:
             self._disc(x, y, large, (*ring, 255))
@@ -103,7 +112,7 @@ class Canvas:
         alpha: int = 255,
         dash: float | None = None,
     ) -> None:
-        """Draw a rectangle (left, top, right, bottom) whose outline lies inside it."""
+        """Draw a rectangle (left, top, right, bottom). The outline lies inside it."""
         left, top, right, bottom = box
         if fill is not None:
             large = [round(side * OVERSAMPLE) for side in box]
@@ -115,7 +124,7 @@ class Canvas:
             self.line(corners, outline, width, dash=dash, alpha=alpha)
 
     def text(self, at: Point, text: str, size: float, colour: Colour, *, halo: Colour | None = None) -> None:
-        """Write one line centred on a point, by the height of its capitals; a halo keeps it legible anywhere."""
+        """Write one line centred on a point. A halo keeps the text legible on any background."""
         face = font(max(1, round(size * OVERSAMPLE)))
         capital = -face.getbbox("H", anchor="ls")[1]
         place = at[0] * OVERSAMPLE, at[1] * OVERSAMPLE + capital / 2
@@ -130,9 +139,9 @@ class Canvas:
             stroke_fill=None if halo is None else (*halo, 255),
         )
 
-    def over(self, picture: Pixels) -> Pixels:
-        """Lay the sheet on a picture of its size."""
-        below = Image.fromarray(picture).convert("RGBA")
+    def over(self, image: Pixels) -> Pixels:
+        """Return an image of the canvas' size with the canvas on top."""
+        below = Image.fromarray(image).convert("RGBA")
         below.alpha_composite(self._sheet.resize(self._size, Image.Resampling.BOX))
         return np.array(below.convert("RGB"))
 
@@ -141,7 +150,7 @@ class Canvas:
 
 
 def dashes(points: Sequence[Point], length: float) -> list[list[Point]]:
-    """Cut the line through points into dashes with gaps of the same length, carried on around corners."""
+    """Cut the line through points into dashes with gaps of the same length, also around corners."""
     pieces: list[list[Point]] = []
     walked = 0.0
     for (x0, y0), (x1, y1) in pairwise(points):
@@ -156,14 +165,18 @@ def dashes(points: Sequence[Point], length: float) -> list[list[Point]]:
     return pieces
 
 
-# ---------- Where an area, its cells and the margin around it lie in a picture.
-# ~
-# ~ Legend: Pixels: uint8 RGB (H, W, 3); a frame's picture has `Frame.size` pixels.
-
-
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A grid enlarged by `scale` with whole cells of margin on each side."""
+    """The place of an area, its cells and a margin in a picture of `size` pixels.
+
+    Attributes:
+        grid: The grid.
+        scale: Pixels of the picture for one pixel of the grid.
+        top: Cells of margin above the area.
+        right: Cells of margin at its right.
+        bottom: Cells of margin below it.
+        left: Cells of margin at its left.
+    """
 
     grid: Grid
     scale: int
@@ -174,18 +187,21 @@ class Frame:
 
     @classmethod
     def around(cls, grid: Grid, cells: Iterable[Cell], scale: int, margin: int | None = None) -> "Frame":
-        """Make the frame that holds the grid and all cells.
+        """Return the frame that holds the grid and all cells.
 
         Args:
             grid: The grid.
-            cells: Cells to be shown, also outside the grid.
-            scale: Pixels of the picture for one of the grid.
-            margin: Cells of margin on every side; by default as many as the cells need on each side, at most the
-                grid's longer side. Cells beyond the margin are drawn on its rim.
+            cells: Cells to show. They may lie outside the grid.
+            scale: Pixels of the picture for one pixel of the grid.
+            margin: Cells of margin on every side. Defaults to what the cells need on each side, at most the longer
+                side of the grid. Cells beyond the margin are drawn on its rim.
+
+        Raises:
+            AirlocError: If the scale is below 1 or the margin below 0.
         """
         if scale < 1 or (margin is not None and margin < 0):
             raise AirlocError(
-                f"A scale of {scale} with a margin of {margin} cannot be drawn", "Give 1 or more, and 0 or more"
+                f"The scale is {scale} and the margin is {margin}", "Use a scale of 1 or more and a margin of 0 or more"
             )
         if margin is not None:
             return cls(grid, scale, margin, margin, margin, margin)
@@ -200,7 +216,7 @@ class Frame:
 
     @property
     def size(self) -> tuple[int, int]:
-        """(height, width) of the picture."""
+        """Height and width of the picture."""
         height, width = self.grid.size
         pitch = self.grid.pitch
         return (
@@ -210,40 +226,40 @@ class Frame:
 
     @property
     def cell(self) -> int:
-        """Side of a cell in the picture."""
+        """Side of a cell in pixels of the picture."""
         return self.scale * self.grid.cell
 
     def clamp(self, cell: Cell) -> Cell:
-        """The cell itself, or the nearest one inside the frame."""
+        """Return the cell itself, or the nearest one inside the frame."""
         row = min(max(cell[0], -self.top), self.grid.rows - 1 + self.bottom)
         col = min(max(cell[1], -self.left), self.grid.cols - 1 + self.right)
         return row, col
 
     def box(self, cell: Cell) -> tuple[int, int, int, int]:
-        """Box (left, top, right, bottom) of a cell in the picture."""
+        """Return the box (left, top, right, bottom) of a cell."""
         pitch, (row, col) = self.grid.pitch, self.clamp(cell)
         left, top = self.scale * pitch * (self.left + col), self.scale * pitch * (self.top + row)
         return left, top, left + self.cell, top + self.cell
 
     def centre(self, cell: Cell) -> Point:
-        """Centre (x, y) of a cell in the picture."""
+        """Return the centre (x, y) of a cell."""
         left, top, right, bottom = self.box(cell)
         return (left + right) / 2, (top + bottom) / 2
 
     def part(self, cell: Cell) -> tuple[slice, slice]:
-        """The cell's pixels, as an index into the picture."""
+        """Return the index of a cell's pixels in the picture."""
         left, top, right, bottom = self.box(cell)
         return slice(top, bottom), slice(left, right)
 
     @property
     def area(self) -> tuple[slice, slice]:
-        """The area's pixels, as an index into the picture."""
+        """Index of the area's pixels in the picture."""
         height, width = (self.scale * side for side in self.grid.size)
         top, left = (self.scale * self.grid.pitch * cells for cells in (self.top, self.left))
         return slice(top, top + height), slice(left, left + width)
 
     def backdrop(self, image: Pixels) -> Pixels:
-        """The area's image, resampled into the frame, with the margin in grey."""
+        """Return the area's image, resampled into the frame, with a grey margin."""
         picture = np.empty((*self.size, 3), dtype=np.uint8)
         picture[:] = MARGIN
         picture[self.area] = fitted(image, self.grid, self.scale)
@@ -251,16 +267,16 @@ class Frame:
 
 
 def fitted(image: Pixels, grid: Grid, scale: int) -> Pixels:
-    """Resample an area's image to `scale` times the grid's size; its shape must be the grid's, give or take a pixel.
+    """Return an area's image, resampled to `scale` times the size of the grid.
 
     Raises:
-        AirlocError: When the image is no RGB picture or has another aspect than the grid.
+        AirlocError: If the image is not uint8 RGB, or if its aspect differs from the grid's by more than a pixel.
     """
     height, width = require_pixels(image, "area").shape[:2]
     rows, cols = grid.size
     if abs(height * cols - width * rows) > max(rows, cols):
         raise AirlocError(
-            f"The area is {width} x {height} px, which is not the shape of a {grid} grid ({cols} x {rows} px)",
+            f"The area is {width} x {height} px, but a {grid} grid is {cols} x {rows} px",
             "Fit the area to the grid first",
         )
     size = scale * cols, scale * rows

@@ -1,9 +1,9 @@
-"""Where the goal probably is: a belief as a heat map over its area.
+"""A belief as a heat map over its area.
 
-Cells not yet visited show the area in grey under the colour of their probability; visited cells show what the
-agent saw. The colours are perceptually uniform and start at 0; a bar below says where they end.
+Unvisited cells show the area in grey under the colour of their probability. Visited cells show the image. The colours
+are perceptually uniform and start at probability 0. A colour bar below the picture shows where they end.
 
-Legend: Pixels: uint8 RGB (H, W, 3); a belief is (rows, cols), each cell's probability of being the goal.
+Legend: Pixels: uint8 RGB (H, W, 3). A belief has shape (rows, cols): the probability of each cell to be the goal.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,7 +20,7 @@ from airloc.grid import Cell, Grid
 
 _OPACITY = 0.66
 _GAP = 0.35
-"""How bright the gaps, which nobody observes, are left."""
+"""Brightness of the gaps between cells, which no agent observes."""
 
 
 def draw_belief(
@@ -39,36 +39,39 @@ def draw_belief(
     """Draw a belief over its area.
 
     Args:
-        image: The area, of the grid's shape at any resolution.
+        image: The area's image, with the aspect of the grid at any resolution.
         grid: The grid.
-        belief: Probabilities (rows, cols).
-        position: Where the agent is; outlined, also outside the grid.
-        goal: Where the goal is; outlined with a G.
-        visited: Cells the agent has seen; shown as they look.
-        path: Cells visited in order, the first the start: drawn with numbers and S; its last is the position.
-        top: The probability from which on colours are brightest; by default the largest of the belief, at least four
-            times the uniform one, so that a flat belief looks flat. Give one value to all frames of a strip.
-        scale: Pixels of the picture for one of the grid.
-        margin: Cells of margin on every side, for frames of one size; by default as many as are needed.
+        belief: Probabilities of shape (rows, cols).
+        position: Cell of the agent, outlined. It may lie outside the grid.
+        goal: Cell of the goal, outlined and marked with a G.
+        visited: Cells that the agent has observed.
+        path: Cells in the order of the visits, beginning with the start. They are numbered, and the last is `position`.
+        top: Probability of the brightest colour. Defaults to the largest of the belief, and to at least four times the
+            uniform probability, so that a flat belief looks flat. Use one value for all frames of an animation.
+        scale: Pixels of the picture for one pixel of the grid.
+        margin: Cells of margin on every side, for frames of one size. Defaults to what the cells need.
 
     Returns:
-        The picture, with the legend below.
+        The picture with its colour bar.
+
+    Raises:
+        AirlocError: If the belief does not fit the grid, or if `top` is not a probability above 0.
     """
-    chances = _require_belief(belief, grid)
+    probabilities = _require_belief(belief, grid)
     at_least = top is not None and top < 1
     if top is None:
-        top = min(1.0, max(float(chances.max()), 4 / grid.count))
+        top = min(1.0, max(float(probabilities.max()), 4 / grid.count))
     elif not 0 < top <= 1:
-        raise AirlocError(f"A heat map cannot end at {top}", "Give a probability above 0, at most 1")
+        raise AirlocError(f"A heat map cannot end at {top}", "Use a probability above 0 and at most 1")
     position = path[-1] if path else position
     seen = {*visited, *path, *([] if position is None else [position])}
     frame = Frame.around(grid, [*seen, *([] if goal is None else [goal])], scale, margin)
-    picture = _tinted(frame, frame.backdrop(image), chances / top, seen)
+    picture = _tinted(frame, frame.backdrop(image), probabilities / top, seen)
     canvas = Canvas(frame.size[1], frame.size[0])
     for cell in seen:
         if not grid.contains(frame.clamp(cell)):
             canvas.box(frame.box(cell), fill=OUTSIDE)
-    _write_chances(canvas, frame, picture, chances, seen, goal)
+    _write_probabilities(canvas, frame, picture, probabilities, seen, goal)
     _outline(canvas, frame, position, START, dot=not path)
     _outline(canvas, frame, goal, GOAL, letter="" if goal in path else "G")
     if path:
@@ -79,16 +82,25 @@ def draw_belief(
 def belief_strip(
     frames: Sequence[Pixels], captions: Sequence[str] | None = None, *, gap: int = 16, columns: int | None = None
 ) -> Pixels:
-    """Lay frames in a row, or in rows of `columns`, each under its caption, `gap` pixels apart.
+    """Arrange frames in rows, each below its caption.
+
+    Args:
+        frames: At least one frame.
+        captions: One caption for each frame, or None.
+        gap: Pixels between the frames.
+        columns: Frames in a row. Defaults to all.
+
+    Returns:
+        The picture.
 
     Raises:
-        AirlocError: When there is no frame, or not one caption a frame.
+        AirlocError: If there is no frame, or if the number of captions or columns is wrong.
     """
     columns = len(frames) if columns is None else columns
     if not frames or columns < 1 or (captions is not None and len(captions) != len(frames)):
         raise AirlocError(
-            f"A strip of {len(frames)} frames in {columns} columns cannot have {len(captions or ())} captions",
-            "Give at least one frame and one column, and one caption each or none",
+            f"A strip has {len(frames)} frames, {columns} columns and {len(captions or ())} captions",
+            "Use at least one frame and one column, and one caption for each frame or none",
         )
     size = max(12, max(require_pixels(frame, "frame").shape[0] for frame in frames) // 28)
     rows = [slice(first, first + columns) for first in range(0, len(frames), columns)]
@@ -96,7 +108,7 @@ def belief_strip(
 
 
 def stacked(pictures: Sequence[Pixels], gap: int = 16) -> Pixels:
-    """Lay pictures below each other on white, `gap` pixels apart."""
+    """Return pictures below each other on white, `gap` pixels apart."""
     width = max(picture.shape[1] for picture in pictures)
     height = sum(picture.shape[0] for picture in pictures) + gap * (len(pictures) - 1)
     page = np.full((height, width, 3), 255, dtype=np.uint8)
@@ -108,7 +120,7 @@ def stacked(pictures: Sequence[Pixels], gap: int = 16) -> Pixels:
 
 
 def _row(frames: Sequence[Pixels], captions: Sequence[str] | None, gap: int, size: int) -> Pixels:
-    """One row of a strip, with captions of a size in pixels."""
+    """Return one row of a strip, with captions of a font size in pixels."""
     head = 0 if captions is None else 2 * size
     width = sum(frame.shape[1] for frame in frames) + gap * (len(frames) - 1)
     strip = Image.new("RGB", (width, head + max(frame.shape[0] for frame in frames)), PAPER)
@@ -123,17 +135,19 @@ def _row(frames: Sequence[Pixels], captions: Sequence[str] | None, gap: int, siz
 
 
 def _require_belief(belief: npt.ArrayLike, grid: Grid) -> npt.NDArray[np.float64]:
-    """The belief as an array, when it is one probability for every cell."""
-    chances = np.asarray(belief, dtype=np.float64)
-    if chances.shape != grid.shape:
-        raise AirlocError(f"A belief of shape {chances.shape} does not fit a {grid} grid", "Give one value a cell")
-    if not np.isfinite(chances).all() or chances.min() < 0 or chances.max() > 1 + 1e-6:
-        raise AirlocError("The belief holds values that are no probabilities", "Give finite values from 0 to 1")
-    return chances
+    """Return the belief as an array if it has one probability for every cell."""
+    probabilities = np.asarray(belief, dtype=np.float64)
+    if probabilities.shape != grid.shape:
+        raise AirlocError(
+            f"A belief of shape {probabilities.shape} does not fit a {grid} grid", "Use one value for each cell"
+        )
+    if not np.isfinite(probabilities).all() or probabilities.min() < 0 or probabilities.max() > 1 + 1e-6:
+        raise AirlocError("The belief has values that are not probabilities", "Use finite values from 0 to 1")
+    return probabilities
 
 
 def _tinted(frame: Frame, picture: Pixels, values: npt.NDArray[np.float64], seen: Collection[Cell]) -> Pixels:
-    """Grey and dim the picture, lay the colours of values (rows, cols) over its cells and keep those seen."""
+    """Return the picture in dim grey, with the colours of values (rows, cols) on the cells that were not seen."""
     grey = np.broadcast_to(picture.mean(axis=2, keepdims=True), picture.shape)
     tinted = picture.copy()
     tinted[frame.area] = (_GAP * grey[frame.area]).astype(np.uint8)
@@ -144,15 +158,15 @@ def _tinted(frame: Frame, picture: Pixels, values: npt.NDArray[np.float64], seen
     return tinted
 
 
-def _write_chances(
+def _write_probabilities(
     canvas: Canvas,
     frame: Frame,
     picture: Pixels,
-    chances: npt.NDArray[np.float64],
+    probabilities: npt.NDArray[np.float64],
     seen: Collection[Cell],
     goal: Cell | None,
 ) -> None:
-    """Write each probability in percent where it fits; the goal's moves down to leave room for its letter."""
+    """Write each probability in percent if it fits. That of the goal is lower, below its letter."""
     size = frame.cell * 0.2
     if size < 7:
         return
@@ -161,26 +175,26 @@ def _write_chances(
             red, green, blue = (int(channel) for channel in picture[frame.part(cell)].mean(axis=(0, 1)))
             x, y = frame.centre(cell)
             place = x, y + (0.24 * frame.cell if cell == goal else 0)
-            canvas.text(place, percent(float(chances[cell])), size, text_on((red, green, blue)))
+            canvas.text(place, percent(float(probabilities[cell])), size, text_on((red, green, blue)))
 
 
-def percent(chance: float) -> str:
-    """A probability in percent, with two digits where that says more.
+def percent(probability: float) -> str:
+    """Return a probability in percent, with two digits if it is small.
 
     >>> percent(0.4), percent(0.0432), percent(0.0004), percent(0)
     ('40 %', '4.3 %', '<0.1 %', '0 %')
     """
-    if chance == 0:
+    if probability == 0:
         return "0 %"
-    if chance < 0.0005:
+    if probability < 0.0005:
         return "<0.1 %"
-    return f"{100 * chance:.1f} %" if chance < 0.0995 else f"{100 * chance:.0f} %"
+    return f"{100 * probability:.1f} %" if probability < 0.0995 else f"{100 * probability:.0f} %"
 
 
 def _outline(
     canvas: Canvas, frame: Frame, cell: Cell | None, colour: Colour, *, letter: str = "", dot: bool = False
 ) -> None:
-    """Outline a cell on a casing, with a letter on a disc or a dot in it where asked for."""
+    """Outline a cell, with a letter on a disc or a dot in it."""
     if cell is None:
         return
     width = frame.cell / 22
@@ -198,7 +212,7 @@ def _outline(
 
 
 def _colour_bar(width: int, scale: int, top: float, at_least: bool) -> Pixels:
-    """A band with the colours from 0 to `top`, and beyond where it is the least of the last; their meaning right."""
+    """Return the colour bar from 0 to `top`. A plus sign after `top` shows that larger values look the same."""
     unit = max(1.6, scale)
     height, size, side = round(18 * unit), 7.5 * unit, 6 * unit
     name = "probability of the goal"

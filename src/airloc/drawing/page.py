@@ -1,4 +1,10 @@
-"""Elements of SVG and HTML as text, with everything escaped."""
+"""Self-contained HTML pages, and the parts to build them from.
+
+A page contains its style and its pictures, and fetches nothing: its content security policy forbids it. Every function
+escapes plain text; `Html` is inserted as it is.
+
+Legend: pixels are uint8: grey (H, W), RGB (H, W, 3) or RGBA (H, W, 4).
+"""
 
 import base64
 import html
@@ -15,18 +21,29 @@ from PIL import Image
 from airloc.errors import AirlocError
 from airloc.files import encode_png
 
+CSP = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""Content security policy of a page."""
+
+_PNG_IS_SMALL = 24_000
+_JPEG_QUALITY = 88
+_LARGE = 1_000_000
+"""Bytes from which on an opaque image is a JPEG without trying PNG, which would take seconds and be no smaller."""
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def legible(text: str) -> str:
-    """Put the replacement character where a text has one that neither XML nor HTML may hold, such as NUL."""
+    """Replace characters that XML and HTML do not allow, such as NUL."""
     return _NOT_XML.sub("�", text)
 
 
 def element(tag: str, *children: str, **attributes: str | float | None) -> str:
-    """Write an element; its children are markup already, its attributes are escaped.
+    """Return an element of SVG or HTML.
 
-    Underscores in attribute names become hyphens, one at the end is dropped; attributes that are None are left out.
+    Args:
+        tag: Name of the element.
+        children: Markup inside the element.
+        attributes: Attributes, which are escaped. Underscores in their names become hyphens, and one at the end is
+            removed. Attributes that are None are left out.
 
     >>> element("text", words("a < b"), x=1.25, class_="ac-label", text_anchor="end")
     '<text x="1.25" class="ac-label" text-anchor="end">a &lt; b</text>'
@@ -41,12 +58,12 @@ def element(tag: str, *children: str, **attributes: str | float | None) -> str:
 
 
 def words(text: str) -> str:
-    """Text as the content of an element."""
+    """Return text escaped for the inside of an element."""
     return html.escape(legible(text), quote=False)
 
 
 def number(value: float) -> str:
-    """A coordinate with at most two decimals.
+    """Return a number with at most two decimals.
 
     >>> number(3.0), number(2 / 3), number(-0.001)
     ('3', '0.67', '0')
@@ -55,38 +72,23 @@ def number(value: float) -> str:
     return "0" if text == "-0" else text
 
 
-# ---------- The shell of a self-contained HTML page, and what goes into it.
-# ~
-# ~ A page carries its style and its pictures inside and may fetch nothing: its content security policy forbids it. Every
-# ~ function escapes plain text; what is `Html` already goes in as it is.
-# ~
-# ~ Legend: pixels are uint8, grey (H, W), RGB (H, W, 3) or RGBA (H, W, 4).
-
-CSP = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-
-_PNG_IS_SMALL = 24_000
-_JPEG_QUALITY = 88
-_PHOTO = 1_000_000
-"""Bytes of an opaque picture from which on it is a JPEG at once: a PNG would take seconds and be no smaller."""
-
-
 class Html(str):
-    """Text that is HTML already and goes into a page as it is."""
+    """Text that is HTML and is inserted into a page as it is."""
 
     __slots__ = ()
 
 
 Content: TypeAlias = Html | str | float | None
-"""What a cell or a caption may hold: None is shown as a dash, text that is not `Html` is escaped."""
+"""Content of a cell or a caption. None is shown as a dash; text other than `Html` is escaped."""
 
 
 def page(title: str, body: str, *, subtitle: str = "") -> str:
-    """Make a whole page.
+    """Return a whole page.
 
     Args:
-        title: The headline, plain text.
-        body: HTML, made with the functions below or by hand; SVG charts go in as they are.
-        subtitle: A line under the headline, plain text.
+        title: The title as plain text.
+        body: HTML, such as the results of the functions below and SVG charts.
+        subtitle: A line below the title as plain text.
     """
     style = resources.files("airloc.drawing").joinpath("page.css").read_text(encoding="utf-8")
     under = f"\n<p>{escape(subtitle)}</p>" if subtitle else ""
@@ -115,7 +117,7 @@ def page(title: str, body: str, *, subtitle: str = "") -> str:
 
 
 def escape(content: Content) -> Html:
-    """Turn content into HTML that shows it."""
+    """Return HTML that shows the content."""
     if isinstance(content, Html):
         return content
     if content is None:
@@ -124,31 +126,31 @@ def escape(content: Content) -> Html:
 
 
 def section(heading: str, *contents: str, level: int = 2) -> Html:
-    """A heading with what belongs to it; its anchor is the heading in lower case with hyphens."""
+    """Return a section. Its anchor is the heading in lower case with hyphens."""
     anchor = re.sub(r"\W+", "-", legible(heading).lower()).strip("-")
     head = f'<h{level} id="{html.escape(anchor)}">{escape(heading)}</h{level}>'
     return Html("\n".join(["<section>", head, *contents, "</section>"]))
 
 
 def paragraph(*contents: Content) -> Html:
-    """A paragraph of text."""
+    """Return a paragraph."""
     return Html(f"<p>{''.join(map(escape, contents))}</p>")
 
 
 def command(text: str) -> Html:
-    """A command to be typed."""
+    """Return a command line."""
     return Html(f"<pre><code>{escape(text)}</code></pre>")
 
 
 def link(text: Content, href: str) -> Html:
-    """A link to a web page, a file beside the page, a place on it or embedded data.
+    """Return a link to a web page, to a file beside the page, to an anchor or to embedded data.
 
     Raises:
-        AirlocError: When following the link could run code.
+        AirlocError: If following the link could run code.
     """
     scheme = re.match(r"[^/?#]*?:", legible(href).strip())
     if scheme and scheme[0].lower() not in ("http:", "https:", "mailto:", "data:"):
-        raise AirlocError(f"A page may not link to {href!r}", "Link to a file beside it or to a web page")
+        raise AirlocError(f"A page may not link to {href!r}", "Link to a web page or to a file beside it")
     return Html(f'<a href="{html.escape(legible(href))}">{escape(text)}</a>')
 
 
@@ -159,19 +161,21 @@ def table(
     highlight: Collection[tuple[int, int]] = (),
     caption: Content = "",
 ) -> Html:
-    """A table whose first column names its rows.
+    """Return a table. The first column has the names of the rows.
 
     Args:
-        header: The names of the columns.
-        rows: Cells, as many a row as there are columns; columns that hold only numbers, dashes, or text that begins
-            with a digit are set flush right.
-        highlight: (row, column) of the cells to be marked, counted from 0 without the header.
+        header: Names of the columns.
+        rows: Cells, one for each column. Columns of numbers, dashes and text that begins with a digit are aligned right.
+        highlight: (row, column) of highlighted cells, counted from 0 without the header.
         caption: A line above the table.
+
+    Raises:
+        AirlocError: If there is no column, or if a row has another number of cells.
     """
     if not header or any(len(row) != len(header) for row in rows):
         raise AirlocError(
             f"A table of {len(header)} columns has rows of {sorted({len(row) for row in rows})} cells",
-            "Give every row one cell a column",
+            "Use one cell for each column",
         )
     right = [bool(rows) and col > 0 and all(_numeric(row[col]) for row in rows) for col in range(len(header))]
     heads = "".join(f'<th scope="col"{_classes(right[col])}>{escape(name)}</th>' for col, name in enumerate(header))
@@ -192,13 +196,13 @@ def table(
 
 
 def figure(content: str, caption: Content, *, source: str = "", made_by: str = "") -> Html:
-    """A figure with its caption.
+    """Return a figure with its caption.
 
     Args:
         content: HTML, such as a chart or `image_tag(...)`.
-        caption: What there is to see.
-        source: Where the data is, linked to.
-        made_by: The command that makes the figure again.
+        caption: The caption.
+        source: Link to the data.
+        made_by: The command that creates the figure.
     """
     data = " " + link("Data", source) if source else ""
     again = "\n" + command(made_by) if made_by else ""
@@ -206,17 +210,18 @@ def figure(content: str, caption: Content, *, source: str = "", made_by: str = "
 
 
 def row(*contents: str) -> Html:
-    """Figures side by side where there is room."""
+    """Return figures side by side, if the page is wide enough."""
     return Html('<div class="row">\n' + "\n".join(contents) + "\n</div>")
 
 
 def image_tag(pixels: npt.NDArray[np.uint8], alt: str) -> Html:
-    """A picture inside the page: PNG where that is small or has transparency, else the smaller of PNG and JPEG.
+    """Return an image embedded in the page.
 
-    Large opaque pictures are JPEG.
+    The format is PNG for small and for transparent images, JPEG for large opaque images, and the smaller of both
+    otherwise.
     """
     opaque = pixels.ndim == 2 or pixels.shape[2] != 4
-    kind, data = "png", encode_png(pixels) if not opaque or pixels.nbytes < _PHOTO else b""
+    kind, data = "png", encode_png(pixels) if not opaque or pixels.nbytes < _LARGE else b""
     if opaque and (not data or len(data) > _PNG_IS_SMALL):
         buffer = io.BytesIO()
         grey = pixels.ndim == 3 and pixels.shape[2] == 1
@@ -231,7 +236,7 @@ def image_tag(pixels: npt.NDArray[np.uint8], alt: str) -> Html:
 
 
 def _numeric(content: Content) -> bool:
-    """Whether a cell reads as a number: set flush right."""
+    """Return True if a cell reads as a number."""
     if content is None or isinstance(content, int | float):
         return True
     text = re.sub(r"<[^>]*>", "", content)

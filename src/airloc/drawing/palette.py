@@ -1,9 +1,9 @@
-"""The colours of every picture and chart: safe for colour-blind readers, one meaning each.
+"""The colours of pictures and charts.
 
-The hues are those of Okabe and Ito. Colour never carries a meaning alone: paths also differ in dashes, chart
-series in markers and dashes, bars in hatching.
+The hues are those of Okabe and Ito, which colour-blind readers can distinguish. Colour is never the only difference:
+paths also differ in dashes, chart series in markers and dashes, bars in hatching.
 
-Legend: a colour is (red, green, blue), 0 to 255 each. A heat map turns values (...) into colours (..., 3).
+Legend: Colour: (red, green, blue), 0 to 255 each.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -15,26 +15,26 @@ Colour: TypeAlias = tuple[int, int, int]
 
 
 class Ink(NamedTuple):
-    """One series colour of a chart, as hex, for light and for dark paper."""
+    """The colour of a chart series as hex, on light and on dark paper."""
 
     light: str
     dark: str
 
 
 PATH_A: Colour = (200, 58, 18)
-"""The path in focus: vermilion, darkened so that white numbers read well; drawn solid."""
+"""Vermilion, dark enough for white numbers: the first path, drawn solid."""
 PATH_B: Colour = (0, 125, 90)
-"""The path compared with it: bluish green, drawn dashed."""
+"""Bluish green: the second path, drawn dashed."""
 START: Colour = (0, 90, 160)
 GOAL: Colour = (255, 200, 40)
 TEXT: Colour = (27, 31, 36)
 SOFT: Colour = (91, 100, 112)
-"""Text of second rank: captions, legends."""
+"""Secondary text: captions and legends."""
 PAPER: Colour = (255, 255, 255)
 MARGIN: Colour = (233, 236, 240)
-"""What lies around the area."""
+"""The margin around the area."""
 OUTSIDE: Colour = (38, 42, 48)
-"""A visited cell outside the area, where a glimpse is black."""
+"""A visited cell outside the area, where the glimpse is black."""
 
 INKS: tuple[Ink, ...] = (
     Ink("#0072b2", "#56b4e9"),
@@ -46,9 +46,9 @@ INKS: tuple[Ink, ...] = (
     Ink("#3d2a80", "#8f78f0"),
     Ink("#c2185b", "#e0526a"),
 )
-"""Series colours in the order of use; each has a contrast of 3:1 or more with its paper.
+"""Series colours in the order of use. Each has a contrast of at least 3:1 with its paper.
 
-Chosen by search so that all differ to readers with protanopia and deuteranopia too, the first five clearly."""
+They also differ for readers with protanopia and deuteranopia, the first five clearly."""
 
 LIGHT_PAPER, DARK_PAPER = "#ffffff", "#14171c"
 
@@ -58,7 +58,7 @@ _HEAT: npt.NDArray[np.float64] = np.array([list(bytes.fromhex(stop)) for stop in
 
 
 def hex_of(colour: Colour) -> str:
-    """Write a colour as in CSS.
+    """Return a colour as CSS writes it.
 
     >>> hex_of((213, 94, 0))
     '#d55e00'
@@ -67,31 +67,31 @@ def hex_of(colour: Colour) -> str:
 
 
 def colour_of(text: str) -> Colour:
-    """Read a colour as written in CSS with six digits; inverse of `hex_of`."""
+    """Return the colour that CSS writes with six digits. Inverse of `hex_of`."""
     red, green, blue = bytes.fromhex(text.removeprefix("#"))
     return red, green, blue
 
 
 def luminance(colour: Colour) -> float:
-    """Relative luminance of WCAG 2: 0 for black, 1 for white."""
+    """Return the relative luminance of WCAG 2: 0 for black, 1 for white."""
     share = np.array(colour) / 255
     linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
     return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
 def contrast(a: Colour, b: Colour) -> float:
-    """Contrast ratio of WCAG 2, from 1 (the same luminance) to 21 (black on white)."""
+    """Return the contrast ratio of WCAG 2: from 1 for equal luminance to 21 for black on white."""
     dark, light = sorted((luminance(a), luminance(b)))
     return (light + 0.05) / (dark + 0.05)
 
 
 def text_on(background: Colour) -> Colour:
-    """Dark or white text, whichever reads better on a background."""
+    """Return the colour of text, dark or white, that has more contrast with a background."""
     return max(TEXT, PAPER, key=lambda colour: contrast(colour, background))
 
 
 def heat(values: npt.ArrayLike) -> npt.NDArray[np.uint8]:
-    """Colours (..., 3) of values (...) from 0 to 1 on the perceptually uniform map "magma", less its black end."""
+    """Map values (...) from 0 to 1 to colours (..., 3) of the colour map "magma" without its black end."""
     place = np.clip(np.asarray(values, dtype=np.float64), 0, 1) * (len(_HEAT) - 1)
     stops = np.arange(len(_HEAT))
     channels = [np.interp(place, stops, _HEAT[:, channel]) for channel in range(3)]

@@ -1,4 +1,4 @@
-"""Many pictures on one page, and the grid laid over an area.
+"""Contact sheets, GIF animations, and the grid drawn on an area.
 
 Legend: Pixels: uint8 RGB (H, W, 3).
 """
@@ -21,22 +21,25 @@ from airloc.grid import Grid
 def contact_sheet(
     images: Sequence[Pixels], captions: Sequence[str], *, columns: int, tile: int, title: str | None = None
 ) -> Pixels:
-    """Lay pictures out in rows on white, each with its caption below.
+    """Arrange images in rows, each with a caption below.
 
     Args:
-        images: Pictures of any size, their longer sides made as long as a tile; a row is as high as its highest.
-        captions: One each; cut with an ellipsis where too long.
-        columns: Pictures in a row.
+        images: Images of any size. Each is resized so that its longer side is as long as a tile.
+        captions: One caption for each image. Captions wider than a tile are cut.
+        columns: Images in a row.
         tile: Side of a tile in pixels, at least 16.
-        title: A headline, where wanted.
+        title: Title of the sheet.
 
     Returns:
         The sheet.
+
+    Raises:
+        AirlocError: If there is no image, or if the number of captions, the columns or the tile are wrong.
     """
     if not images or len(images) != len(captions) or columns < 1 or tile < 16:
         raise AirlocError(
-            f"{len(images)} pictures with {len(captions)} captions in {columns} columns of {tile} px make no sheet",
-            "Give at least one picture, one caption each, one column or more and tiles of 16 px or more",
+            f"A sheet has {len(images)} images, {len(captions)} captions, {columns} columns and tiles of {tile} px",
+            "Use at least one image, one caption for each, at least one column and tiles of at least 16 px",
         )
     columns = min(columns, len(images))
     size = max(9, min(16, tile // 13))
@@ -63,12 +66,15 @@ def contact_sheet(
 
 
 def draw_grid(image: Pixels, grid: Grid, *, scale: int = 1) -> Pixels:
-    """Lay the grid over an area: gaps shaded, cells outlined.
+    """Draw the grid on an area: gaps darkened, cells outlined.
 
     Args:
-        image: The area, of the grid's shape at any resolution.
+        image: The area's image, with the aspect of the grid at any resolution.
         grid: The grid.
-        scale: Pixels of the picture for one of the grid.
+        scale: Pixels of the picture for one pixel of the grid.
+
+    Returns:
+        The picture.
     """
     picture = fitted(image, grid, scale)
     shaded = (picture * 0.5).astype(np.uint8)
@@ -82,47 +88,45 @@ def draw_grid(image: Pixels, grid: Grid, *, scale: int = 1) -> Pixels:
 
 
 def _fitted_into(image: Pixels, tile: int) -> Image.Image:
-    """Resample a picture so that its longer side is `tile` pixels."""
+    """Resize an image so that its longer side is `tile` pixels."""
     height, width = require_pixels(image).shape[:2]
     share = tile / max(height, width)
     size = max(1, round(width * share)), max(1, round(height * share))
     return Image.fromarray(image).resize(size, Image.Resampling.LANCZOS)
 
 
-# ---------- Animations: frames in, one GIF out.
-# ~
-# ~ Legend: frames are uint8 RGB (H, W, 3), all of one shape.
-
-
 def save_gif(
     frames: Sequence[Pixels], path: str | os.PathLike[str], ms: int = 700, *, last_ms: int | None = None
 ) -> Path:
-    """Write an endless animation, whole or not at all.
+    """Write frames as an endless GIF animation, atomically.
 
-    All frames share one palette of 256 colours, so that what does not move does not flicker.
+    All frames share one palette of 256 colours, so that still parts do not flicker.
 
     Args:
-        frames: At least one, all of one shape.
-        path: The file.
-        ms: How long each frame is shown, at least 20 milliseconds, in steps of 10.
-        last_ms: How long the last one is; by default three times as long, so that one sees how it ended.
+        frames: At least one frame. All have the same shape.
+        path: The file to write.
+        ms: Duration of a frame in milliseconds: at least 20, in steps of 10.
+        last_ms: Duration of the last frame. Defaults to three times `ms`.
 
     Returns:
-        The path as given.
+        The path.
+
+    Raises:
+        AirlocError: If the frames differ in size, if a duration is too short, or if the file cannot be written.
     """
     return write_atomically(path, encode_gif(frames, ms, last_ms=last_ms))
 
 
 def encode_gif(frames: Sequence[Pixels], ms: int = 700, *, last_ms: int | None = None) -> bytes:
-    """The bytes of an endless animation; `save_gif` explains the arguments."""
+    """Return the bytes of a GIF animation. The arguments are those of `save_gif`."""
     shapes = {require_pixels(frame, "frame").shape for frame in frames}
     if len(shapes) != 1:
         raise AirlocError(
-            f"An animation of {len(frames)} frames in {len(shapes)} sizes cannot be written",
-            "Give at least one frame, all of one size",
+            f"An animation has {len(frames)} frames of {len(shapes)} different sizes",
+            "Use at least one frame, and frames of one size",
         )
     if ms < 20 or (last_ms is not None and last_ms < 20):
-        raise AirlocError(f"Frames of {min(ms, last_ms or ms)} ms are too short for a GIF", "Give 20 ms or more")
+        raise AirlocError(f"A GIF cannot show a frame for {min(ms, last_ms or ms)} ms", "Use 20 ms or more")
     palette = _shared_palette(frames)
     first, *others = [Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     times = [ms] * len(others) + [3 * ms if last_ms is None else last_ms]
@@ -132,7 +136,7 @@ def encode_gif(frames: Sequence[Pixels], ms: int = 700, *, last_ms: int | None =
 
 
 def _shared_palette(frames: Sequence[Pixels]) -> Image.Image:
-    """The 256 colours that serve up to eight frames spread over the animation best."""
+    """Return the 256 colours that fit up to eight frames, evenly spread over the animation."""
     chosen = np.linspace(0, len(frames) - 1, min(8, len(frames))).round().astype(int)
     sample = np.concatenate([frames[number][::2, ::2] for number in chosen])
     return Image.fromarray(sample).quantize(256, method=Image.Quantize.MEDIANCUT)

@@ -1,9 +1,9 @@
-"""Paths over an area, as in the paper's figures: numbered circles in the order of the visits, S and G.
+"""Paths over an area, as in the paper's figures: S for the start, numbered circles for the visits, G for the goal.
 
-A cell that is visited several times shows every number: its marks share the cell. Visits outside the area lie in
-a margin around it. Colour is never the only difference: the first path is solid, the second dashed.
+A cell that is visited several times shows every number. Visits outside the area lie in a margin around it. The first
+path is solid and the second dashed, so that colour is not the only difference.
 
-Legend: Pixels: uint8 RGB (H, W, 3); a path is the cells visited in order, its first the start, inside the grid or out.
+Legend: Pixels: uint8 RGB (H, W, 3). A path is a sequence of cells that begins with the start and may leave the grid.
 """
 
 import math
@@ -19,10 +19,10 @@ from airloc.drawing.palette import GOAL, OUTSIDE, PAPER, PATH_A, START, TEXT, Co
 from airloc.grid import Cell, Grid
 
 Mark: TypeAlias = tuple[int, int]
-"""(path, visit) of one circle; `_START` and `_GOAL` for the two letters."""
+"""(path, visit) of one circle, or `_START` or `_GOAL`."""
 
 Places: TypeAlias = dict[tuple[Cell, Mark], tuple[Point, float]]
-"""Centre and radius of every circle."""
+"""Centre and radius of each circle."""
 
 _START: Mark = (-2, 0)
 _GOAL: Mark = (-1, 0)
@@ -30,14 +30,19 @@ _GOAL: Mark = (-1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One path over an area."""
+    """One path over an area.
+
+    Attributes:
+        path: Cells in the order of the visits, beginning with the start.
+        colour: Colour of the line and the circles.
+        dashed: Draw the line dashed.
+        label: Name in the legend below the picture. An empty label is left out.
+    """
 
     path: Sequence[Cell]
-    """Cells visited in order; the first is the start."""
     colour: Colour = PATH_A
     dashed: bool = False
     label: str = ""
-    """Named in a legend below the picture when not empty."""
 
 
 def draw_trajectory(
@@ -54,7 +59,7 @@ def draw_trajectory(
     dim_unvisited: bool = False,
     margin: int | None = None,
 ) -> Pixels:
-    """Draw one path over an area; `draw_trajectories` explains the arguments."""
+    """Draw one path over an area. `draw_trajectories` describes the arguments."""
     route = Route(path, colour, dashed, label)
     return draw_trajectories(
         image, grid, [route], goal, scale=scale, found=found, dim_unvisited=dim_unvisited, margin=margin
@@ -75,15 +80,14 @@ def draw_trajectories(
     """Draw paths over one area.
 
     Args:
-        image: The area, of the grid's shape at any resolution.
+        image: The area's image, with the aspect of the grid at any resolution.
         grid: The grid.
-        routes: The paths, the one in focus first.
-        goal: The goal's cell; None when it is not to be shown.
-        scale: Pixels of the picture for one of the grid.
-        found: Whether the goal was found: its cell is then outlined solid, else dashed. By default, whether a path
-            has visited it.
-        dim_unvisited: Darken what was never seen: cells not visited, and the gaps.
-        margin: Cells of margin on every side, for pictures of one size; by default as many as the paths need.
+        routes: The paths. The first is drawn on top.
+        goal: Cell of the goal. None hides it.
+        scale: Pixels of the picture for one pixel of the grid.
+        found: Outline the goal solid instead of dashed. Defaults to True if a path visits the goal.
+        dim_unvisited: Darken unvisited cells and the gaps between cells.
+        margin: Cells of margin on every side, for pictures of one size. Defaults to what the paths need.
 
     Returns:
         The picture.
@@ -105,14 +109,14 @@ def draw_trajectories(
 
 
 def draw_routes(canvas: Canvas, frame: Frame, routes: Sequence[Route], goal: Cell | None) -> None:
-    """Draw paths with their numbers, S, and G where there is a goal to be shown."""
+    """Draw paths with S, their numbers, and G if there is a goal."""
     places = _place_marks(frame, routes, goal)
     _draw_lines(canvas, frame, routes, places)
     _draw_marks(canvas, routes, places)
 
 
 def _dimmed(picture: Pixels, frame: Frame, visited: Sequence[Cell]) -> Pixels:
-    """Darken and grey the area but for the visited cells."""
+    """Return the picture with the area in dark grey, except for the visited cells."""
     dim, area = picture.copy(), picture[frame.area]
     dim[frame.area] = (0.38 * (0.4 * area + 0.6 * area.mean(axis=2, keepdims=True))).astype(np.uint8)
     for cell in filter(frame.grid.contains, visited):
@@ -121,7 +125,7 @@ def _dimmed(picture: Pixels, frame: Frame, visited: Sequence[Cell]) -> Pixels:
 
 
 def _draw_cells(canvas: Canvas, frame: Frame, visited: Sequence[Cell]) -> None:
-    """Outline the grid's cells subtly and fill visited cells outside with what was seen there: nothing."""
+    """Outline the cells of the grid, and fill visited cells outside the grid."""
     for cell in frame.grid.cells():
         canvas.box(frame.box(cell), outline=PAPER, width=max(1.0, 0.4 * frame.scale), alpha=105)
     for cell in visited:
@@ -130,7 +134,7 @@ def _draw_cells(canvas: Canvas, frame: Frame, visited: Sequence[Cell]) -> None:
 
 
 def _outline_goal(canvas: Canvas, frame: Frame, goal: Cell, solid: bool) -> None:
-    """Outline the goal's cell, on a dark casing."""
+    """Outline the cell of the goal on a dark casing."""
     width = frame.cell / 24
     left, top, right, bottom = frame.box(goal)
     inset = 0.3 * width
@@ -140,7 +144,7 @@ def _outline_goal(canvas: Canvas, frame: Frame, goal: Cell, solid: bool) -> None
 
 
 def _place_marks(frame: Frame, routes: Sequence[Route], goal: Cell | None) -> Places:
-    """Give every circle its place and radius: the marks of one cell share it, each near where its lines lead."""
+    """Return the place and radius of every circle. Circles in one cell lie in the directions of their lines."""
     pulls: dict[Cell, dict[Mark, Point]] = defaultdict(dict)
     for number, route in enumerate(routes):
         path = [frame.clamp(cell) for cell in route.path]
@@ -164,9 +168,10 @@ def _place_marks(frame: Frame, routes: Sequence[Route], goal: Cell | None) -> Pl
 
 
 def fan(count: int, towards: Point = (-1.0, -1.0)) -> tuple[list[Point], float]:
-    """Places of `count` circles in a cell of side 1 around its centre, and their radius; none overlap.
+    """Return the places of `count` circles in a cell of side 1, relative to its centre, and their radius.
 
-    Up to seven form a ring that begins in the direction `towards` (right, down), the seventh in its middle.
+    The circles do not overlap. Up to six form a ring that begins in the direction `towards` (right, down); a seventh
+    lies in its middle. More form a square.
 
     >>> fan(1)
     ([(0.0, 0.0)], 0.19)
@@ -189,7 +194,7 @@ def fan(count: int, towards: Point = (-1.0, -1.0)) -> tuple[list[Point], float]:
 
 
 def _draw_lines(canvas: Canvas, frame: Frame, routes: Sequence[Route], places: Places) -> None:
-    """Draw the paths, the first on top, each on a light casing that keeps it visible over any image."""
+    """Draw the paths, the first on top, each on a light casing that keeps it visible on any image."""
     width = frame.cell / 26
     for number, route in reversed(list(enumerate(routes))):
         marks = [(number, visit) if visit else _START for visit in range(len(route.path))]
@@ -200,7 +205,7 @@ def _draw_lines(canvas: Canvas, frame: Frame, routes: Sequence[Route], places: P
 
 
 def _draw_marks(canvas: Canvas, routes: Sequence[Route], places: Places) -> None:
-    """Draw the circles with their numbers and letters."""
+    """Draw the circles with their letters and numbers."""
     for (_, mark), (at, radius) in places.items():
         if mark == _START:
             text, fill = "S", START
@@ -214,7 +219,7 @@ def _draw_marks(canvas: Canvas, routes: Sequence[Route], places: Places) -> None
 
 
 def _legend(routes: Sequence[Route], width: int, scale: int) -> Pixels:
-    """A white band that names the paths with samples of their lines."""
+    """Return a white band with the names of the paths and samples of their lines."""
     scale = max(2, scale)
     size, row = 8.0 * scale, 14 * scale
     canvas = Canvas(width, row * len(routes))

@@ -18,8 +18,8 @@ from airloc.agents.pretrained import load_units, save_airloc
 from airloc.experiments.datasets import IMAGES_SET
 from airloc.experiments.graph import TaskContext, TaskKind
 from airloc.files import write_atomically
-from airloc.training.data import Data
-from airloc.training.learner import make_fast
+from airloc.training.data import DataConfig
+from airloc.training.learner import enable_fast_math
 from airloc.training.pipeline import AirlocConfig, Stage, train_stages
 from airloc.training.runs import read_state
 
@@ -93,7 +93,7 @@ def _train(context: TaskContext, stage: Stage, inputs: tuple[str, ...]) -> None:
         context.report(f"{unit} at {done:,}: {values}")
 
     device = torch.device(context.device)
-    make_fast(device)
+    enable_fast_math(device)
     config = _config(context.settings, images)
     train_stages(context.run, config, stage, device=device, command=context.command, on_step=report)
 
@@ -101,7 +101,7 @@ def _train(context: TaskContext, stage: Stage, inputs: tuple[str, ...]) -> None:
 def _config(settings: Mapping[str, Any], images: Path) -> AirlocConfig:
     """Return the configuration of the training that a task is a stage of."""
     options = {name: value for name, value in settings.items() if name != "variant"}
-    data = Data(root=images, sets=(IMAGES_SET,), weights=(1.0,), synthetic=0)
+    data = DataConfig(root=images, datasets=(IMAGES_SET,), weights=(1.0,), synthetic=0)
     return replace(AirlocConfig(), data=data, variant=VARIANTS[settings["variant"]], **options)
 
 

@@ -1,507 +1,342 @@
-"""Cross-validation: folds of tiles that are left out of training in turn, and their figures pooled.
+"""Training data: images of datasets, procedural areas, image pairs, and folds of a cross-validation.
 
-Pictures cut from one tile are always left out together. Every fold is a run of its own with the same settings but
-`fold`; the counts that it was checked with are in its metrics, so that what is pooled is exact.
+A data folder holds one folder per dataset (`masa`, `naip`, `austin`, ...), or is a dataset itself: images with an
+optional index windows.csv, a published layout, or the output of `airloc data prepare`. Images of known ground size are
+resampled so that a cell covers 70 to 130 m, around the 100 m of the paper. Other images are used at their own
+resolution and at lower ones. Images without a split are for training. For cross-validation a fold of the tiles is held
+out of training and validated on, instead of the split `val`.
 """
 
 import hashlib
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from functools import lru_cache, partial
+from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from PIL import Image
 
-from airloc.areas.area import Mask, Pixels, SearchArea, crop_ground, fit, tile_of
-from airloc.areas.folder import Window, read_area, read_windows
-from airloc.areas.images import SUFFIXES, list_images
-from airloc.areas.pairs import pair_up
+from airloc.areas import DATASETS, Dataset, ImageRecord, SearchArea, fit, load_dataset, weight_terms
+from airloc.areas.area import Mask, Pixels, crop_ground, tile_of
+from airloc.areas.folder import has_images
 from airloc.areas.synthetic import DISASTERS, generate
 from airloc.errors import AirlocError
-from airloc.evaluation.metrics import Overlap
 from airloc.grid import Grid
-from airloc.training.runs import CONFIG, METRICS
+from airloc.training.atlas import CELL_METRES, Atlas, Scales, rescale
+from airloc.training.runs import NON_NEGATIVE, Bounds, check_settings
+
+log = logging.getLogger(__name__)
+
+SYNTHETIC_SIDE = 320
+"""Side of the procedural training images, in pixels."""
+SYNTHETIC_METRES_PER_PX = 2.0
+SYNTHETIC_FIRST = 500_000_000
+"""First world seed of the procedural areas for training; evaluation uses seeds far below."""
+PAIRS_FIRST = SYNTHETIC_FIRST + 100_000_000
+"""First world seed of the procedural pairs."""
+VALIDATION_COUNT = 40
+"""Number of procedural validation areas, for data without validation images."""
+CHUNK = 20
+"""Procedural images that a process generates at a time; up to this number no process is started."""
+
+_Item = TypeVar("_Item")
 
 
-def deal(tiles: Iterable[str], folds: int) -> dict[str, int]:
-    """Number of each tile's fold: dealt out like cards, in the order of the hashes of the tiles' names.
+@dataclass(frozen=True)
+class DataConfig:
+    """The images to train on."""
 
-    >>> deal(["a", "b", "c"], 2)
+    root: Path | None = None
+    """Folder with one folder per dataset, or the folder of one dataset; without it only procedural areas are used."""
+    datasets: tuple[str, ...] = ("masa", "naip", "austin")
+    """Folders under the root to use; absent ones are skipped."""
+    weights: tuple[float, ...] = (5.0, 3.0, 1.0)
+    """Sampling weight of each dataset."""
+    split: str = "train"
+    """Split to train on; images without a split are in `train`."""
+    only: str = "*"
+    """Shell pattern of the image names to use, such as 'hurricane-michael_*_pre_disaster*'."""
+    synthetic: int = 1500
+    """Number of procedural areas."""
+    synthetic_weight: float = 1.0
+    """Sampling weight of the procedural areas."""
+    fold: int | None = None
+    """Fold to hold out and validate on, from 0. Folds are made of the tiles of datasets with splits, or of all images
+    if no dataset has splits. Without a fold the splits of the datasets are used."""
+    folds: int = 4
+    """Number of folds."""
+
+    def __post_init__(self) -> None:
+        check_settings(self, weights=NON_NEGATIVE, synthetic=NON_NEGATIVE, synthetic_weight=NON_NEGATIVE)
+        if len(self.datasets) != len(self.weights):
+            raise AirlocError(
+                f"There are {len(self.datasets)} datasets ({', '.join(self.datasets)}) and {len(self.weights)} weights",
+                "Give one number of --weights for each name of --datasets",
+            )
+        if self.fold is not None and (self.folds < 2 or not 0 <= self.fold < self.folds):
+            problem = f"There is no fold {self.fold} of {self.folds}"
+            raise AirlocError(problem, "Give --folds 2 or more, and --fold from 0 to the number of folds - 1")
+
+
+@dataclass(frozen=True)
+class PairConfig:
+    """Pairs of images of the same place on two days, to train on too."""
+
+    pairs: str = ""
+    """Dataset with image pairs: a folder, or the name of a dataset under the root, such as xbd or naip."""
+    pairs_only: str = "*"
+    """Shell pattern of the image names of pairs to use, such as 'hurricane-michael_*'."""
+    disaster_pairs: int = 0
+    """Number of procedural areas to use as they are before and after a disaster."""
+    pairs_share: float = 0.15
+    """Share of the training areas that are drawn from pairs, if there are any."""
+
+    def __post_init__(self) -> None:
+        check_settings(self, disaster_pairs=NON_NEGATIVE, pairs_share=Bounds(low=0, high=1, exclude_high=True))
+
+
+def load_atlas(
+    config: DataConfig, min_side: int, device: torch.device, *, masks: bool = False, scales: Scales | None = None
+) -> Atlas:
+    """Load all training images into an atlas.
+
+    Args:
+        config: The images.
+        min_side: Side of the squares to crop; scales at which an image is smaller are skipped.
+        device: Device of the atlas.
+        masks: Load only images with building masks, and store the masks.
+        scales: Scales that images are resampled to.
+    """
+    images: list[Pixels] = []
+    all_masks: list[Mask] = []
+    weights: list[float] = []
+    for weight, areas in _training_images(config):
+        with ThreadPoolExecutor() as pool:
+            scaled = pool.map(lambda area: list(rescale(area, min_side, scales or Scales())), areas)
+            found = [entry for entries in scaled for entry in entries if not masks or entry[1] is not None]
+        offsets = [(image.shape[0] - min_side + 1) * (image.shape[1] - min_side + 1) for image, _ in found]
+        weights += [weight * count / sum(offsets) for count in offsets]
+        images += [image for image, _ in found]
+        all_masks += [mask for _, mask in found if mask is not None] if masks else []
+    if masks and not images:
+        raise AirlocError(
+            "None of the training images has a building mask",
+            "Name the masks in windows.csv, or add procedural areas with --synthetic 500",
+        )
+    return Atlas.from_images(images, weights, device, all_masks)
+
+
+def load_pair_atlas(
+    config: PairConfig, root: Path | None, min_side: int, device: torch.device, scales: Scales
+) -> Atlas | None:
+    """Load all image pairs into an atlas of 6 channels; None if the config has no pairs.
+
+    Args:
+        config: The pairs.
+        root: Folder with one folder per dataset; $AIRLOC_DATA by default.
+        min_side: Side of the squares to crop; scales at which an image is smaller are skipped.
+        device: Device of the atlas.
+        scales: Scales that images are resampled to.
+    """
+    pairs: list[tuple[SearchArea, SearchArea]] = []
+    if dataset := pair_dataset(config, root):
+        records = dataset.record_pairs()
+        log.info("Reading %d image pairs of %s", len(records), dataset.location)
+        with ThreadPoolExecutor() as pool:
+            pairs += pool.map(lambda pair: (dataset.read(pair[0]), dataset.read(pair[1])), records)
+    pairs += _generate(_procedural_pair, PAIRS_FIRST, config.disaster_pairs, "pairs")
+    images = [image for pair in pairs for image in _rescale_pair(*pair, min_side, scales)]
+    if not images:
+        return None
+    weights = [
+        float((height - min_side + 1) * (width - min_side + 1)) for height, width, _ in (i.shape for i in images)
+    ]
+    return Atlas.from_images(images, weights, device)
+
+
+def validation_areas(config: DataConfig, grid: Grid) -> list[SearchArea]:
+    """Return the areas to validate on: the fold held out, or the split `val`, else other procedural areas."""
+    areas = [fit(_crop_ground(area, grid) or area, grid) for area in _validation_images(config)]
+    if not areas and config.fold is not None:
+        problem = f"There are no tiles to hold out as fold {config.fold}"
+        raise AirlocError(problem, "Give --root with more images than folds, or leave --fold out")
+    return areas or _procedural_validation_areas(grid)
+
+
+def large_validation_areas(config: DataConfig, grid: Grid) -> list[SearchArea]:
+    """Return the validation areas that are known to hold a larger grid with cells of 100 m."""
+    cropped = (_crop_ground(area, grid) for area in _validation_images(config))
+    return [fit(area, grid) for area in cropped if area is not None]
+
+
+def open_datasets(config: DataConfig) -> list[tuple[Dataset, float]]:
+    """Open the datasets of a config without reading images.
+
+    Returns:
+        Each dataset with its sampling weight; empty without a root.
+
+    Raises:
+        AirlocError: If there is no such folder, or it holds no dataset.
+    """
+    root, patterns = config.root, () if config.only == "*" else (config.only,)
+    if root is None:
+        return []
+    if not root.is_dir():
+        raise AirlocError(f"There is no data folder {root}", "Check --root, or leave it out for procedural areas")
+    weighted = dict(zip(config.datasets, config.weights, strict=True))
+    found = [(root / name, weight) for name, weight in weighted.items() if (root / name).is_dir()]
+    if not found or has_images(root):
+        found.insert(0, (root, weighted.get(root.name, 1.0)))
+    opened = [(load_dataset(folder, only=patterns), weight) for folder, weight in found]
+    try:
+        return [(dataset, weight) for dataset, weight in opened if dataset.scan()]
+    except AirlocError as error:
+        raise AirlocError(
+            f"The data folder {root} cannot be used: {error.problem}",
+            f"{error.cure}; --root takes a folder with images or with the datasets {', '.join(config.datasets)}",
+        ) from error
+
+
+def pair_dataset(config: PairConfig, root: Path | None) -> Dataset | None:
+    """Open the dataset of image pairs; None if the config names none."""
+    if not config.pairs:
+        return None
+    patterns = () if config.pairs_only == "*" else (config.pairs_only,)
+    if config.pairs in DATASETS:
+        folder = None if root is None else root / config.pairs
+        return load_dataset(config.pairs, root=folder, only=patterns)
+    return load_dataset(Path(config.pairs), only=patterns)
+
+
+def terms(config: DataConfig, pairs: PairConfig | None = None) -> str:
+    """Return the terms that weights trained on the data carry; empty if none are known."""
+    datasets = [dataset for dataset, _ in open_datasets(config)]
+    if pairs is not None and (paired := pair_dataset(pairs, config.root)):
+        datasets.append(paired)
+    return " and ".join(sorted({weight_terms(dataset) for dataset in datasets} - {""}))
+
+
+def assign_folds(tiles: Iterable[str], folds: int) -> dict[str, int]:
+    """Assign tiles to folds of equal size, in the order of the hashes of their names.
+
+    >>> assign_folds(["a", "b", "c"], 2)
     {'c': 0, 'b': 1, 'a': 0}
     """
     order = sorted(set(tiles), key=lambda tile: hashlib.sha256(tile.encode()).digest())
     return {tile: number % folds for number, tile in enumerate(order)}
 
 
-def leave_out(split_of: Mapping[str, str], masked: set[str], split: str, fold: int, folds: int) -> dict[str, str]:
-    """Deal pictures for training and validation anew: one fold of their tiles is `val`, the rest is trained on.
+def hold_out_fold(split_of: Mapping[str, str], masked: set[str], split: str, fold: int, folds: int) -> dict[str, str]:
+    """Split the images for training and validation anew: one fold of their tiles is `val`, the others are for training.
 
     Args:
-        split_of: The split of each picture by its file name; those in other splits, such as `test`, stay there.
-        masked: Names of pictures with building masks, whose tiles are dealt for themselves: every fold has its share.
-        split: The split that is trained on.
-        fold: Which fold is left out.
-        folds: How many there are.
+        split_of: Split of each image by name. Images of other splits, such as `test`, keep their split.
+        masked: Names of images with building masks. Their tiles are assigned separately, so that every fold has some.
+        split: The training split.
+        fold: The fold to hold out.
+        folds: Number of folds.
     """
     tile = {name: tile_of(name) or name for name, own in split_of.items() if own in (split, "val")}
-    marked = {tile[name] for name in tile if name in masked}
-    number = deal(set(tile.values()) - marked, folds) | deal(marked, folds)
-    return {**split_of, **{name: "val" if number[tile[name]] == fold else split for name in tile}}
+    masked_tiles = {tile[name] for name in tile if name in masked}
+    fold_of = assign_folds(set(tile.values()) - masked_tiles, folds) | assign_folds(masked_tiles, folds)
+    return {**split_of, **{name: "val" if fold_of[tile[name]] == fold else split for name in tile}}
 
 
-def fold_overlaps(folders: Sequence[Path]) -> dict[int, Overlap]:
-    """The last counts of the segmentation unit's run of every fold, by fold.
+class _Selection(NamedTuple):
+    """The images of a dataset that are in a split."""
 
-    Args:
-        folders: Run folders of segmentation units, one for each fold.
+    dataset: Dataset
+    weight: float
+    records: list[ImageRecord]
 
-    Raises:
-        AirlocError: When one is no such run, has no figures yet, or they are not the folds of one cross-validation.
-    """
-    found: dict[int, Overlap] = {}
-    first: dict[str, Any] = {}
-    for folder in folders:
-        settings = _settings(folder)
-        fold = settings["data"].pop("fold")
-        first = first or settings
-        if settings != first or fold in found:
-            problem = f"{str(folder)!r} is not another fold of the run in {str(folders[0])!r}"
-            raise AirlocError(problem, "Give one run for each fold, trained with the same settings")
-        found[fold] = _last_counts(folder / METRICS)
-    if missing := sorted(set(range(first["data"]["folds"])) - set(found)):
-        raise AirlocError(f"The fold {missing[0]} is missing", f"Train it with --fold {missing[0]}, and name it too")
-    return dict(sorted(found.items()))
-
-
-def _settings(folder: Path) -> dict[str, Any]:
-    """The settings of a segmentation unit's run that has left a fold out."""
-    try:
-        content = json.loads((folder / CONFIG).read_bytes())
-        settings: dict[str, Any] = content["settings"]
-        right = content["kind"] == "SegmenterConfig" and settings["data"]["fold"] is not None
-    except (OSError, ValueError, LookupError, TypeError):
-        right = False
-    if not right:
-        problem = f"{str(folder)!r} is no run of a segmentation unit that left a fold out"
-        raise AirlocError(problem, "Make one with 'airloc train segmenter --fold 0' and give its folder")
-    return settings
-
-
-def _last_counts(path: Path) -> Overlap:
-    try:
-        last = json.loads(path.read_bytes().splitlines()[-1])
-        return Overlap(last["tp"], last["fp"], last["fn"])
-    except (OSError, ValueError, LookupError, TypeError):
-        problem = f"{str(path)!r} has no counts of a validation on masks"
-        raise AirlocError(problem, "Train the run to its end, on data whose masks are left out in turn") from None
-
-
-# ---------- Training pictures on the device, at several scales, and patches cut from them at any offset.
-# ~
-# ~ Every picture is resampled beforehand, antialiased and exactly as evaluation does it, to a ladder of scales; patches are
-# ~ then cut at whole pixels, so that a training patch is what an agent would see. All pixels lie in one long row, and a cut
-# ~ is one gather.
-# ~
-# ~ Legend: N pictures (a picture at each of its scales counts), B cuts, S side of a patch.
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Atlas:
-    """Pictures of any size in one row of pixels."""
-
-    pixels: torch.Tensor
-    """RGB and, where marked, the building mask, or of pairs RGB twice: (pixels of all pictures, 3, 4 or 6) uint8."""
-    first: torch.Tensor
-    """Where each picture begins in the row, (N,)."""
-    height: torch.Tensor
-    width: torch.Tensor
-    share: torch.Tensor
-    """How often each picture or one before it is drawn, (N,), rising to one."""
-
-    @classmethod
-    def of(
-        cls,
-        pictures: Sequence[Pixels],
-        weights: Sequence[float],
-        device: torch.device | str,
-        masks: Sequence[Mask] = (),
-    ) -> "Atlas":
-        """Lay pictures (and their masks, if given for all) out in one row."""
-        if not pictures:
-            raise AirlocError("There are no pictures to train on", "Give a folder with pictures large enough")
-        rows = [picture.reshape(-1, picture.shape[2]) for picture in pictures]
-        if masks:
-            marks = (mask.reshape(-1, 1).astype(np.uint8) * 255 for mask in masks)
-            rows = [np.hstack([row, mark]) for row, mark in zip(rows, marks, strict=True)]
-        sizes = torch.tensor([picture.shape[:2] for picture in pictures])
-        lengths = sizes.prod(dim=1)
-        return cls(
-            torch.from_numpy(np.concatenate(rows)).to(device),
-            (lengths.cumsum(0) - lengths).to(device),
-            sizes[:, 0].to(device),
-            sizes[:, 1].to(device),
-            (torch.tensor(weights, dtype=torch.float64).cumsum(0) / sum(weights)).float().to(device),
-        )
-
-    def beside(self, pairs: "Atlas", share: float) -> "Atlas":
-        """These pictures, each a pair with itself, and pairs of pictures, which are drawn so often."""
-        return Atlas(
-            torch.cat([self.pixels.repeat(1, 2), pairs.pixels]),
-            torch.cat([self.first, pairs.first + len(self.pixels)]),
-            torch.cat([self.height, pairs.height]),
-            torch.cat([self.width, pairs.width]),
-            torch.cat([self.share * (1 - share), 1 - share + pairs.share * share]),
-        )
-
-    def draw(self, count: int, span: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Draw pictures (B,) by weight and in each the corner, top (B,) and left (B,), of a square that fits."""
-        level = torch.rand(3, count, device=self.first.device)
-        which = torch.searchsorted(self.share, level[0]).clamp(max=len(self.share) - 1)
-        top, left = (
-            (part * (side[which] - span + 1)).long().clamp(min=0)
-            for part, side in ((level[1], self.height), (level[2], self.width))
-        )
-        return which, top, left
-
-    def cut(self, which: torch.Tensor, top: torch.Tensor, left: torch.Tensor, side: int) -> torch.Tensor:
-        """Cut patches, (B, S, S, channels) uint8."""
-        step = torch.arange(side, device=which.device)
-        row = (top[:, None] + step)[:, :, None] * self.width[which][:, None, None]
-        index = self.first[which][:, None, None] + row + (left[:, None] + step)[:, None, :]
-        return self.pixels[index]
-
-
-def resample(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """Resample an image to (height, width), antialiased as evaluation does."""
-    if pixels.shape[:2] == size:
-        return pixels
-    return np.asarray(Image.fromarray(pixels).resize(size[::-1], Image.Resampling.LANCZOS))
-
-
-# ---------- What is trained on: folders of pictures and procedural areas, laid out on the device.
-# ~
-# ~ A data folder holds either pictures, or one folder a set (`masa`, `naip`, `austin`, ...), each with pictures or with
-# ~ `images/` and an index. Pictures of known ground size (windows.csv) are resampled so that a cell is 70 to 130 m wide,
-# ~ around the 100 m of the paper; others are used at their own resolution and at coarser ones. For cross-validation a fold
-# ~ of the tiles is left out of training and checked on instead of the split `val`.
-
-CELL_METRES = 100.0
-SYNTHETIC_SIDE_M = 640.0
-SYNTHETIC_FIRST = 500_000_000
-"""First world number of the procedural areas that are trained on; evaluation draws its worlds far below."""
-CHECKED = 40
-"""Number of procedural areas that training is checked on where there is nothing better."""
-TERMS: dict[str, str] = {
-    "deepglobe": "the terms of DeepGlobe 2018 (research only)",
-    "xbd": "CC BY-NC-SA 4.0",
-}
-"""Terms that weights trained on a set are under, by its folder's name; of the other sets that are known, none."""
-CHUNK = 20
-"""Procedural areas that a process makes at a time; so few are made without starting any."""
-
-
-@dataclass(frozen=True)
-class Data:
-    """Where training pictures come from."""
-
-    root: Path | None = None
-    """Folder of pictures, or of one folder a set; without it procedural areas alone."""
-    sets: tuple[str, ...] = ("masa", "naip", "austin")
-    """Sets to use, by folder name; those that are absent are passed over."""
-    weights: tuple[float, ...] = (5.0, 3.0, 1.0)
-    """How often each set is drawn from."""
-    split: str = "train"
-    """Split to train on, where an index names splits."""
-    only: str = "*"
-    """Pattern of the file names to use, such as 'hurricane-michael_*_pre_disaster*'; the others are not read."""
-    synthetic: int = 1500
-    """Number of procedural areas."""
-    synthetic_weight: float = 1.0
-    """How often procedural areas are drawn from."""
-    fold: int | None = None
-    """Number of the fold to leave out and to check on, from 0: of the tiles of sets whose index names splits or, where
-    none does, of all pictures. Without it the index's splits count."""
-    folds: int = 4
-    """Folds that tiles or pictures are dealt into where one is left out."""
-
-    def __post_init__(self) -> None:
-        if self.fold is not None and (self.folds < 2 or not 0 <= self.fold < self.folds):
-            problem = f"There is no fold {self.fold} among {self.folds}"
-            raise AirlocError(problem, "Give --folds 2 or more, and with --fold a number below it, from 0")
-
-
-@dataclass(frozen=True)
-class Scales:
-    """Scales that pictures are resampled to."""
-
-    known: tuple[float, ...] = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
-    """Cell widths, as shares of 100 m, of pictures of known ground size."""
-    unknown: tuple[float, ...] = (1.0, 0.75, 0.5, 0.35)
-    """Resolutions of other pictures, as shares of their own."""
-
-
-def load_atlas(
-    data: Data, smallest: int, device: torch.device, *, masks: bool = False, scales: Scales | None = None
-) -> Atlas:
-    """Lay all training pictures of at least `smallest` px out on the device.
-
-    Args:
-        data: Where they come from.
-        smallest: The side of the square to be cut from them.
-        device: Where they are kept.
-        masks: Keep only pictures with building masks, and lay the masks out too.
-        scales: Scales that pictures are resampled to.
-    """
-    ladder = scales or Scales()
-    pictures: list[Pixels] = []
-    marks: list[Mask] = []
-    weights: list[float] = []
-    for weight, areas in _all_sets(data):
+    def read(self) -> list[SearchArea]:
+        log.info("Reading %d images of %s", len(self.records), self.dataset.location)
         with ThreadPoolExecutor() as pool:
-            scaled = pool.map(lambda area: list(rescaled(area, smallest, ladder)), areas)
-            found = [entry for entries in scaled for entry in entries if not masks or entry[1] is not None]
-        room = [(p.shape[0] - smallest + 1) * (p.shape[1] - smallest + 1) for p, _ in found]
-        weights += [weight * places / sum(room) for places in room]
-        pictures += [picture for picture, _ in found]
-        marks += [mask for _, mask in found if mask is not None] if masks else []
-    if masks and not pictures:
+            return list(pool.map(self.dataset.read, self.records))
+
+
+def _select(config: DataConfig, split: str) -> list[_Selection]:
+    """Select the images of a split from every dataset, without reading them."""
+    opened = [(dataset, weight, dataset.scan()) for dataset, weight in open_datasets(config)]
+    any_splits = any(record.split for _, _, records in opened for record in records)
+    selections = []
+    for dataset, weight, records in opened:
+        selected = [record for record in records if dataset.selects(record)]
+        split_of = {record.name: record.split or "train" for record in selected}
+        if config.fold is not None and (not any_splits or any(record.split for record in records)):
+            masked = {record.name for record in selected if record.mask is not None}
+            split_of = hold_out_fold(split_of, masked, config.split, config.fold, config.folds)
+        in_split = [record for record in selected if split_of[record.name] == split]
+        if in_split:
+            selections.append(_Selection(dataset, weight, in_split))
+    return selections
+
+
+@lru_cache(maxsize=1)
+def _training_images(config: DataConfig) -> list[tuple[float, list[SearchArea]]]:
+    """Read all training images, per dataset with its weight; cached for the next unit that trains on the same data."""
+    selections = _select(config, config.split)
+    if config.root and not selections:
+        matching = "" if config.only == "*" else f"matches {config.only!r} and "
         raise AirlocError(
-            "None of the training pictures has a building mask",
-            "Name the masks in windows.csv, or add procedural areas with --synthetic 500",
+            f"No image of the data folder {config.root} {matching}is in the split {config.split!r}",
+            "Give another --split or --only, or correct the splits in windows.csv",
         )
-    return Atlas.of(pictures, weights, device, marks)
+    images = [(selection.weight, selection.read()) for selection in selections]
+    if config.synthetic:
+        images.append(
+            (config.synthetic_weight, _generate(_procedural_image, SYNTHETIC_FIRST, config.synthetic, "areas"))
+        )
+    return images
 
 
-def validation_areas(data: Data, grid: Grid) -> list[SearchArea]:
-    """The areas that training is checked on: the fold left out, or the split `val`, else unseen procedural ones."""
-    areas = [fit(_crop(area, grid) or area, grid) for area in _checked(data)]
-    if not areas and data.fold is not None:
-        problem = f"There are no tiles to leave out as the fold {data.fold}"
-        raise AirlocError(problem, "Give --root with more pictures than folds, or leave --fold out")
-    return areas or _unseen(grid)
+def _validation_images(config: DataConfig) -> list[SearchArea]:
+    return [area for selection in _select(config, "val") for area in selection.read()]
 
 
-def large_validation_areas(data: Data, grid: Grid) -> list[SearchArea]:
-    """Those of the pictures that training is checked on whose ground is known to hold a larger grid at 100 m a cell."""
-    return [fit(cropped, grid) for area in _checked(data) if (cropped := _crop(area, grid)) is not None]
-
-
-def _checked(data: Data) -> list[SearchArea]:
-    return [area for areas in _read(data, "val").values() for area in areas]
-
-
-def _crop(area: SearchArea, grid: Grid) -> SearchArea | None:
+def _crop_ground(area: SearchArea, grid: Grid) -> SearchArea | None:
     return crop_ground(area, (grid.rows * CELL_METRES, grid.cols * CELL_METRES))
 
 
 @lru_cache(maxsize=1)
-def _unseen(grid: Grid) -> list[SearchArea]:
-    """Procedural areas that are not trained on, kept for the next unit."""
-    seeds = range(SYNTHETIC_FIRST - CHECKED, SYNTHETIC_FIRST)
+def _procedural_validation_areas(grid: Grid) -> list[SearchArea]:
+    """Generate areas that are not trained on; cached for the next unit."""
+    log.info("Generating %d procedural areas to validate on", VALIDATION_COUNT)
+    seeds = range(SYNTHETIC_FIRST - VALIDATION_COUNT, SYNTHETIC_FIRST)
     return [generate(seed, size=grid.size, metres_per_px=CELL_METRES / grid.pitch) for seed in seeds]
 
 
-@lru_cache(maxsize=1)
-def _all_sets(data: Data) -> list[tuple[float, list[SearchArea]]]:
-    """All sets, kept for the next unit that is trained on the same data."""
-    return list(_sets(data))
-
-
-def _sets(data: Data) -> Iterator[tuple[float, list[SearchArea]]]:
-    """Every set of areas with its weight."""
-    found = {folder: areas for folder, areas in _read(data, data.split).items() if areas}
-    named = dict(zip(data.sets, data.weights, strict=True))
-    for folder, areas in found.items():
-        yield named.get(_set_name(folder), 1.0), areas
-    if data.root and not found:
-        called = "" if data.only == "*" else f"is called like {data.only!r} and "
-        raise AirlocError(
-            f"No picture of the data folder {data.root} {called}is in the split {data.split!r}",
-            "Name another split with --split or other files with --only, or mend the splits in windows.csv",
-        )
-    if data.synthetic > 0:
-        yield data.synthetic_weight, _procedural_areas(data.synthetic)
-
-
-def terms(data: Data) -> str:
-    """The terms that weights trained on the data are under, where it is known to have some; else empty."""
-    return terms_of(_folders(data))
-
-
-def terms_of(folders: Iterable[Path]) -> str:
-    """The terms that come with the pictures of folders, where they are known to have some; else empty."""
-    return " and ".join(sorted({TERMS[name] for name in map(_set_name, folders) if name in TERMS}))
-
-
-def _set_name(folder: Path) -> str:
-    return folder.parent.name if folder.name == "images" else folder.name
-
-
-def _procedural_areas(count: int) -> list[SearchArea]:
-    seeds = range(SYNTHETIC_FIRST, SYNTHETIC_FIRST + count)
+def _generate(make: Callable[[int], _Item], first: int, count: int, what: str) -> list[_Item]:
+    """Generate procedural images with consecutive seeds, in several processes if there are many."""
+    seeds = range(first, first + count)
+    if count:
+        log.info("Generating %d procedural %s", count, what)
     if count <= CHUNK:
-        return [_procedural(seed) for seed in seeds]
+        return [make(seed) for seed in seeds]
     with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
-        return list(pool.map(_procedural, seeds, chunksize=CHUNK))
+        return list(pool.map(make, seeds, chunksize=CHUNK // 2))
 
 
-def _procedural(seed: int) -> SearchArea:
-    """One area, used at several scales like a picture whose ground size is not known."""
-    side = round(SYNTHETIC_SIDE_M / 2)
-    return replace(generate(seed, (side, side), metres_per_px=2.0), ground_m=None)
-
-
-def _folders(data: Data) -> list[Path]:
-    """The folders of pictures that the data stands for."""
-    if len(data.sets) != len(data.weights):
-        raise AirlocError(
-            f"There are {len(data.sets)} sets ({', '.join(data.sets)}) and {len(data.weights)} weights",
-            "Give as many numbers with --weights as names with --sets",
-        )
-    if data.root is None:
-        return []
-    if not data.root.is_dir():
-        raise AirlocError(
-            f"There is no data folder {data.root}", "Check the path, or leave it out for procedural areas"
-        )
-    places = [data.root] + [data.root / name for name in data.sets]
-    places = [place / "images" if (place / "images").is_dir() else place for place in places]
-    found = [place for place in places if place.is_dir() and any(p.suffix.lower() in SUFFIXES for p in place.iterdir())]
-    if not found:
-        raise AirlocError(
-            f"The data folder {data.root} holds neither pictures nor a set named {', '.join(data.sets)}",
-            "Put pictures in it, or name its sets with --sets and --weights",
-        )
-    return found
-
-
-def _read(data: Data, split: str) -> dict[Path, list[SearchArea]]:
-    """Read the areas that are in a split, by folder; without an index all are for training."""
-    indexes = {folder: read_windows(folder) for folder in _folders(data)}
-    with_splits = {folder for folder, windows in indexes.items() if any(w.split for w in windows.values())}
-    found = {}
-    for folder, windows in indexes.items():
-        pictures = [path for path in list_images(folder) if fnmatchcase(path.name, data.only)]
-        split_of = {path.name: windows.get(path.name, Window()).split or "train" for path in pictures}
-        if data.fold is not None and folder in (with_splits or indexes):
-            masked = {name for name, window in windows.items() if window.mask}
-            split_of = leave_out(split_of, masked, data.split, data.fold, data.folds)
-        chosen = [path for path in pictures if split_of[path.name] == split]
-        with ThreadPoolExecutor() as pool:
-            found[folder] = list(pool.map(partial(_read_area, windows=windows), chosen))
-    return found
-
-
-def _read_area(path: Path, windows: Mapping[str, Window]) -> SearchArea:
-    return read_area(path, windows.get(path.name))
-
-
-def rescaled(area: SearchArea, smallest: int, ladder: Scales) -> Iterator[tuple[Pixels, Mask | None]]:
-    """An area at every scale at which it is large enough."""
-    height, width = area.image.shape[:2]
-    if area.ground_m is not None:
-        pitch = Grid().pitch
-        sizes = [
-            (
-                round(area.ground_m[0] * pitch / (CELL_METRES * share)),
-                round(area.ground_m[1] * pitch / (CELL_METRES * share)),
-            )
-            for share in ladder.known
-        ]
-    else:
-        sizes = [(round(height * share), round(width * share)) for share in ladder.unknown]
-    for size in sizes:
-        if min(size) >= smallest:
-            mask = area.mask
-            marked = None if mask is None else resample(mask.astype(np.uint8) * 255, size) >= 128
-            yield resample(area.image, size), marked
-
-
-# ---------- Pairs of pictures to train on: the same ground before and after a disaster, on real and on procedural areas.
-# ~
-
-METRES_PER_PX = 2.0
-STRUCK_FIRST = SYNTHETIC_FIRST + 100_000_000
-"""First world number of the procedural pairs."""
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Where pairs come from."""
-
-    pairs: Path | None = None
-    """Folder of pictures named ..._pre_disaster and ..._post_disaster."""
-    pairs_only: str = "*"
-    """Pattern of the file names of pairs to use, such as 'hurricane-michael_*'."""
-    disaster_pairs: int = 0
-    """Number of procedural areas that are used as they were before and after a disaster."""
-    pairs_share: float = 0.15
-    """How often areas are drawn from pairs, where there are some."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.pairs_share < 1:
-            problem = f"A share of {self.pairs_share} areas from pairs leaves none of the other pictures"
-            raise AirlocError(problem, "Give --pairs-share 0 or more, and less than 1")
-
-    @property
-    def terms(self) -> str:
-        """The terms that weights trained on the pairs are under; empty where none are known."""
-        return "" if self.pairs is None else terms_of([self.pairs])
-
-
-def load_pairs(source: Pairs, smallest: int, device: torch.device, scales: Scales) -> Atlas | None:
-    """Lay all pairs of at least `smallest` px out on the device, at several scales; nothing where there are none."""
-    pictures = [picture for pair in _areas(source) for picture in _paired(*pair, smallest, scales)]
-    if not pictures:
-        return None
-    weights = [float((side[0] - smallest + 1) * (side[1] - smallest + 1)) for side in (p.shape for p in pictures)]
-    return Atlas.of(pictures, weights, device)
-
-
-def _areas(source: Pairs) -> list[tuple[SearchArea, SearchArea]]:
-    """Every pair that is asked for, before and after."""
-    found: list[tuple[SearchArea, SearchArea]] = []
-    if source.pairs is not None:
-        if not source.pairs.is_dir():
-            raise AirlocError(f"There is no folder of pairs {source.pairs}", "Check the path, or leave --pairs out")
-        named = [pair for pair in pair_up(source.pairs) if fnmatchcase(pair[0].name, source.pairs_only)]
-        if not named:
-            problem = f"The folder {source.pairs} holds no pair called like {source.pairs_only!r}"
-            raise AirlocError(problem, "Give pictures named ..._pre_disaster and ..._post_disaster, or --pairs-only")
-        with ThreadPoolExecutor() as pool:
-            found += pool.map(lambda pair: (read_area(pair[0]), read_area(pair[1])), named)
-    return found + _procedural_pairs(source.disaster_pairs)
-
-
-def _procedural_pairs(count: int) -> list[tuple[SearchArea, SearchArea]]:
-    seeds = range(STRUCK_FIRST, STRUCK_FIRST + count)
-    if count <= CHUNK:
-        return [_procedural_pair(seed) for seed in seeds]
-    with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
-        return list(pool.map(_procedural_pair, seeds, chunksize=CHUNK // 2))
+def _procedural_image(seed: int, disaster: str | None = None) -> SearchArea:
+    """Generate an image that is used at several scales, as an image of unknown ground size."""
+    side = (SYNTHETIC_SIDE, SYNTHETIC_SIDE)
+    return replace(generate(seed, side, SYNTHETIC_METRES_PER_PX, disaster=disaster), ground_m=None)
 
 
 def _procedural_pair(seed: int) -> tuple[SearchArea, SearchArea]:
-    """One area before and after one of the disasters, like pictures whose ground size is not known."""
-    side = round(SYNTHETIC_SIDE_M / METRES_PER_PX)
-    disaster = DISASTERS[seed % len(DISASTERS)]
-    before, after = (generate(seed, (side, side), METRES_PER_PX, disaster=kind) for kind in (None, disaster))
-    return replace(before, ground_m=None), replace(after, ground_m=None)
+    """Generate the images of an area before and after a disaster."""
+    return _procedural_image(seed), _procedural_image(seed, DISASTERS[seed % len(DISASTERS)])
 
 
-def _paired(before: SearchArea, after: SearchArea, smallest: int, scales: Scales) -> Iterator[Pixels]:
-    """A pair at every scale at which it is large enough, (H, W, 6)."""
+def _rescale_pair(before: SearchArea, after: SearchArea, min_side: int, scales: Scales) -> Iterator[Pixels]:
+    """Yield a pair of images as one image of 6 channels, at every scale at which it is large enough."""
     if before.image.shape != after.image.shape:
-        problem = f"The pictures {before.name} and {after.name} of a pair differ in size"
+        problem = f"The images {before.name} and {after.name} of a pair differ in size"
         raise AirlocError(problem, "Cut both to the same ground and size")
-    for (first, _), (second, _) in zip(
-        rescaled(before, smallest, scales), rescaled(after, smallest, scales), strict=True
-    ):
+    both = zip(rescale(before, min_side, scales), rescale(after, min_side, scales), strict=True)
+    for (first, _), (second, _) in both:
         yield np.concatenate([first, second], axis=2)

@@ -1,13 +1,19 @@
-"""The frame around a grid in which flights stay, laid out so that a step takes few operations.
+"""The outputs of the frozen units for every (cell, goal) pair of every area, tabulated once.
 
-A position is one number there, its place; what the rules say of positions is looked up by it. Tables are made from the
-rules, which stay the only ones.
+The patch encoder is frozen while policies are trained, so that an update touches the LSTM alone. A step of a rollout is
+one lookup in the table of pairs and one in the table of encoded positions. The black patch outside the area counts as
+one more cell. A table that exceeds a share of the device's memory is written to a file and mapped; this is slower, and
+prevents CUDA graphs, but gives the same numbers.
 
-Legend: n cells, P places.
+Rollouts may leave the grid by as many cells as the budget has moves. `PaddedGrid` numbers all positions in that range:
+a place is the index of a position, and a move adds a constant to it. Its tables are made from `task.rules`.
+
+Legend: A areas, n cells, P places, E = 256, F = 264 numbers of a pair: the embedding c and the prior u.
 """
 
+import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -17,139 +23,124 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from airloc.agents.agent import FREE, OUTSIDE, VISITED, lowest_status
 from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from airloc.task.rules import inside, moves_on
-from airloc.vision.embedder import EMBEDDING, PatchEncoder
+from airloc.vision.embedder import DIRECTIONS, EMBEDDING, PatchEncoder
 from airloc.vision.position import encode_position, to_training_grid
 
-FRESH, VISITED, OUTSIDE = 0, 1, 2
-"""What speaks against flying to a place, for those who are told."""
+log = logging.getLogger(__name__)
+
+PAIR_SIZE = EMBEDDING + DIRECTIONS
+"""Numbers of a pair (F)."""
+MEMORY_SHARE = 0.5
+"""Default limit of a table: a share of the free memory of a GPU, or of the memory of the machine."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frame:
-    """Positions as places."""
+class PaddedGrid:
+    """All positions within reach of a grid, numbered row by row."""
 
     width: int
     """Places in a row."""
     positions: torch.Tensor
     """(P, 2): the position of every place."""
     cells: torch.Tensor
-    """(P,): the number of the cell there, n outside."""
+    """(P,): index of the cell at every place; n outside the grid."""
     places: torch.Tensor
     """(n,): the place of every cell."""
     strides: torch.Tensor
     """(8,): what each move adds to a place."""
-    standing: torch.Tensor
-    """(P,) uint8: `FRESH` in the grid, `OUTSIDE` around it."""
+    status: torch.Tensor
+    """(P,) uint8: `FREE` in the grid, `OUTSIDE` around it."""
 
     @classmethod
-    def around(cls, grid: Grid, shape: tuple[int, int], reach: int, device: torch.device) -> "Frame":
-        """A frame of (rows, cols) whose first place lies `reach` rows and columns before the grid."""
+    def around(cls, grid: Grid, shape: tuple[int, int], reach: int, device: torch.device) -> "PaddedGrid":
+        """Number the positions of `shape` (rows, cols), the first of which is (-reach, -reach)."""
         rows, cols = (torch.arange(-reach, side - reach, device=device) for side in shape)
         positions = torch.cartesian_prod(rows, cols)
         within = inside(positions, grid)
         cells = torch.where(within, positions[:, 0] * grid.cols + positions[:, 1], grid.count)
         places = within.nonzero()[:, 0]  # cells and places are both numbered row by row
         strides = moves_on(device)[:, 0] * shape[1] + moves_on(device)[:, 1]
-        standing = torch.where(within, FRESH, OUTSIDE).to(torch.uint8)
-        return cls(shape[1], positions, cells, places, strides, standing)
+        status = torch.where(within, FREE, OUTSIDE).to(torch.uint8)
+        return cls(shape[1], positions, cells, places, strides, status)
 
 
-class Privileges:
-    """Who has been where, and which moves privileged agents may therefore make (see `constraints.privileged_moves`).
+class PrivilegedMoves:
+    """The moves that privileged agents may make, by the places that each episode has visited.
 
     Args:
-        frame: Where they fly.
-        policies: K.
-        batch: B.
+        padded: The places.
+        policies: Number of policies, K.
+        batch: Number of episodes, B.
     """
 
-    def __init__(self, frame: Frame, policies: int, batch: int) -> None:
-        self._strides = frame.strides
-        self._standing = frame.standing.repeat(policies, batch, 1)  # (K, B, P)
-        self._after_visit = frame.standing.clamp(min=VISITED)
+    def __init__(self, padded: PaddedGrid, policies: int, batch: int) -> None:
+        self._strides = padded.strides
+        self._status = padded.status.repeat(policies, batch, 1)  # (K, B, P)
+        self._visited = padded.status.clamp(min=VISITED)
 
     def forbidden(self, place: torch.Tensor) -> torch.Tensor:
-        """Visit places (K, B) and give the moves that are forbidden from there, bool (K, B, 8).
-
-        Allowed are moves to the best there is: to fresh cells, else to visited ones, else anywhere.
-        """
-        self._standing.scatter_(2, place[..., None], self._after_visit[place][..., None])
-        ahead = self._standing.gather(2, place[..., None] + self._strides)
-        return ahead > ahead.amin(dim=2, keepdim=True)
-
-
-# ---------- What the frozen units say of every (cell, goal) pair of every area, computed once.
-# ~
-# ~ Policy training then touches only the LSTM: a step is one gather from this table, and one of encoded positions. The
-# ~ patch that is black, seen outside the area, is one more cell. A table that would take too much of the device's memory is
-# ~ kept in a file and mapped, and what a step needs is read from there: slower, and on a GPU not captured, but the same
-# ~ numbers.
-# ~
-# ~ Legend: A areas, n cells, P places of the frame, E = 256, F = 264 numbers of a pair: the embedding c and the prior u.
-
-PAIR = EMBEDDING + 8
-SHARE = 0.5
-"""Of a GPU's free memory, or of the machine's whole one, that a table may take unless a limit is given."""
+        """Visit places (K, B), and return the forbidden moves from there, bool (K, B, 8)."""
+        self._status.scatter_(2, place[..., None], self._visited[place][..., None])
+        return ~lowest_status(self._status.gather(2, place[..., None] + self._strides))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Features:
-    """The table of all pairs, and encoded positions."""
+class FeatureTable:
+    """The features of all (cell, goal) pairs, and the encoded positions."""
 
     grid: Grid
     areas: int
     table: torch.Tensor
     """(A * (n + 1) * n, F), by area, cell (black last) and goal; on the device, or on the CPU mapped from a file."""
     positions: torch.Tensor
-    """(rows + 2 reach, cols + 2 reach, E): encoded positions, from -reach on."""
+    """(rows + 2 reach, cols + 2 reach, E): encoded positions, starting at (-reach, -reach)."""
     reach: int
-    """How far outside positions are encoded: as far as the budget leads."""
-    frame: Frame = field(init=False)
+    """How many cells outside the grid positions are encoded: as many as the budget has moves."""
+    padded: PaddedGrid = field(init=False)
     """The same positions as numbered places."""
     _codes: torch.Tensor = field(init=False)
-    """(P, F): encoded positions by place, followed by zeros, ready to be added to pairs."""
+    """(P, F): encoded positions by place, padded with zeros to the size of a pair."""
     _rows: torch.Tensor = field(init=False)
-    """(P,): how far into an area's part of the table the pairs of each place begin."""
+    """(P,): row of the table where the pairs of each place begin, relative to the area."""
 
     def __post_init__(self) -> None:
         rows, cols, _ = self.positions.shape
-        frame = Frame.around(self.grid, (rows, cols), self.reach, self.device)
-        codes = nn.functional.pad(self.positions.flatten(0, 1), (0, PAIR - EMBEDDING))
-        for name, value in (("frame", frame), ("_codes", codes), ("_rows", frame.cells * self.grid.count)):
+        padded = PaddedGrid.around(self.grid, (rows, cols), self.reach, self.device)
+        codes = nn.functional.pad(self.positions.flatten(0, 1), (0, PAIR_SIZE - EMBEDDING))
+        for name, value in (("padded", padded), ("_codes", codes), ("_rows", padded.cells * self.grid.count)):
             object.__setattr__(self, name, value)
 
     @property
     def device(self) -> torch.device:
-        """Where episodes are flown."""
+        """The device of rollouts."""
         return self.positions.device
 
     @property
-    def fits(self) -> bool:
-        """Whether the table is on the device, so that flying never waits for the host."""
+    def on_device(self) -> bool:
+        """True if the table is on the device, so that a rollout never waits for the host."""
         return self.table.device == self.device
 
-    def quest(self, area: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-        """Where the table speaks of goals, given by the numbers of their cells, in areas: the first rows, (...)."""
+    def row_offset(self, area: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
+        """Return the row of the first pair of goals (...), given by the index of their cells, in areas (...)."""
         return torch.add(goal, area, alpha=(self.grid.count + 1) * self.grid.count)
 
-    def look(self, quest: torch.Tensor, place: torch.Tensor, out: torch.Tensor) -> None:
-        """Write what is seen at places (...) on a quest (...): c + p and u (..., 264), or c + p alone (..., 256).
+    def lookup(self, row_offset: torch.Tensor, place: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Look up the features at places (...): c + p (..., 256) and u (..., 8).
 
         Args:
-            quest: Of which area and goal.
-            place: Where, in the frame.
-            out: What to write to; its size says how much.
+            row_offset: The area and the goal, from `row_offset`.
+            place: Where the agent is.
         """
-        row = (quest + self._rows[place]).flatten()
+        row = (row_offset + self._rows[place]).flatten()
         pair = self.table.index_select(0, row.to(self.table.device)).to(self.device)
-        code = self._codes.index_select(0, place.flatten())
-        size = out.shape[-1]
-        torch.add(pair[:, :size].view(out.shape), code[:, :size].view(out.shape), out=out)
+        features = (pair + self._codes.index_select(0, place.flatten())).view(*place.shape, PAIR_SIZE)
+        return features[..., :EMBEDDING], features[..., EMBEDDING:]
 
 
 @torch.no_grad()
@@ -160,24 +151,23 @@ def tabulate(
     budget: int,
     *,
     device: torch.device,
-    trained: Grid | None = None,
+    training_grid: Grid | None = None,
     folder: Path | None = None,
     limit: int | None = None,
-    on_area: Callable[[int], None] = lambda areas: None,
-) -> Features:
+) -> FeatureTable:
     """Compute the table for images (A, height, width, 3) at the grid's size.
 
     Args:
-        eyes: Who looks.
+        encoder: The patch encoder.
         images: The areas.
-        grid: What is laid on them.
+        grid: The grid.
         budget: Moves in an episode.
-        device: Where episodes will be flown.
-        trained: The grid that those who fly were trained on, where it is another one.
-        folder: Where a table goes that is larger than the limit; without it, the table is on the device in any case.
+        device: The device of rollouts.
+        training_grid: The grid that the policies are trained on, if it is another one.
+        folder: Folder for a table that exceeds the limit; without it, the table is on the device in any case.
         limit: Bytes that the table may take on the device; by default a share of its memory.
-        on_area: Called with the number of areas just computed.
     """
+    log.info("Computing the features of %d areas of %s cells", len(images), grid)
     encoder = encoder.to(device).eval()
     dtype = torch.float16 if device.type == "cuda" else torch.float32
     rows = (grid.count + 1) * grid.count
@@ -185,48 +175,48 @@ def tabulate(
     def parts() -> Iterable[torch.Tensor]:
         for image in images:
             with torch.autocast(device.type, torch.float16, enabled=device.type == "cuda"):
-                yield _pairs(encoder, image, grid, device).to(dtype)
-            on_area(1)
+                yield _pair_features(encoder, image, grid, device).to(dtype)
 
-    size = len(images) * rows * PAIR * dtype.itemsize
-    if folder is not None and size > (memory_share(device) if limit is None else limit):
-        table = _mapped(parts(), folder, size, dtype)
+    size = len(images) * rows * PAIR_SIZE * dtype.itemsize
+    if folder is not None and size > (default_limit(device) if limit is None else limit):
+        table = _write_and_map(parts(), folder, size, dtype)
     else:
-        table = torch.empty(len(images) * rows, PAIR, dtype=dtype, device=device)
+        table = torch.empty(len(images) * rows, PAIR_SIZE, dtype=dtype, device=device)
         for number, part in enumerate(parts()):
             table[number * rows : (number + 1) * rows] = part
     line = torch.arange(-budget, max(grid.shape) + budget, device=device)
     places = torch.cartesian_prod(line, line).reshape(len(line), len(line), 2)
-    positions = encode_position(to_training_grid(places, grid, trained or grid))
-    return Features(grid, len(images), table, positions, reach=budget)
+    positions = encode_position(to_training_grid(places, grid, training_grid or grid))
+    return FeatureTable(grid, len(images), table, positions, reach=budget)
 
 
-def memory_share(device: torch.device) -> int:
-    """Bytes that a table may take on a device."""
+def default_limit(device: torch.device) -> int:
+    """Return the number of bytes that a table may take on a device unless another limit is given."""
     if device.type == "cuda":
-        return int(SHARE * torch.cuda.mem_get_info(device)[0])
-    return int(SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        return int(MEMORY_SHARE * torch.cuda.mem_get_info(device)[0])
+    return int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
-def _mapped(parts: Iterable[torch.Tensor], folder: Path, size: int, dtype: torch.dtype) -> torch.Tensor:
-    """Write parts of a table to a file and map it; the file has no name any more, so that it ends with the process."""
+def _write_and_map(parts: Iterable[torch.Tensor], folder: Path, size: int, dtype: torch.dtype) -> torch.Tensor:
+    """Write the parts of a table to a file, map it, and unlink it, so that it disappears with the process."""
     try:
         with NamedTemporaryFile(dir=folder, prefix=".airloc-", suffix=".tmp") as file:
             for part in parts:
                 file.write(part.cpu().numpy().data)
             file.flush()
-            return torch.from_file(file.name, shared=False, size=size // dtype.itemsize, dtype=dtype).view(-1, PAIR)
+            mapped = torch.from_file(file.name, shared=False, size=size // dtype.itemsize, dtype=dtype)
+            return mapped.view(-1, PAIR_SIZE)
     except OSError as error:
         raise AirlocError(
-            f"Cannot keep a table of {size / 1e9:.1f} GB in {str(folder)!r}: {error.strerror or error}",
-            "Free some space, use fewer --areas, or let it take more memory with --table-bytes",
+            f"Cannot write a table of {size / 1e9:.1f} GB to {str(folder)!r}: {error.strerror or error}",
+            "Free some space, use fewer --areas, or allow more memory with --table-bytes",
         ) from error
 
 
-def _pairs(encoder: PatchEncoder, image: Pixels, grid: Grid, device: torch.device) -> torch.Tensor:
-    """All pairs of one area, ((n + 1) * n, F)."""
+def _pair_features(encoder: PatchEncoder, image: Pixels, grid: Grid, device: torch.device) -> torch.Tensor:
+    """Compute the features of all pairs of one area, ((n + 1) * n, F)."""
     patches = torch.from_numpy(cut_patches(image, grid)).to(device)
-    seen = encoder.preprocess(torch.cat([patches, torch.zeros_like(patches[:1])]))
-    current, goal = encoder.embedder.current_first(seen), encoder.embedder.goal_first(seen[:-1])
+    inputs = encoder.preprocess(torch.cat([patches, torch.zeros_like(patches[:1])]))
+    current, goal = encoder.embedder.current_first(inputs), encoder.embedder.goal_first(inputs[:-1])
     both = current.repeat_interleave(len(goal), dim=0), goal.repeat(len(current), 1, 1, 1)
     return torch.cat(encoder.embedder.relate(*both), dim=1)

@@ -1,95 +1,105 @@
-"""A network with its optimizer, whose whole state can be taken and put back in place.
+"""A network with its optimizer and learning rate, whose state can be saved and restored in place.
 
-On a GPU an update of a small network is hundreds of tiny kernels, and launching them costs more than running them. The
-update is therefore captured once as a CUDA graph and replayed. A graph knows tensors by their address, so state is
-always copied into the same tensors, never replaced.
+On a GPU an update of a small network consists of hundreds of tiny kernels, and launching them costs more than running
+them. `Learner.capture` therefore records an update once as a CUDA graph and replays it. A graph refers to tensors by
+address, so that states are copied into the existing tensors and never replace them.
 """
 
+import math
 from collections.abc import Callable, Iterator
 
 import torch
 from torch import nn
 
 Update = Callable[[], torch.Tensor]
-"""One update; gives figures to log, (n,), on the device."""
+"""One update of the network; returns metrics to log, (n,), on the device."""
 
-WARM_UP = 3
+_WARM_UP = 3
 
 
-def make_fast(device: torch.device) -> None:
-    """Let a GPU multiply in TF32 and choose its convolutions by trying them."""
+def enable_fast_math(device: torch.device) -> None:
+    """Allow TF32 matrix products on a GPU, and let cuDNN choose the fastest convolutions."""
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = True
         torch.backends.cudnn.benchmark = True
 
 
+def cosine_schedule(step: int, steps: int) -> float:
+    """Return the factor of the learning rate: a short linear warm-up, then a cosine to zero."""
+    warm_up = max(1, min(500, steps // 10))
+    return min(1.0, (step + 1) / warm_up) * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
 class Learner:
-    """A network and Adam, with decoupled weight decay where asked for.
+    """A network and Adam with decoupled weight decay (AdamW).
 
     Args:
-        network: What is trained.
-        rate: The learning rate; may be changed between updates with `set_learning_rate`.
-        decay: Decoupled weight decay.
+        network: The network to train.
+        learning_rate: The learning rate; `set_learning_rate` changes it between updates.
+        weight_decay: Decoupled weight decay.
     """
 
-    def __init__(self, network: nn.Module, learning_rate: float, decay: float = 0.0) -> None:
+    def __init__(self, network: nn.Module, learning_rate: float, weight_decay: float = 0.0) -> None:
         self.network = network
         device = next(network.parameters()).device
         self._cuda = device.type == "cuda"
         parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
-        # A rate in a tensor can be changed after the update has been captured.
-        self._rate = torch.tensor(learning_rate, device=device) if self._cuda else learning_rate
+        # A learning rate in a tensor can change after the update has been captured.
+        self._learning_rate = torch.tensor(learning_rate, device=device) if self._cuda else learning_rate
         self.optimizer = torch.optim.AdamW(
-            parameters, lr=self._rate, weight_decay=decay, capturable=self._cuda, fused=True
+            parameters, lr=self._learning_rate, weight_decay=weight_decay, capturable=self._cuda, fused=True
         )
-        self._make_state(parameters)
+        self._create_optimizer_state(parameters)
         self._captured: list[Update] = []
-        """Updates that were captured: graphs read tensors where they lie, so those must stay."""
+        """Captured updates: their graphs refer to tensors by address, so that these must stay alive."""
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Change the learning rate."""
-        if isinstance(self._rate, torch.Tensor):
-            self._rate.fill_(learning_rate)
+        if isinstance(self._learning_rate, torch.Tensor):
+            self._learning_rate.fill_(learning_rate)
         else:
             for group in self.optimizer.param_groups:
                 group["lr"] = learning_rate
 
-    def descend(self, loss: torch.Tensor) -> None:
-        """Make one step down the loss."""
+    def step(self, loss: torch.Tensor) -> None:
+        """Compute the gradient of the loss and make one step of the optimizer."""
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
 
-    def take(self) -> dict[str, torch.Tensor]:
-        """A copy of the whole state: network and optimizer."""
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """Return a copy of the state of the network and the optimizer."""
         return {name: tensor.detach().clone() for name, tensor in self._tensors()}
 
-    def put(self, state: dict[str, torch.Tensor]) -> None:
-        """Copy a state that was taken back into place."""
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        """Copy a state into the network and the optimizer, in place."""
         with torch.no_grad():
             for name, tensor in self._tensors():
                 tensor.copy_(state[name])
 
     def capture(self, update: Update) -> Update:
-        """Give a function that makes the same update faster, where the device can; the state stays as it is."""
+        """Capture an update as a CUDA graph and return the function that replays it; on a CPU return the update.
+
+        The state stays as it is.
+        """
         if not self._cuda:
             return update
-        before = self.take()
+        before = self.state_dict()
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            for _ in range(WARM_UP):
+            for _ in range(_WARM_UP):
                 update()
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            figures = update()
-        self.put(before)
+            metrics = update()
+        self.load_state_dict(before)
         self._captured.append(update)
 
         def replay() -> torch.Tensor:
             graph.replay()
-            return figures
+            return metrics
 
         return replay
 
@@ -100,8 +110,8 @@ class Learner:
             for name, tensor in self.optimizer.state[parameter].items():
                 yield f"optimizer.{number}.{name}", tensor
 
-    def _make_state(self, parameters: list[nn.Parameter]) -> None:
-        """Let the optimizer make its moments by a step that moves nothing, and count from zero again."""
+    def _create_optimizer_state(self, parameters: list[nn.Parameter]) -> None:
+        """Create the moments with a step of zero gradients, and reset the step counter."""
         for parameter in parameters:
             parameter.grad = torch.zeros_like(parameter)
         self.optimizer.step()

@@ -1,8 +1,8 @@
-"""Puzzles to train the relation network on: areas cut into cells, goals seen as on another day, walks over them.
+"""Puzzles that the relation network is trained on: areas cut into cells, goals among the cells, and random walks.
 
-An area is drawn from the atlas and cut into cells. Its goals are either the cells themselves, or what they look like
-on another day: as an atlas of pairs shows them, or changed by chance (`temporal_change`); then two pictures do not lie on
-each other to the pixel either. In some areas goals are cut off the grid and turned a little.
+An area is cropped from the atlas and cut into cells. Its goals are the cells themselves, or the same cells on another
+day: from the second image of a pair, or augmented (`temporal_augmentation`), in which case the two images are also
+misregistered by some pixels. In some areas the goals are cut off the grid and rotated.
 
 Legend: A areas, C cells of the grid, G goals of an area, S side of a cell, W walks, T length of a walk.
 """
@@ -16,101 +16,112 @@ from torch.nn.functional import affine_grid, grid_sample
 
 from airloc.grid import Grid
 from airloc.task.rules import inside, moves_on
-from airloc.training.augment import recolour, temporal_change
-from airloc.training.data import Atlas
+from airloc.training.atlas import Atlas
+from airloc.training.augment import colour_jitter, temporal_augmentation
+from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settings
 from airloc.vision.embedder import standardise
 
 
 @dataclass(frozen=True)
-class Change:
-    """How the goal's picture may differ from what the flight sees."""
+class GoalAugmentation:
+    """Differences between the image of the goal and the glimpses of the flight."""
 
     shared_jitter: float = 0.6
-    """Strength of photometric change that glimpses and goal share, 0 to 1."""
+    """Strength of the colour jitter that glimpses and goal share, 0 to 1."""
     goal_jitter: float = 0.8
-    """Strength of photometric change between glimpses and goal, where they differ."""
+    """Strength of the temporal augmentation of glimpses and goal, each its own, 0 to 1."""
     goal_jitter_probability: float = 0.5
-    """Share of areas where glimpses and goal differ in looks."""
+    """Probability of that augmentation, per area."""
     misregistration: float = 3.0
-    """How far pictures of different days may lie beside each other, in pixels."""
+    """Largest shift between augmented images, in pixels."""
     off_grid_probability: float = 0.1
-    """Share of areas where goals are cut off the grid and turned."""
+    """Probability that the goals of an area are cut off the grid and rotated."""
     shift: float = 0.5
-    """Farthest cut off the grid, in cells."""
+    """Largest shift of goals off the grid, in cells."""
     turn: float = 10.0
-    """Largest turn, in degrees."""
+    """Largest rotation of goals off the grid, in degrees."""
+
+    def __post_init__(self) -> None:
+        check_settings(
+            self,
+            shared_jitter=PROBABILITY,
+            goal_jitter=PROBABILITY,
+            goal_jitter_probability=PROBABILITY,
+            misregistration=NON_NEGATIVE,
+            off_grid_probability=PROBABILITY,
+            shift=NON_NEGATIVE,
+            turn=Bounds(low=0, high=180),
+        )
 
 
 class Puzzle(NamedTuple):
-    """Some areas in cells, and some of their cells as goals."""
+    """Areas in cells, and some of their cells as goals."""
 
     glimpses: torch.Tensor
-    """Standardised, (A, C, 3, S, S)."""
+    """Standardised cells, (A, C, 3, S, S)."""
     goals: torch.Tensor
-    """Standardised, (A, G, 3, S, S)."""
+    """Standardised goals, (A, G, 3, S, S)."""
     cell: torch.Tensor
-    """The cell of every goal, (A, G)."""
+    """Index of the cell of every goal, (A, G)."""
 
 
-def draw_puzzles(atlas: Atlas, grid: Grid, areas: int, goals: int, change: Change) -> Puzzle:
-    """Cut areas at random places, each mirrored or not, and draw their goals."""
+def draw_puzzles(atlas: Atlas, grid: Grid, areas: int, goals: int, augmentation: GoalAugmentation) -> Puzzle:
+    """Crop areas at random places, flip half of them, and draw their goals."""
     device, side = atlas.first.device, grid.size[0]
-    images = atlas.cut(*atlas.draw(areas, side), side).permute(0, 3, 1, 2).float() / 255
+    images = atlas.crop(*atlas.sample(areas, side), side).permute(0, 3, 1, 2).float() / 255
     flipped, swapped, changed = torch.rand(3, areas, 1, 1, 1, device=device)
-    differs = changed < change.goal_jitter_probability
+    differs = changed < augmentation.goal_jitter_probability
     images = torch.where(flipped < 0.5, images.flip(3), images)
-    twice = torch.stack([images[:, :3], images[:, -3:]], dim=1)  # of an atlas without pairs, one day twice
-    one, other = recolour(twice, change.shared_jitter).unbind(dim=1)
-    days = torch.where(swapped < 0.5, one, other), torch.where(swapped < 0.5, other, one)
-    seen, asked = (torch.where(differs, temporal_change(day, change.goal_jitter), day) for day in days)
+    both_days = torch.stack([images[:, :3], images[:, -3:]], dim=1)  # without pairs, the same day twice
+    first, second = colour_jitter(both_days, augmentation.shared_jitter).unbind(dim=1)
+    days = torch.where(swapped < 0.5, first, second), torch.where(swapped < 0.5, second, first)
+    seen, sought = (torch.where(differs, temporal_augmentation(day, augmentation.goal_jitter), day) for day in days)
     cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]
-    pictures = _cut_goals(asked, grid, cell, change, differs.view(areas, 1))
-    return Puzzle(standardise(_cut_cells(seen, grid)), standardise(pictures), cell)
+    goal_patches = _cut_goals(sought, grid, cell, augmentation, differs.view(areas, 1))
+    return Puzzle(standardise(_cut_cells(seen, grid)), standardise(goal_patches), cell)
 
 
 def _cut_cells(images: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """All cells of images (A, 3, H, W), (A, C, 3, S, S)."""
+    """Cut images (A, 3, H, W) into all cells, (A, C, 3, S, S)."""
     cells = images.unfold(2, grid.cell, grid.pitch).unfold(3, grid.cell, grid.pitch)  # (A, 3, rows, cols, S, S)
     return cells.flatten(2, 3).transpose(1, 2)
 
 
 def _cut_goals(
-    images: torch.Tensor, grid: Grid, cell: torch.Tensor, change: Change, differs: torch.Tensor
+    images: torch.Tensor, grid: Grid, cell: torch.Tensor, augmentation: GoalAugmentation, differs: torch.Tensor
 ) -> torch.Tensor:
-    """The goals' pictures, (A, G, 3, S, S): cells, or in some areas cuts off the grid and turned.
+    """Cut the goals, (A, G, 3, S, S): cells, in some areas shifted off the grid and rotated.
 
-    Where days differ, (A, 1), all goals of an area may have slipped together.
+    In areas whose days differ, (A, 1), all goals are misregistered by the same shift.
     """
     areas, goals = cell.shape
     device, height = images.device, images.shape[2]
     level = torch.rand(4, areas, goals, device=device)
-    off_grid_probability = (torch.rand(areas, 1, device=device) < change.off_grid_probability).float()
-    misregistration = (2 * torch.rand(2, areas, 1, device=device) - 1) * change.misregistration * differs
+    off_grid = (torch.rand(areas, 1, device=device) < augmentation.off_grid_probability).float()
+    misregistration = (2 * torch.rand(2, areas, 1, device=device) - 1) * augmentation.misregistration * differs
     row, col = (
         (
-            place * grid.pitch
-            + misregistration[n]
-            + off_grid_probability * (2 * level[n] - 1) * change.shift * grid.pitch
+            index * grid.pitch + misregistration[n] + off_grid * (2 * level[n] - 1) * augmentation.shift * grid.pitch
         ).clamp(0, height - grid.cell)
-        for n, place in enumerate((cell // grid.cols, cell % grid.cols))
+        for n, index in enumerate((cell // grid.cols, cell % grid.cols))
     )
-    angle = off_grid_probability * (2 * level[2] - 1) * math.radians(change.turn)
-    share = grid.cell / height
-    centre = [(place + grid.cell / 2) * 2 / height - 1 for place in (col, row)]
+    angle = off_grid * (2 * level[2] - 1) * math.radians(augmentation.turn)
+    scale = grid.cell / height
+    centre = [(corner + grid.cell / 2) * 2 / height - 1 for corner in (col, row)]
     rows = [
-        torch.stack([angle.cos() * share, -angle.sin() * share, centre[0]], dim=2),
-        torch.stack([angle.sin() * share, angle.cos() * share, centre[1]], dim=2),
+        torch.stack([angle.cos() * scale, -angle.sin() * scale, centre[0]], dim=2),
+        torch.stack([angle.sin() * scale, angle.cos() * scale, centre[1]], dim=2),
     ]
     where = affine_grid(
         torch.stack(rows, dim=2).flatten(0, 1), [areas * goals, 3, grid.cell, grid.cell], align_corners=False
     )
-    where = where.view(areas, goals * grid.cell, grid.cell, 2)  # all cuts of an area at once
-    cuts = grid_sample(images, where, mode="bilinear", padding_mode="border", align_corners=False)
-    return cuts.view(areas, 3, goals, grid.cell, grid.cell).transpose(1, 2)
+    where = where.view(areas, goals * grid.cell, grid.cell, 2)  # all goals of an area in one sample
+    patches = grid_sample(images, where, mode="bilinear", padding_mode="border", align_corners=False)
+    return patches.view(areas, 3, goals, grid.cell, grid.cell).transpose(1, 2)
 
 
 def random_walks(grid: Grid, count: int, length: int, device: torch.device) -> torch.Tensor:
-    """Cells in the order of the visit on random walks that prefer what they have not visited, (W, T) numbers."""
+    """Draw random walks that prefer unvisited cells: indices of cells in the order of the visits, (W, T)."""
     cells = torch.tensor(list(grid.cells()), device=device)
     here = torch.randint(grid.count, (count,), device=device)
     visited = torch.zeros(count, grid.count, dtype=torch.bool, device=device)
@@ -118,9 +129,8 @@ def random_walks(grid: Grid, count: int, length: int, device: torch.device) -> t
     for _ in range(length - 1):
         visited[torch.arange(count, device=device), here] = True
         to = cells[here][:, None] + moves_on(device)  # (W, 8, 2)
-        inner = inside(to, grid)
-        number = (to[..., 0] * grid.cols + to[..., 1]).clamp(0, grid.count - 1)
-        liking = torch.rand(count, len(moves_on(device)), device=device) - visited.gather(1, number).float()
-        here = number.gather(1, liking.masked_fill(~inner, -9.0).argmax(dim=1, keepdim=True))[:, 0]
+        index = (to[..., 0] * grid.cols + to[..., 1]).clamp(0, grid.count - 1)
+        score = torch.rand(count, len(moves_on(device)), device=device) - visited.gather(1, index).float()
+        here = index.gather(1, score.masked_fill(~inside(to, grid), -9.0).argmax(dim=1, keepdim=True))[:, 0]
         walk.append(here)
     return torch.stack(walk, dim=1)

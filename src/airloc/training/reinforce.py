@@ -1,6 +1,22 @@
-"""Discounted returns, and their normalisation by distance left to the goal.
+"""REINFORCE for the temporal unit (LSTM) and the decision unit of AiRLoc.
 
-Legend: T steps, K policies, N moves.
+Method: a batch of 64 episodes is rolled out with sampled moves. The return of each move, discounted by 0.9, is
+normalised to zero mean and unit variance among the moves of the batch with the same distance left to the goal. Adam
+with learning rate 1e-4 raises the log-probability of moves with high returns. The segmentation unit and the embedder
+are frozen, and their outputs are tabulated beforehand (`features`). The best weights by validation success are kept.
+Training stops after a number of episodes, or after `patience` validations without improvement. Validation and
+evaluation take the most probable move.
+
+Deviations from the paper:
+
+1. Areas are cropped at any offset of the training images, each in its four flips.
+2. Several policies (seeds) are trained at once, stacked, each on its own episodes.
+3. The loss is the mean over the moves made, not over batch x budget.
+4. With `anneal`, off by default, the learning rate falls linearly.
+
+Where validation areas are large enough, success on 7 x 7 is logged too.
+
+Legend: T budget, K policies, B episodes, N moves of a batch.
 """
 
 from collections.abc import Callable
@@ -13,92 +29,219 @@ import numpy as np
 import torch
 from torch import nn
 
-from airloc.agents.policy import Policy, Variant, lstm
+from airloc.agents.policy import Policy, Variant
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task import priors, rules
 from airloc.task.cells import ORIENTATIONS, flip_image
-from airloc.training.data import Atlas, Data, large_validation_areas, load_atlas, validation_areas
-from airloc.training.features import Features, Privileges, tabulate
+from airloc.training.atlas import Atlas
+from airloc.training.data import DataConfig, large_validation_areas, load_atlas, validation_areas
+from airloc.training.features import FeatureTable, PrivilegedMoves, tabulate
 from airloc.training.learner import Learner
-from airloc.training.lstm import Step, Tape
-from airloc.training.runs import Run, check_finite, refuse_below_one, restore_rng, rng_state
-from airloc.vision.embedder import EMBEDDING, PatchEncoder
+from airloc.training.runs import (
+    COUNT,
+    NON_NEGATIVE,
+    POSITIVE,
+    PROBABILITY,
+    Run,
+    check_finite,
+    check_settings,
+    restore_rng,
+    rng_state,
+)
+from airloc.vision.embedder import PatchEncoder
+
+FINAL_LEARNING_RATE = 0.02
+"""Share of the learning rate that annealing ends with."""
+VALIDATION_BATCH = 16_384
+"""Largest number of validation episodes rolled out at once, unless one area has more."""
 
 
-def discounted(reward: torch.Tensor, gamma: float) -> torch.Tensor:
-    """Returns of rewards (..., T): each the reward plus gamma times the next return.
+@dataclass(frozen=True)
+class PolicyConfig:
+    """Settings of policy training."""
 
-    >>> discounted(torch.tensor([-1.0, -1.0, 2.0]), 0.9)
-    tensor([-0.2800,  0.8000,  2.0000])
-    """
-    # Multiplied and summed, and not as a matrix product, which a GPU may round to ten bits.
-    return (reward[..., None, :] * _discounts(reward.shape[-1], gamma, reward.device)).sum(dim=-1)
+    data: DataConfig = field(default_factory=DataConfig)
+    """Training and validation images."""
+    variant: Variant = field(default_factory=Variant)
+    """Parts of AiRLoc in use."""
+    grid: str = "5x5"
+    """Training grid; square."""
+    areas: int = 3000
+    """Number of areas cropped from the training images."""
+    episodes: int = 3_200_000
+    """Largest number of training episodes per policy."""
+    batch: int = 64
+    """Episodes per update and policy."""
+    budget: int = 10
+    """Moves in an episode."""
+    learning_rate: float = 1e-4
+    """Learning rate of Adam."""
+    anneal: bool = False
+    """Reduce the learning rate linearly to 2 % over the training."""
+    gamma: float = 0.9
+    """Discount factor."""
+    validate_every: int = 1000
+    """Updates between validations; each validation saves the state."""
+    patience: int = 15
+    """Validations without a better mean success before training stops."""
+    larger_grid: str = "7x7"
+    """A second validation grid, with twice its side as the budget, used if validation areas are large enough."""
+    select: Literal["own", "both"] = "own"
+    """Keep the best weights by success on the training grid, or by its mean with success on the larger grid."""
+    table_bytes: int | None = None
+    """Memory limit of a feature table on the device; a larger table is mapped from a file in the run folder. By default
+    half of the free memory of a GPU, or of the memory of the machine."""
+    seeds: int = 1
+    """Number of policies trained at once, with different initial weights."""
+    seed: int = 0
+    """Random seed for initial weights and sampling."""
+
+    def __post_init__(self) -> None:
+        counts = dict.fromkeys(("areas", "episodes", "batch", "budget", "validate_every", "patience", "seeds"), COUNT)
+        check_settings(self, **counts, learning_rate=POSITIVE, gamma=PROBABILITY, table_bytes=NON_NEGATIVE)
+        if self.updates < 1:
+            problem = f"{self.episodes} episodes do not fill one batch of {self.batch}"
+            raise AirlocError(problem, "Give more --episodes, or a smaller --batch")
+
+    @property
+    def updates(self) -> int:
+        """Number of updates."""
+        return self.episodes // self.batch
 
 
-@lru_cache
-def _discounts(steps: int, gamma: float, device: torch.device) -> torch.Tensor:
-    """What the reward of every step (second axis) is worth at every earlier one (first axis), (T, T)."""
-    step = torch.arange(steps, device=device)
-    later = step - step[:, None]
-    return torch.where(later < 0, 0.0, gamma ** later.clamp(min=0))
+@dataclass(frozen=True, slots=True, eq=False)
+class PolicyResult:
+    """The result of policy training."""
 
+    policies: dict[str, torch.Tensor]
+    """The best weights of every policy, each tensor (K, ...)."""
+    success: tuple[float, ...]
+    """Validation success of the best weights of every policy."""
 
-def normalise_by_group(value: torch.Tensor, group: torch.Tensor, counts: torch.Tensor, groups: int) -> torch.Tensor:
-    """Bring the values of every group to zero mean and unit variance; a group without spread divides by one.
-
-    Args:
-        value: The values, (K, N).
-        group: Number of each value's group, (K, N), below `groups`.
-        counts: Whether each value counts, (K, N) float; those that do not come out as they may.
-        groups: How many groups there are.
-    """
-    size, total, squares = value.new_zeros(3, len(value), groups).unbind()
-    size = size.scatter_add_(1, group, counts).clamp_(min=1.0)
-    mean = total.scatter_add_(1, group, value * counts) / size
-    centred = value - mean.gather(1, group)
-    variance = squares.scatter_add_(1, group, centred.square() * counts) / size
-    # Below this the values of a group are equal up to rounding.
-    spread = nn.functional.threshold(variance, 1e-8, 1.0).sqrt()
-    return centred / spread.gather(1, group)
-
-
-# ---------- Flying episodes on tabulated features: the rollout of policy training and its validation.
-# ~
-# ~ The loop over the steps holds only what the next step needs; what follows from the path (rewards, distances, who was
-# ~ still flying) is computed once after it. Those who found the goal fly on, and what they do then does not count.
-# ~
-# ~ Legend: T budget, K policies, B episodes.
-
-AT_ONCE = 16_384
-"""Episodes that a validation flies at once, at most, unless one area has more."""
+    @property
+    def median(self) -> int:
+        """Index of the policy with the median validation success, which the paper reports."""
+        return sorted(range(len(self.success)), key=lambda k: (self.success[k], k))[len(self.success) // 2]
 
 
 class Episodes(NamedTuple):
-    """Episodes for K policies, each (K, B): numbers of areas, and of the cells of starts and goals."""
+    """Episodes for K policies, each (K, B): index of the area, and of the start and goal cell."""
 
     area: torch.Tensor
     start: torch.Tensor
     goal: torch.Tensor
 
 
-class Flight(NamedTuple):
-    """What happened at every step, each (K, B, T), and who found the goal."""
+class Rollout(NamedTuple):
+    """The steps of episodes, each (K, B, T), and their outcome. Steps after the end have no effect."""
 
     action: torch.Tensor
-    """The move made, by its number."""
+    """Index of the move."""
+    log_prob: torch.Tensor
+    """Log-probability of the move, with gradient."""
     reward: torch.Tensor
     """Zero after the end."""
-    flying: torch.Tensor
-    """Whether the episode was still on, bool."""
+    active: torch.Tensor
+    """Bool: the episode has not ended before the step."""
     distance: torch.Tensor
-    """Left to the goal, before the move; zero after the end."""
+    """Distance to the goal before the move; zero after the end."""
     found: torch.Tensor
     """(K, B) bool."""
 
 
-def draw_episodes(features: Features, policies: int, batch: int) -> Episodes:
-    """Draw areas, starts and different goals uniformly, for every policy its own."""
+def train_policy(
+    folder: Path,
+    config: PolicyConfig,
+    features: FeatureTable,
+    validation: FeatureTable,
+    larger: FeatureTable | None = None,
+    *,
+    on_step: Callable[[int, dict[str, float]], None],
+) -> PolicyResult:
+    """Train policies in a run folder.
+
+    Args:
+        folder: The run folder.
+        config: The settings.
+        features: Features of the training areas.
+        validation: Features of the validation areas.
+        larger: Features of validation areas on the larger grid, if there are any.
+        on_step: Called after every validation with the number of episodes and the metrics.
+    """
+    device = features.device
+    torch.manual_seed(config.seed)
+    policy = Policy(config.variant, config.seeds).to(device)
+    learner = Learner(policy, config.learning_rate)
+    validate = _validator(policy, config, validation, larger)
+
+    with Run.open(folder, config) as run:
+        update = partial(reinforce_update, policy, learner, features, config)
+        update = learner.capture(update) if features.on_device else update
+        best = {name: tensor.detach().clone() for name, tensor in policy.named_parameters()}
+        best_success = torch.full((config.seeds,), -1.0, device=device)
+        highest, waited = -1.0, 0
+        if run.state:
+            learner.load_state_dict(run.state["learner"])
+            best = {name: tensor.to(device) for name, tensor in run.state["best"].items()}
+            best_success = run.state["success"].to(device)
+            highest, waited = run.state["highest"], run.state["waited"]
+            restore_rng(run.state["rng"])
+        totals = torch.zeros(2, device=device)
+        for step in range(run.step + 1, config.updates):
+            if waited >= config.patience:
+                break
+            if config.anneal:
+                share = max(1 - step / config.updates, FINAL_LEARNING_RATE)
+                learner.set_learning_rate(config.learning_rate * share)
+
+            # Roll out, compute returns and loss, and step.
+            totals += update()
+            if (step + 1) % config.validate_every and step + 1 < config.updates:
+                continue
+
+            # Validate, and keep the best weights of each policy.
+            loss, found = (totals / (step - run.step)).tolist()
+            totals.zero_()
+            check_finite(loss, step, run)
+            success, metrics = validate()
+            better = success > best_success
+            best_success = torch.where(better, success, best_success)
+            for name, tensor in policy.named_parameters():
+                best[name][better] = tensor.detach()[better]
+            mean = float(success.mean())
+            waited = 0 if mean > highest else waited + 1
+            highest = max(highest, mean)
+
+            # Log and save.
+            metrics = {"loss": loss, "success": found, **metrics, "val_best": float(best_success.mean())}
+            run.log(step, **metrics)
+            state = {"learner": learner.state_dict(), "best": best, "success": best_success, "rng": rng_state(device)}
+            run.save_state(step, {**state, "highest": highest, "waited": waited})
+            on_step((step + 1) * config.batch, metrics)
+    return PolicyResult(best, tuple(best_success.tolist()))
+
+
+def reinforce_update(policy: Policy, learner: Learner, features: FeatureTable, config: PolicyConfig) -> torch.Tensor:
+    """Make one update, and return its loss and success, (2,)."""
+    # Roll out.
+    episodes = sample_episodes(features, config.seeds, config.batch)
+    rollout = roll_out(policy, features, episodes, config.budget, sample=True)
+    # Returns, normalised among moves with the same distance to the goal.
+    returns = discounted_returns(rollout.reward, config.gamma)  # (K, B, T)
+    active = rollout.active.float().flatten(1)  # (K, N)
+    groups = features.grid.max_distance + config.budget + 1
+    advantage = normalise_by_group(returns.flatten(1), rollout.distance.flatten(1), active, groups)
+    # Loss: policies share no weights, so that their losses can be added.
+    weight = active * advantage / active.sum(dim=1, keepdim=True)
+    loss = -(rollout.log_prob.flatten(1) * weight).sum()
+    # Step.
+    learner.step(loss)
+    return torch.stack([loss.detach(), rollout.found.float().mean()])
+
+
+def sample_episodes(features: FeatureTable, policies: int, batch: int) -> Episodes:
+    """Draw areas, starts and goals uniformly, independently for every policy; start and goal differ."""
     count, device = features.grid.count, features.device
     shape = (policies, batch)
     area = torch.randint(features.areas, shape, device=device)
@@ -107,329 +250,181 @@ def draw_episodes(features: Features, policies: int, batch: int) -> Episodes:
     return Episodes(area, start, goal)
 
 
-@torch.no_grad()
-def fly(
-    policy: Policy,
-    features: Features,
-    episodes: Episodes,
-    budget: int,
-    *,
-    sample: bool,
-    tape: Tape | None = None,
-) -> Flight:
-    """Fly episodes, drawing moves by their probability or taking the most probable ones.
+def roll_out(policy: Policy, features: FeatureTable, episodes: Episodes, budget: int, *, sample: bool) -> Rollout:
+    """Roll out episodes with sampled moves, or with the most probable ones.
 
-    Args:
-        policy: Who flies.
-        features: What the eyes say of the areas.
-        episodes: Areas, starts and goals.
-        budget: Moves in an episode.
-        sample: Draw moves.
-        tape: Where to record what learning from the flight needs.
+    The loop holds only what the next step needs; rewards and distances follow from the path afterwards.
     """
-    frame, (policies, batch) = features.frame, episodes.area.shape
-    quest, place = features.quest(episodes.area, episodes.goal), frame.places[episodes.start]
-    privileges = Privileges(frame, policies, batch) if policy.variant.priv else None
-    weights = torch.cat([policy.read, policy.recall], dim=1)  # (K, I + H, 4 H)
-    bias = policy.bias.repeat(1, batch, 1)
-    memory, reads = policy.initial_state(batch), policy.read.shape[1]
-    path, actions = [place], []
-    for liking in _chance(policy, budget, batch, sample=sample):
-        # See and remember.
-        inputs = weights.new_empty(policies, batch, weights.shape[1])
-        features.look(quest, place, out=inputs[..., :reads])
-        inputs[..., reads:] = memory.hidden
-        earlier = memory.cell
-        memory, acted = lstm(torch.bmm(inputs, weights), bias, earlier)
-        # Decide.
-        liking.baddbmm_(memory.hidden, policy.decide)
-        if policy.variant.residual:
-            liking += inputs[..., EMBEDDING:reads]
-        if privileges is not None:
-            forbidden = privileges.forbidden(place)
-            liking.masked_fill_(forbidden, -1e9)
-        action = liking.argmax(dim=2)
+    padded, (policies, batch) = features.padded, episodes.area.shape
+    row_offset, place = features.row_offset(episodes.area, episodes.goal), padded.places[episodes.start]
+    privileged = PrivilegedMoves(padded, policies, batch) if policy.variant.priv else None
+    state = policy.initial_state(batch)
+    path, actions, all_logits = [place], [], []
+    for noise in _gumbel_noise(policy, budget, batch, sample=sample):
+        # Observe and decide.
+        logits, state = policy(*features.lookup(row_offset, place), state)  # (K, B, 8)
+        if privileged is not None:
+            logits = logits.masked_fill(privileged.forbidden(place), -1e9)
+        action = (logits.detach() + noise).argmax(dim=2)
         # Move.
-        place = place + frame.strides[action]
+        place = place + padded.strides[action]
         path.append(place)
         actions.append(action)
-        if tape is not None:
-            tape.steps.append(Step(inputs, earlier, memory, acted))
-            if privileges is not None:
-                tape.forbidden.append(forbidden)
-    return _account(features, torch.stack(path, dim=2), torch.stack(actions, dim=2), episodes.goal)
-
-
-def _chance(policy: Policy, budget: int, batch: int, *, sample: bool) -> torch.Tensor:
-    """What a choice begins with, (T, K, B, 8): the offset of the logits and, to draw by probability, Gumbel noise."""
-    policies, _, moves = policy.offset.shape
-    if not sample:
-        return policy.offset.repeat(budget, 1, batch, 1)
-    return policy.offset - policy.offset.new_empty(budget, policies, batch, moves).exponential_().log_()
-
-
-def _account(features: Features, path: torch.Tensor, action: torch.Tensor, goal: torch.Tensor) -> Flight:
-    """What follows from the places (K, B, T + 1) that moves (K, B, T) led to on the way to goals (K, B)."""
-    position, target = features.frame.positions[path], features.frame.positions[features.frame.places[goal]]
-    distance = (position - target[:, :, None]).abs().amax(dim=3)
+        all_logits.append(logits)
+    action = torch.stack(actions, dim=2)
+    log_probs = torch.stack(all_logits, dim=2).log_softmax(dim=3)  # (K, B, T, 8)
+    log_prob = log_probs.gather(3, action[..., None]).squeeze(3)
+    # Rewards and distances.
+    position, goal = padded.positions[torch.stack(path, dim=2)], padded.positions[padded.places[episodes.goal]]
+    distance = (position - goal[:, :, None]).abs().amax(dim=3)  # (K, B, T + 1)
     closest = distance.cummin(dim=2).values  # zero from the arrival on
-    flying = closest[..., :-1] > 0
-    reward = (rules.FOUND_REWARD * (closest[..., 1:] == 0) + rules.STEP_REWARD) * flying
-    return Flight(action, reward, flying, distance[..., :-1] * flying, closest[..., -1] == 0)
+    active = closest[..., :-1] > 0
+    reward = (rules.FOUND_REWARD * (closest[..., 1:] == 0) + rules.STEP_REWARD) * active
+    return Rollout(action, log_prob, reward, active, distance[..., :-1] * active, closest[..., -1] == 0)
+
+
+def _gumbel_noise(policy: Policy, budget: int, batch: int, *, sample: bool) -> torch.Tensor:
+    """Draw noise that makes the argmax of logits a sample (Gumbel-max), (T, K, B, 8); zeros without sampling."""
+    policies, _, moves = policy.offset.shape
+    noise = policy.offset.new_zeros(budget, policies, batch, moves)
+    return -noise.exponential_().log_() if sample else noise
+
+
+def discounted_returns(reward: torch.Tensor, gamma: float) -> torch.Tensor:
+    """Compute returns of rewards (..., T): each is the reward plus gamma times the next return.
+
+    >>> discounted_returns(torch.tensor([-1.0, -1.0, 2.0]), 0.9)
+    tensor([-0.2800,  0.8000,  2.0000])
+    """
+    # Not as a matrix product, which a GPU may round to ten bits.
+    return (reward[..., None, :] * _discounts(reward.shape[-1], gamma, reward.device)).sum(dim=-1)
+
+
+@lru_cache
+def _discounts(steps: int, gamma: float, device: torch.device) -> torch.Tensor:
+    """Return the factor of the reward of every step (second axis) in the return of every step (first axis), (T, T)."""
+    step = torch.arange(steps, device=device)
+    later = step - step[:, None]
+    return torch.where(later < 0, 0.0, gamma ** later.clamp(min=0))
+
+
+def normalise_by_group(value: torch.Tensor, group: torch.Tensor, counts: torch.Tensor, groups: int) -> torch.Tensor:
+    """Normalise the values of every group to zero mean and unit variance; a group without variance divides by one.
+
+    Args:
+        value: The values, (K, N).
+        group: Group of each value, (K, N), below `groups`.
+        counts: 1 for values that count, 0 for others, (K, N) float; the results of the others are undefined.
+        groups: Number of groups.
+    """
+    size, total, squares = value.new_zeros(3, len(value), groups).unbind()
+    size = size.scatter_add_(1, group, counts).clamp_(min=1.0)
+    mean = total.scatter_add_(1, group, value * counts) / size
+    centred = value - mean.gather(1, group)
+    variance = squares.scatter_add_(1, group, centred.square() * counts) / size
+    # Below this threshold the values of a group are equal up to rounding.
+    std = nn.functional.threshold(variance, 1e-8, 1.0).sqrt()
+    return centred / std.gather(1, group)
 
 
 class Validation:
-    """All pairs of the validation areas, weighed to equal distances: success without the noise of a draw."""
+    """Success on all (start, goal) pairs of the validation areas, weighted to equal distances.
 
-    def __init__(self, features: Features, policies: int) -> None:
+    Args:
+        features: Features of the validation areas.
+        policies: Number of policies, K.
+    """
+
+    def __init__(self, features: FeatureTable, policies: int) -> None:
         grid, device = features.grid, features.device
         prior = torch.from_numpy(priors.per_distance(grid)).float().to(device)
         self._start, self._goal = (~torch.eye(grid.count, dtype=torch.bool, device=device)).nonzero(as_tuple=True)
         self.weight = prior[self._start, self._goal]  # sums to one
         self.features, self.policies = features, policies
 
+    @torch.no_grad()
     def success(self, policy: Policy, budget: int) -> torch.Tensor:
-        """The success of every policy, (K,)."""
+        """Return the success of every policy, (K,)."""
         pairs = len(self.weight)
         total = self.weight.new_zeros(self.policies)
-        at_once = max(1, AT_ONCE // (pairs * self.policies))
-        for areas in torch.split(torch.arange(self.features.areas, device=self.weight.device), at_once):
+        areas_at_once = max(1, VALIDATION_BATCH // (pairs * self.policies))
+        for areas in torch.split(torch.arange(self.features.areas, device=self.weight.device), areas_at_once):
             columns = areas.repeat_interleave(pairs), self._start.repeat(len(areas)), self._goal.repeat(len(areas))
             episodes = Episodes(*(column.expand(self.policies, -1) for column in columns))
-            found = fly(policy, self.features, episodes, budget, sample=False).found
+            found = roll_out(policy, self.features, episodes, budget, sample=False).found
             total += (found.view(self.policies, -1, pairs) * self.weight).sum(dim=(1, 2))
         return total / self.features.areas
 
 
-# ---------- REINFORCE for the temporal and decision units of AiRLoc.
-# ~
-# ~ Batches of 64 episodes are flown with sampled moves; each move's return, discounted by 0.9, is normalised to zero mean
-# ~ and unit variance among the moves of the batch with the same distance left to the goal; Adam 1e-4 raises the
-# ~ log-probability of moves with a high return. The frozen units' outputs are tabulated before (`features`), so that an
-# ~ update touches the LSTM alone. The best weights by validation success are kept; training stops when the budget of
-# ~ episodes is spent, or when validation has not improved for `patience` validations. Evaluation takes the most probable
-# ~ move. Deviations from the paper:
-# ~
-# ~ 1. Areas are cut at any offset of the training pictures, each in its four flips.
-# ~ 2. Several policies (seeds) are trained at once, stacked, each on its own episodes.
-# ~ 3. The loss is the mean over the moves made, not over batch x budget.
-# ~ 4. With `fall`, off by default, Adam's rate falls along a line.
-# ~
-# ~ Where the validation areas are large enough, success on 7 x 7 is logged too.
+def _validator(
+    policy: Policy, config: PolicyConfig, validation: FeatureTable, larger: FeatureTable | None
+) -> Callable[[], tuple[torch.Tensor, dict[str, float]]]:
+    """Return a function that computes the success that selects weights, (K,), and the metrics to log."""
+    if larger is None and config.select == "both":
+        problem = f"No validation area is known to be large enough for {config.larger_grid}"
+        raise AirlocError(problem, "Give ground sizes (side_m) in windows.csv, or leave --select out")
+    own = Validation(validation, config.seeds)
+    other = None if larger is None else Validation(larger, config.seeds)
 
-LEAST_RATE = 0.02
-"""What is left of a learning rate that falls, at the end."""
+    def validate() -> tuple[torch.Tensor, dict[str, float]]:
+        success = own.success(policy, config.budget)
+        metrics = {"val_success": float(success.mean())}
+        if other is not None:
+            grid = other.features.grid
+            on_larger = other.success(policy, larger_budget(grid))
+            metrics[f"val_success_{grid}"] = float(on_larger.mean())
+            success = (success + on_larger) / 2 if config.select == "both" else success
+        return success, metrics
 
-
-@dataclass(frozen=True)
-class PolicyConfig:
-    """Settings of the policy's training."""
-
-    data: Data = field(default_factory=Data)
-    """What is trained on."""
-    variant: Variant = field(default_factory=Variant)
-    """Which parts of AiRLoc are kept."""
-    grid: str = "5x5"
-    """The grid that is trained on; square."""
-    areas: int = 3000
-    """Areas cut from the training pictures."""
-    episodes: int = 3_200_000
-    """Episodes a policy is trained on, at most."""
-    batch: int = 64
-    """Episodes in an update."""
-    budget: int = 10
-    """Moves in an episode."""
-    learning_rate: float = 1e-4
-    """Adam's learning rate."""
-    anneal: bool = False
-    """Let the learning rate fall along a line to a fiftieth."""
-    gamma: float = 0.9
-    """Discount of later rewards."""
-    validate_every: int = 1000
-    """Updates between validations, each of which saves the state."""
-    patience: int = 15
-    """Validations without a better mean before training stops."""
-    larger_grid: str = "7x7"
-    """Also validated on, with twice its side as the budget, where validation areas are large enough."""
-    select: Literal["own", "both"] = "own"
-    """Keep the best weights by success on the own grid, or by its mean with that on the larger one."""
-    table_bytes: int | None = None
-    """Memory that a table of the frozen units' outputs may take on the device; a larger one is mapped from a file in
-    the run's folder. By default half of a GPU's free memory, or of the machine's."""
-    seeds: int = 1
-    """Policies trained at once, from different weights."""
-    seed: int = 0
-    """Decides weights and draws."""
-
-    def __post_init__(self) -> None:
-        refuse_below_one("A policy", self, ("areas", "batch", "validate_every", "seeds"))
-        if self.updates < 1:
-            problem = f"{self.episodes} episodes do not fill one batch of {self.batch}"
-            raise AirlocError(problem, "Ask for more --episodes, or for a smaller --batch")
-
-    @property
-    def updates(self) -> int:
-        """Updates in all."""
-        return self.episodes // self.batch
+    return validate
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Trained:
-    """What policy training ends with."""
-
-    policies: dict[str, torch.Tensor]
-    """The best weights of every policy, each tensor (K, ...)."""
-    success: tuple[float, ...]
-    """Validation success of every policy's best weights."""
-
-    @property
-    def median(self) -> int:
-        """The policy with the median validation success, as the paper reports."""
-        return sorted(range(len(self.success)), key=lambda k: (self.success[k], k))[len(self.success) // 2]
+def finished_result(folder: Path, config: PolicyConfig) -> PolicyResult | None:
+    """Return the result of a finished run; None if the run is not finished."""
+    with Run.open(folder, config) as run:
+        if run.state and (run.step + 1 >= config.updates or run.state["waited"] >= config.patience):
+            return PolicyResult(run.state["best"], tuple(run.state["success"].tolist()))
+    return None
 
 
-def training_features(encoder: PatchEncoder, config: PolicyConfig, device: torch.device, folder: Path) -> Features:
-    """Cut areas from the training pictures and tabulate what the eyes say of them, in all four flips."""
+def training_features(encoder: PatchEncoder, config: PolicyConfig, device: torch.device, folder: Path) -> FeatureTable:
+    """Crop areas from the training images and tabulate their features, in all four flips."""
     grid = Grid.parse(config.grid)
-    atlas = load_atlas(config.data, grid.size[0], device)
-    images, limit = cut_areas(atlas, config.areas, grid, config.seed), config.table_bytes
-    return tabulate(encoder, images, grid, config.budget, device=device, folder=folder, limit=limit)
+    images = crop_areas(load_atlas(config.data, grid.size[0], device), config.areas, grid, config.seed)
+    return tabulate(encoder, images, grid, config.budget, device=device, folder=folder, limit=config.table_bytes)
 
 
-def validation_features(encoder: PatchEncoder, config: PolicyConfig, device: torch.device, folder: Path) -> Features:
-    """Tabulate what the eyes say of the validation areas."""
-    grid, limit = Grid.parse(config.grid), config.table_bytes
+def validation_features(
+    encoder: PatchEncoder, config: PolicyConfig, device: torch.device, folder: Path
+) -> FeatureTable:
+    """Tabulate the features of the validation areas."""
+    grid = Grid.parse(config.grid)
     images = np.stack([area.image for area in validation_areas(config.data, grid)])
-    return tabulate(encoder, images, grid, config.budget, device=device, folder=folder, limit=limit)
+    return tabulate(encoder, images, grid, config.budget, device=device, folder=folder, limit=config.table_bytes)
 
 
-def larger_features(encoder: PatchEncoder, config: PolicyConfig, device: torch.device, folder: Path) -> Features | None:
-    """Tabulate what the eyes say of validation areas that hold the larger grid; nothing where there are none."""
+def larger_features(
+    encoder: PatchEncoder, config: PolicyConfig, device: torch.device, folder: Path
+) -> FeatureTable | None:
+    """Tabulate the features of validation areas that hold the larger grid; None if there are none."""
     grid, limit = Grid.parse(config.larger_grid), config.table_bytes
     areas = large_validation_areas(config.data, grid)
     if not areas:
         return None
     images = np.stack([area.image for area in areas])
     trained, budget = Grid.parse(config.grid), larger_budget(grid)
-    return tabulate(encoder, images, grid, budget, device=device, trained=trained, folder=folder, limit=limit)
+    return tabulate(encoder, images, grid, budget, device=device, training_grid=trained, folder=folder, limit=limit)
 
 
 def larger_budget(grid: Grid) -> int:
-    """Moves in an episode on the larger grid, as evaluation allows."""
+    """Return the budget on the larger grid, as in evaluation."""
     return 2 * max(grid.shape)
 
 
-def cut_areas(atlas: Atlas, count: int, grid: Grid, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    """Cut areas at random places of the training pictures, each in its four flips: (4 count, height, width, 3)."""
+def crop_areas(atlas: Atlas, count: int, grid: Grid, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """Crop areas at random places of the training images, each in its four flips: (4 count, height, width, 3)."""
     torch.manual_seed(seed)
     side, parts = grid.size[0], [256] * (count // 256) + [count % 256]
-    cuts = [atlas.cut(*atlas.draw(part, side), side)[..., :3].cpu().numpy() for part in parts if part]
-    images = np.concatenate(cuts)
+    crops = [atlas.crop(*atlas.sample(part, side), side)[..., :3].cpu().numpy() for part in parts if part]
+    images = np.concatenate(crops)
     return np.stack([flip_image(image, o) for image in images for o in range(ORIENTATIONS)])
-
-
-def ended(folder: Path, config: PolicyConfig) -> Trained | None:
-    """What a run that has come to its end ended with; nothing while there is something left to train."""
-    with Run.open(folder, config) as run:
-        if run.state and (run.step + 1 >= config.updates or run.state["waited"] >= config.patience):
-            return Trained(run.state["best"], tuple(run.state["success"].tolist()))
-    return None
-
-
-def update(policy: Policy, learner: Learner, features: Features, config: PolicyConfig) -> torch.Tensor:
-    """Make one update; gives the loss and the success that it had, (2,)."""
-    # Roll out.
-    episodes = draw_episodes(features, config.seeds, config.batch)
-    tape = Tape()
-    flight = fly(policy, features, episodes, config.budget, sample=True, tape=tape)
-    # Returns, normalised by the distance left to the goal.
-    returns = discounted(flight.reward, config.gamma)  # (K, B, T)
-    made = flight.flying.float().flatten(1)
-    groups = features.grid.max_distance + config.budget + 1
-    advantage = normalise_by_group(returns.flatten(1), flight.distance.flatten(1), made, groups)
-    # Loss: policies do not share weights, so their losses may be added.
-    share = made * advantage / made.sum(dim=1, keepdim=True)
-    loss = -(tape.log_prob(policy, flight.action).flatten(1) * share).sum()
-    # Step.
-    learner.descend(loss)
-    return torch.stack([loss.detach(), flight.found.float().mean()])
-
-
-def train_policy(
-    folder: Path,
-    config: PolicyConfig,
-    features: Features,
-    checked: Features,
-    larger: Features | None = None,
-    *,
-    on_step: Callable[[int, dict[str, float]], None],
-) -> Trained:
-    """Train policies on tabulated features in a run folder, checked on others and, where given, on a larger grid."""
-    device = features.device
-    torch.manual_seed(config.seed)
-    policy = Policy(config.variant, config.seeds).to(device)
-    validate = _validator(policy, config, checked, larger)
-    learner = Learner(policy, config.learning_rate)
-
-    with Run.open(folder, config) as run:
-        learn = partial(update, policy, learner, features, config)
-        fast_update = learner.capture(learn) if features.fits else learn
-        best = {name: tensor.detach().clone() for name, tensor in policy.named_parameters()}
-        success = torch.full((config.seeds,), -1.0, device=device)
-        highest, waited = -1.0, 0
-        if run.state:
-            learner.put(run.state["learner"])
-            best = {name: tensor.to(device) for name, tensor in run.state["best"].items()}
-            success = run.state["success"].to(device)
-            highest, waited = run.state["highest"], run.state["waited"]
-            restore_rng(run.state["rng"])
-        seen = torch.zeros(2, device=device)
-        for step in range(run.step + 1, config.updates):
-            if waited >= config.patience:
-                break
-            if config.anneal:
-                learner.set_learning_rate(config.learning_rate * max(1 - step / config.updates, LEAST_RATE))
-            seen += fast_update()
-            if (step + 1) % config.validate_every and step + 1 < config.updates:
-                continue
-            # Validate, keep the best, log and save.
-            loss, found = (seen / (step - run.step)).tolist()
-            seen.zero_()
-            check_finite(loss, step, run)
-            now, figures = validate()
-            better = now > success
-            success = torch.where(better, now, success)
-            for name, tensor in policy.named_parameters():
-                best[name][better] = tensor.detach()[better]
-            mean = float(now.mean())
-            waited = 0 if mean > highest else waited + 1
-            highest = max(highest, mean)
-            figures = {"loss": loss, "success": found, **figures, "val_best": float(success.mean())}
-            run.log(step, **figures)
-            state = {"learner": learner.take(), "best": best, "success": success, "rng": rng_state(device)}
-            run.save_state(step, {**state, "highest": highest, "waited": waited})
-            on_step((step + 1) * config.batch, figures)
-    return Trained(best, tuple(success.tolist()))
-
-
-def _validator(
-    policy: Policy, config: PolicyConfig, checked: Features, larger: Features | None
-) -> Callable[[], tuple[torch.Tensor, dict[str, float]]]:
-    """A function that gives the success of every policy by which weights are chosen, (K,), and figures to log."""
-    if larger is None and config.select == "both":
-        problem = f"No validation area is known to be large enough for {config.larger_grid}"
-        raise AirlocError(problem, "Give ground sizes (side_m) in windows.csv, or leave --select out")
-    own = Validation(checked, config.seeds)
-    beyond = None if larger is None else Validation(larger, config.seeds)
-
-    def validate() -> tuple[torch.Tensor, dict[str, float]]:
-        success = own.success(policy, config.budget)
-        figures = {"val_success": float(success.mean())}
-        if beyond is not None:
-            grid = beyond.features.grid
-            there = beyond.success(policy, larger_budget(grid))
-            figures[f"val_success_{grid}"] = float(there.mean())
-            success = (success + there) / 2 if config.select == "both" else success
-        return success, figures
-
-    return validate

@@ -1,17 +1,22 @@
-"""Training of the relation network: puzzles of cells, judged pair by pair and walk by walk.
+"""Training of the relation network, and with it of the belief agent.
 
-An update cuts areas into cells, encodes every cell once and judges all pairs of cells and goals. Three losses, all
-cross-entropies:
+An update crops areas, cuts them into cells, encodes every cell once, and computes the logits of all pairs of cells and
+goals. The loss is the sum of three cross-entropies:
 
-1. Pairs: given one glimpse, in which cell is the goal? The glimpse's own cell counts too (same place).
-2. Walks: given all glimpses of a walk, in which of the cells not visited is the goal? Logits add up over the glimpses,
-   as the belief searcher adds them, so that what it believes is what was trained, dependences between glimpses
-   included.
+1. Pairs: given one glimpse, in which cell is the goal? The cell of the glimpse counts too (same place).
+2. Walks: given all glimpses of a walk, in which unvisited cell is the goal? Logits add up over the glimpses, as the
+   belief agent adds them, so that dependences between glimpses are trained too.
+3. Directions: given a glimpse beside the goal, in which of the eight directions is it? This follows from the first
+   loss, but it learns faster.
 
-3. Directions: given a glimpse beside the goal, in which of the eight directions is it? What this asks for follows from
-   the first loss, but it learns faster.
+A share of the areas has a smaller grid, which also fits on small images at coarse scales.
 
-Part of the areas have a smaller grid than the task's, which also fits on small pictures at coarse scales.
+`train_belief` writes two folders:
+
+    FOLDER/relation    the run of the relation network
+    FOLDER/agent       the checkpoint of the belief agent
+
+Legend: A areas, C cells, G goals of an area, O offsets, T length of a walk.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,169 +28,215 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from airloc.agents.checkpoint import load_checkpoint
-from airloc.agents.pretrained import load_relation, save_belief
+from airloc.agents.pretrained import MAX_WIDTH, load_relation, save_belief
 from airloc.agents.registry import find_checkpoint
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
-from airloc.training.data import Atlas, Data, Pairs, Scales, load_atlas, load_pairs, terms, validation_areas
-from airloc.training.embedder import schedule
-from airloc.training.learner import Learner
-from airloc.training.puzzles import Change, Puzzle, draw_puzzles, random_walks
-from airloc.training.runs import Run, check_finite, refuse_below_one, restore_rng, rng_state
+from airloc.training.atlas import Atlas, Scales
+from airloc.training.data import (
+    DataConfig,
+    PairConfig,
+    load_atlas,
+    load_pair_atlas,
+    terms,
+    validation_areas,
+)
+from airloc.training.learner import Learner, cosine_schedule
+from airloc.training.puzzles import GoalAugmentation, Puzzle, draw_puzzles, random_walks
+from airloc.training.runs import (
+    COUNT,
+    NON_NEGATIVE,
+    POSITIVE,
+    Bounds,
+    Run,
+    check_finite,
+    check_settings,
+    restore_rng,
+    rng_state,
+)
 from airloc.vision.relation import Encoding, RelationNetwork, adjacent_offsets, offsets_between_cells
 
 GRID = Grid()
-SMALL = Grid(3, 3)
-SCALES = Scales(known=(0.55, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5), unknown=(1.0, 0.85, 0.75, 0.6, 0.45, 0.35))
-"""More than other units see: a belief must hold at any height of flight."""
+SMALL_GRID = Grid(3, 3)
+SCALES = Scales(
+    cell_widths=(0.55, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5), resolutions=(1.0, 0.85, 0.75, 0.6, 0.45, 0.35)
+)
+"""More scales than for the other units: a belief must hold at any height of flight."""
 WALKS = 4096
-WALK = 10
+WALK_LENGTH = 10
 
 
 @dataclass(frozen=True)
 class RelationConfig:
-    """Settings of the relation network's training."""
+    """Settings of the training of the relation network."""
 
-    data: Data = field(default_factory=lambda: Data(synthetic=0))
-    """What is trained on."""
-    pairs: Pairs = field(default_factory=Pairs)
-    """Pictures of the same ground on two days, to train on too."""
-    change: Change = field(default_factory=Change)
-    """How goals may differ from glimpses."""
-    start: str = ""
-    """Begin with the weights of this belief searcher, a name or a checkpoint folder, instead of random ones."""
+    data: DataConfig = field(default_factory=lambda: DataConfig(synthetic=0))
+    """Training and validation images."""
+    pairs: PairConfig = field(default_factory=PairConfig)
+    """Pairs of images of the same place on two days, to train on too."""
+    augmentation: GoalAugmentation = field(default_factory=GoalAugmentation)
+    """Differences between goals and glimpses."""
+    init_from: str = ""
+    """Start with the weights of this belief agent, a name or a checkpoint folder, instead of random weights."""
     width: int = 32
-    """Feature maps of the first layers."""
+    """Channels of the first layers."""
     steps: int = 14_000
-    """Updates."""
+    """Number of updates."""
     areas: int = 24
-    """Areas in an update."""
+    """Areas per update."""
     goals: int = 10
-    """Goals in each of them."""
-    small: float = 0.4
-    """Share of the areas that are small."""
-    direction: float = 1.0
-    """Weight of the loss by direction, of glimpses beside the goal."""
+    """Goals per area."""
+    small_share: float = 0.4
+    """Share of the areas that have the smaller grid."""
+    direction_weight: float = 1.0
+    """Weight of the loss of directions."""
     learning_rate: float = 3e-3
-    """The optimizer's learning rate at its highest."""
-    decay: float = 0.02
-    """Weight decay."""
+    """Highest learning rate of AdamW."""
+    weight_decay: float = 0.02
+    """Decoupled weight decay of AdamW."""
     validate_every: int = 2000
-    """Updates between validations, each of which saves the state."""
+    """Updates between validations; each validation saves the state."""
     seed: int = 0
-    """Decides weights and draws."""
+    """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        refuse_below_one("A relation network", self, ("width", "steps", "areas", "goals", "validate_every"))
-        if not 0 <= self.small < 1:
-            problem = f"A share of {self.small} small areas leaves none of the task's size"
-            raise AirlocError(problem, "Give --small 0 or more, and less than 1")
+        check_settings(
+            self,
+            width=Bounds(low=1, high=MAX_WIDTH),
+            **dict.fromkeys(("steps", "areas", "goals", "validate_every"), COUNT),
+            small_share=Bounds(low=0, high=1, exclude_high=True),
+            direction_weight=NON_NEGATIVE,
+            learning_rate=POSITIVE,
+            weight_decay=NON_NEGATIVE,
+        )
+
+
+def train_belief(
+    folder: Path,
+    config: RelationConfig,
+    *,
+    device: torch.device,
+    command: str,
+    on_step: Callable[[str, int, dict[str, float]], None],
+) -> None:
+    """Train a relation network and write the checkpoint of the belief agent; a stopped training resumes.
+
+    Args:
+        folder: Folder of the run and of the checkpoint.
+        config: The settings.
+        device: Device of the training.
+        command: The command line, for the model card.
+        on_step: Called after every validation with "relation", the number of updates and the metrics.
+    """
+    data_terms = terms(config.data, config.pairs)  # also checks that the data is there, before anything is written
+    torch.manual_seed(config.seed)
+    network, initial_terms = _initial_network(config)
+    network.to(device)
+    train_relation(
+        folder / "relation", config, network, on_step=lambda step, metrics: on_step("relation", step, metrics)
+    )
+    metrics = validate(network, validation_areas(config.data, GRID))
+    all_terms = " and ".join(dict.fromkeys(filter(None, (data_terms, initial_terms))))
+    card = belief_card(config, metrics, command, all_terms)
+    save_belief(folder / "agent", network.cpu(), {"terms": all_terms} if all_terms else {}, card)
 
 
 def train_relation(
     folder: Path, config: RelationConfig, network: RelationNetwork, *, on_step: Callable[[int, dict[str, float]], None]
 ) -> RelationNetwork:
-    """Train a relation network in a run folder."""
-    device = next(network.parameters()).device
-    learner = Learner(network, config.learning_rate, config.decay)
+    """Train a relation network in a run folder; a finished run is only loaded."""
+    learner = Learner(network, config.learning_rate, config.weight_decay)
     with Run.open(folder, config) as run:
         if run.state:
-            learner.put(run.state["learner"])
+            learner.load_state_dict(run.state["learner"])
         if run.step + 1 < config.steps:
-            _learn(run, config, network, learner, on_step, device)
+            _train(run, config, network, learner, on_step)
     return network.eval()
 
 
-def _learn(
+def _train(
     run: Run,
     config: RelationConfig,
     network: RelationNetwork,
     learner: Learner,
     on_step: Callable[[int, dict[str, float]], None],
-    device: torch.device,
 ) -> None:
-    """The loop, from where the run stands."""
+    """Run the training loop from the step of the run."""
+    device = next(network.parameters()).device
     torch.manual_seed(config.seed)
-    checked = validation_areas(config.data, GRID)
-    update = _update(config, network, learner, device)
-    if run.state:
-        restore_rng(run.state["rng"])
-    seen = torch.zeros(3, device=device)
-    network.train()
-    for step in range(run.step + 1, config.steps):
-        learner.set_learning_rate(config.learning_rate * schedule(step, config.steps))
-        seen += update()
-        # Validate, log and save.
-        if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
-            pair, walk, right = (seen / (step - run.step)).tolist()
-            seen.zero_()
-            check_finite(walk, step, run)
-            figures = {"pair_loss": pair, "walk_loss": walk, "accuracy": right}
-            figures |= validate(network, checked)
-            run.log(step, **figures)
-            run.save_state(step, {"learner": learner.take(), "rng": rng_state(device)})
-            on_step(step + 1, figures)
-
-
-def _update(
-    config: RelationConfig, network: RelationNetwork, learner: Learner, device: torch.device
-) -> Callable[[], torch.Tensor]:
-    """One update on areas of both grids, made fast where the device can."""
-    boards = [_Board.of(config, grid, areas, device) for grid, areas in _shares(config)]
+    validation = validation_areas(config.data, GRID)
+    sources = [_PuzzleSource.load(config, grid, areas, device) for grid, areas in _areas_per_grid(config)]
     network.train()
 
     def update() -> torch.Tensor:
-        losses = torch.zeros((), device=device)
-        figures = []
-        for board in boards:
-            # Cut areas into cells and draw goals.
-            puzzle = draw_puzzles(board.atlas, board.grid, board.areas, board.goals, config.change)
-            # Judge all pairs of cells and goals.
+        total = torch.zeros((), device=device)
+        metrics = []
+        for source in sources:
+            # Crop areas, cut them into cells and draw goals.
+            puzzle = draw_puzzles(source.atlas, source.grid, source.areas, source.goals, config.augmentation)
+            # Relate all pairs of cells and goals.
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
-                logits = judge(network, puzzle)
-            # Losses by pair and by walk.
-            offsets = _cells(board.grid, device)
-            by_cell = logits.float().gather(3, offsets.expand(*logits.shape[:3], -1))  # (A, C, G, C)
+                logits = pair_logits(network, puzzle)
+            # Losses.
+            by_cell = logits_by_cell(logits.float(), source.grid)
             pair = pair_loss(by_cell, puzzle.cell)
-            walk, right = walk_loss(by_cell, puzzle.cell, board.walks)
-            beside = direction_loss(logits.float(), puzzle.cell, board.grid)
-            losses = losses + (pair + walk + config.direction * beside) * (board.areas / config.areas)
-            figures.append(torch.stack([pair.detach(), walk.detach(), right]))
-        # Learn.
-        learner.descend(losses)
-        return figures[0]
+            walk, correct = walk_loss(by_cell, puzzle.cell, source.walks)
+            direction = direction_loss(logits.float(), puzzle.cell, source.grid)
+            loss = pair + walk + config.direction_weight * direction
+            total = total + loss * (source.areas / config.areas)
+            metrics.append(torch.stack([pair.detach(), walk.detach(), correct]))
+        # Step.
+        learner.step(total)
+        return metrics[0]
 
-    return learner.capture(update)
+    fast_update = learner.capture(update)
+    if run.state:
+        restore_rng(run.state["rng"])
+    totals = torch.zeros(3, device=device)
+    for step in range(run.step + 1, config.steps):
+        learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
+        totals += fast_update()
+        # Validate, log and save.
+        if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
+            pair, walk, correct = (totals / (step - run.step)).tolist()
+            totals.zero_()
+            check_finite(walk, step, run)
+            metrics = {"pair_loss": pair, "walk_loss": walk, "accuracy": correct, **validate(network, validation)}
+            run.log(step, **metrics)
+            run.save_state(step, {"learner": learner.state_dict(), "rng": rng_state(device)})
+            on_step(step + 1, metrics)
 
 
-class _Board(NamedTuple):
-    """A grid to draw puzzles on, and what for."""
+class _PuzzleSource(NamedTuple):
+    """What the puzzles of one grid are drawn from."""
 
     grid: Grid
     atlas: Atlas
     walks: torch.Tensor
     areas: int
+    """Areas per update."""
     goals: int
+    """Goals per area."""
 
     @classmethod
-    def of(cls, config: RelationConfig, grid: Grid, areas: int, device: torch.device) -> "_Board":
+    def load(cls, config: RelationConfig, grid: Grid, areas: int, device: torch.device) -> "_PuzzleSource":
         atlas = load_atlas(config.data, grid.size[0], device, scales=SCALES)
-        pairs = load_pairs(config.pairs, grid.size[0], device, SCALES)
-        atlas = atlas if pairs is None else atlas.beside(pairs, config.pairs.pairs_share)
-        walks = random_walks(grid, WALKS, min(WALK, grid.count - 1), device)
+        pairs = load_pair_atlas(config.pairs, config.data.root, grid.size[0], device, SCALES)
+        atlas = atlas if pairs is None else atlas.with_pairs(pairs, config.pairs.pairs_share)
+        walks = random_walks(grid, WALKS, min(WALK_LENGTH, grid.count - 1), device)
         return cls(grid, atlas, walks, areas, min(config.goals, grid.count))
 
 
-def _shares(config: RelationConfig) -> list[tuple[Grid, int]]:
-    """The grids of an update, each with its number of areas."""
-    small = round(config.areas * config.small)
-    return [(GRID, config.areas - small)] + ([(SMALL, small)] if small else [])
+def _areas_per_grid(config: RelationConfig) -> list[tuple[Grid, int]]:
+    """Return the grids of an update, each with its number of areas."""
+    small = round(config.areas * config.small_share)
+    return [(GRID, config.areas - small)] + ([(SMALL_GRID, small)] if small else [])
 
 
-def judge(network: RelationNetwork, puzzle: Puzzle) -> torch.Tensor:
-    """Logits of all pairs of cells and goals, (A, C, G, O)."""
+def pair_logits(network: RelationNetwork, puzzle: Puzzle) -> torch.Tensor:
+    """Compute the logits of the offset from every cell to every goal, (A, C, G, O)."""
     areas, cells = puzzle.glimpses.shape[:2]
     goals = puzzle.goals.shape[1]
     both = network.encode(torch.cat([puzzle.glimpses, puzzle.goals], dim=1).flatten(0, 1))
@@ -195,24 +246,30 @@ def judge(network: RelationNetwork, puzzle: Puzzle) -> torch.Tensor:
     return network.relate(glimpse, goal).view(areas, cells, goals, -1)
 
 
+def logits_by_cell(logits: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Select the logit of every cell of the grid from logits of offsets (A, C, G, O): (A, C, G, C)."""
+    offsets = offsets_between_cells(grid, logits.device)[None, :, None]
+    return logits.gather(3, offsets.expand(*logits.shape[:3], -1))
+
+
 def pair_loss(by_cell: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-    """How far single glimpses are from naming the goal's cell; by_cell (A, C, G, C), goal (A, G)."""
+    """Cross-entropy of the goal's cell (A, G) given single glimpses, by_cell (A, C, G, C)."""
     target = goal[:, None].expand(by_cell.shape[:3])
     return cross_entropy(by_cell.flatten(0, 2), target.flatten())
 
 
 def direction_loss(logits: torch.Tensor, goal: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """How far glimpses beside the goal are from naming its direction; logits (A, C, G, O), goal (A, G)."""
-    to = adjacent_offsets(logits.device)
+    """Cross-entropy of the goal's direction given glimpses beside it; logits (A, C, G, O), goal (A, G)."""
+    directions = adjacent_offsets(logits.device)
     offset = offsets_between_cells(grid, logits.device).T[goal].transpose(1, 2)  # (A, C, G)
-    is_it = offset[..., None] == to  # (A, C, G, 8)
-    beside = is_it.any(dim=3).float()
-    named = logits[..., to].log_softmax(dim=3)
-    return -(named * is_it).sum() / beside.sum()
+    target = offset[..., None] == directions  # (A, C, G, 8)
+    beside = target.any(dim=3).float()
+    log_probs = logits[..., directions].log_softmax(dim=3)
+    return -(log_probs * target).sum() / beside.sum()
 
 
 def walk_loss(by_cell: torch.Tensor, goal: torch.Tensor, walks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """How far whole walks are from naming the goal's cell among those not visited, and how often they name it."""
+    """Cross-entropy of the goal's cell among the unvisited cells given all glimpses of a walk, and the accuracy."""
     areas, cells, goals, _ = by_cell.shape
     device = by_cell.device
     walk = walks[torch.randint(len(walks), (areas, goals), device=device)]  # (A, G, T)
@@ -225,18 +282,13 @@ def walk_loss(by_cell: torch.Tensor, goal: torch.Tensor, walks: torch.Tensor) ->
     belief = torch.einsum("agv,avgc->agc", visited, by_cell).masked_fill(visited > 0, -torch.inf)
     weight = (length > 0).float()
     loss = cross_entropy(belief.flatten(0, 1), goal.flatten(), reduction="none").view_as(weight)
-    right = (belief.argmax(dim=2) == goal).float()
-    return (loss * weight).sum() / weight.sum(), (right * weight).sum() / weight.sum()
-
-
-def _cells(grid: Grid, device: torch.device) -> torch.Tensor:
-    """For each glimpse's cell the offsets to all cells, (1, C, 1, C)."""
-    return offsets_between_cells(grid, device)[None, :, None]
+    correct = (belief.argmax(dim=2) == goal).float()
+    return (loss * weight).sum() / weight.sum(), (correct * weight).sum() / weight.sum()
 
 
 @torch.no_grad()
-def relate_all(network: RelationNetwork, areas: Sequence[SearchArea], grid: Grid) -> torch.Tensor:
-    """Logits of every pair of cells of every area, (A, C glimpses, C goals, O)."""
+def all_pair_logits(network: RelationNetwork, areas: Sequence[SearchArea], grid: Grid) -> torch.Tensor:
+    """Compute the logits of every pair of cells of every area, (A, C glimpses, C goals, O)."""
     device = next(network.parameters()).device
     tables = []
     for area in areas:
@@ -248,77 +300,46 @@ def relate_all(network: RelationNetwork, areas: Sequence[SearchArea], grid: Grid
 
 
 def validate(network: RelationNetwork, areas: Sequence[SearchArea], grid: Grid = GRID) -> dict[str, float]:
-    """Figures on whole areas: 8-way accuracy of adjacent pairs, and the loss of single glimpses."""
+    """Return the 8-way accuracy of adjacent pairs and the pair loss on whole areas."""
     was_training = network.training
     network.eval()
-    logits = relate_all(network, areas, grid)
+    logits = all_pair_logits(network, areas, grid)
     network.train(was_training)
-    device = logits.device
-    offset = offsets_between_cells(grid, device)
-    to = adjacent_offsets(device)
-    beside = torch.isin(offset, to)
-    named = to[logits[:, beside][..., to].argmax(dim=2)]
-    by_cell = logits.gather(3, _cells(grid, device).expand(*logits.shape[:3], -1))
-    goal = torch.arange(grid.count, device=device).expand(len(areas), -1)
+    offset = offsets_between_cells(grid, logits.device)
+    directions = adjacent_offsets(logits.device)
+    beside = torch.isin(offset, directions)
+    predicted = directions[logits[:, beside][..., directions].argmax(dim=2)]
+    goal = torch.arange(grid.count, device=logits.device).expand(len(areas), -1)
     return {
-        "val_accuracy": float((named == offset[beside]).float().mean()),
-        "val_pair_loss": float(pair_loss(by_cell, goal)),
+        "val_accuracy": float((predicted == offset[beside]).float().mean()),
+        "val_pair_loss": float(pair_loss(logits_by_cell(logits, grid), goal)),
     }
 
 
-# ---------- The belief searcher from pictures: its relation network, in one folder.
-# ~
-# ~ FOLDER/relation    the run of the relation network
-# ~ FOLDER/agent       the checkpoint of the searcher
-
-
-def train_searcher(
-    folder: Path,
-    config: RelationConfig,
-    *,
-    device: torch.device,
-    command: str,
-    on_step: Callable[[str, int, dict[str, float]], None],
-) -> None:
-    """Train a relation network and write the searcher's checkpoint; run again, it goes on where it stopped."""
-    torch.manual_seed(config.seed)
-    network, known = _begin(config)
-    network.to(device)
-    train_relation(
-        folder / "relation", config, network, on_step=lambda step, figures: on_step("relation", step, figures)
-    )
-    figures = validate(network, validation_areas(config.data, GRID))
-    parts = (terms(config.data), config.pairs.terms, known)
-    under = " and ".join(dict.fromkeys(filter(None, parts)))
-    save_belief(
-        folder / "agent", network.cpu(), {"terms": under} if under else {}, card(config, figures, command, under)
-    )
-
-
-def _begin(config: RelationConfig) -> tuple[RelationNetwork, str]:
-    """The network that training begins with, and the terms it is under."""
-    if not config.start:
+def _initial_network(config: RelationConfig) -> tuple[RelationNetwork, str]:
+    """Return the network that training starts with, and the terms of its weights."""
+    if not config.init_from:
         return RelationNetwork(config.width), ""
-    checkpoint = load_checkpoint(find_checkpoint(config.start))
+    checkpoint = load_checkpoint(find_checkpoint(config.init_from))
     network = load_relation(checkpoint)
     if network.width != config.width:
-        problem = f"{config.start!r} has the width {network.width}, and {config.width} is asked for"
-        raise AirlocError(problem, f"Give --width {network.width}, or other weights to --start with")
+        problem = f"{config.init_from!r} has the width {network.width}, and the setting is width = {config.width}"
+        raise AirlocError(problem, f"Give --width {network.width}, or other weights with --init-from")
     return network, checkpoint.config.get("terms", "")
 
 
-def card(config: RelationConfig, figures: dict[str, float], command: str, under: str = "") -> str:
-    """What the weights are, in Markdown; `under` names terms other than the project's licence."""
-    sets = ", ".join(config.data.sets) if config.data.root else "none"
-    paired = f"; pairs of {config.pairs.pairs.name}" if config.pairs.pairs else ""
+def belief_card(config: RelationConfig, metrics: dict[str, float], command: str, all_terms: str = "") -> str:
+    """Return the model card, in Markdown; `all_terms` are terms other than the project's licence."""
+    datasets = ", ".join(config.data.datasets) if config.data.root else "none"
+    paired = f"; pairs of {Path(config.pairs.pairs).name}" if config.pairs.pairs else ""
     paired += f"; {config.pairs.disaster_pairs} procedural pairs" if config.pairs.disaster_pairs else ""
-    begun = f"- Begun with the weights of `{config.start}`.\n" if config.start else ""
+    initial = f"- Initial weights: those of `{config.init_from}`.\n" if config.init_from else ""
     return (
         "# belief\n\n"
-        "- What: the relation network of a belief searcher.\n"
-        f"- Data: sets {sets}; {config.data.synthetic} procedural areas{paired}.\n{begun}"
-        f"- Terms: {under + ', not the licence of airloc' if under else 'those of the data it was trained on'}.\n"
-        f"- Made by: `{command}`\n"
-        f"- On the validation areas: 8-way accuracy of adjacent pairs {100 * figures['val_accuracy']:.1f} %, "
-        f"loss of single glimpses {figures['val_pair_loss']:.3f}.\n"
+        "- What: the relation network of a belief agent.\n"
+        f"- Data: datasets {datasets}; {config.data.synthetic} procedural areas{paired}.\n{initial}"
+        f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
+        f"- Command: `{command}`\n"
+        f"- On the validation areas: 8-way accuracy of adjacent pairs {100 * metrics['val_accuracy']:.1f} %, "
+        f"loss of single glimpses {metrics['val_pair_loss']:.3f}.\n"
     )

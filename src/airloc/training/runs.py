@@ -1,237 +1,126 @@
-"""The settings of a run: what they must be, and their file, written when it begins and compared when it is resumed."""
+"""Run folders: a training can be killed at any point, and resumes to end with the same weights.
 
-import json
-from collections.abc import Iterable
-from dataclasses import asdict
-from enum import Enum
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+    config.json      the settings, compared when the run is resumed
+    metrics.jsonl    one line per logged step, in order, each step once
+    events.out...    the same metrics for TensorBoard, if it is installed
+    state.pt         the exact state at the last save
+    checkpoints/     checkpoints that the loop writes with `save_checkpoint`
+    lock             held while a process trains here
 
-from airloc import __version__
-from airloc.errors import AirlocError
-from airloc.files import write_atomically
+A loop logs a step before it saves its state. When a run resumes, it drops the metrics that were logged after the last
+save, and logs them again:
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    with Run.open(folder, config) as run:
+        if run.state:
+            model.load_state_dict(run.state["model"])
+            optimizer.load_state_dict(run.state["optimizer"])
+            restore_rng(run.state["rng"])
+        for step in range(run.step + 1, config.steps):
+            loss = ...
+            check_finite(loss, step, run)
+            run.log(step, loss=loss)
+            if step % config.save_every == 0:
+                run.save_state(step, {"model": model.state_dict(), ..., "rng": rng_state(device)})
+
+Loading a state runs no code from the file. A state therefore holds tensors, numbers, text, `None`, and lists, tuples
+and dicts of them. Optimizer state dicts are such values; `rng_state` converts random generators to such values.
+"""
 
 import contextlib
 import fcntl
 import io
+import json
 import math
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from enum import Enum
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
-from airloc.files import check_writable
+from airloc import __version__
+from airloc.errors import AirlocError
+from airloc.files import check_writable, write_atomically
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from torch.utils.tensorboard import SummaryWriter
 
-
-def settle_config(path: Path, config: "DataclassInstance", belongings: Iterable[str]) -> None:
-    """Write the settings of a new run, or find those of the old one to be the same.
-
-    Args:
-        path: The run's config file.
-        config: The settings asked for.
-        belongings: Names of files that a folder without a config must not hold.
-
-    Raises:
-        AirlocError: When the settings differ, the file is damaged, or the folder is not free.
-    """
-    folder, kind = path.parent, type(config).__name__
-    asked = json.loads(json.dumps(asdict(config), default=_setting))
-    if not path.exists():
-        if taken := [name for name in belongings if (folder / name).exists()]:
-            raise AirlocError(f"{str(folder)!r} holds {taken[0]!r} but no {path.name!r}", "Choose another folder")
-        write_atomically(path, json.dumps({"airloc": __version__, "kind": kind, "settings": asked}, indent=2) + "\n")
-        return
-    try:
-        content = json.loads(path.read_bytes())
-        saved = {"kind": content["kind"], **content["settings"]}
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        cure = "Restore it from a copy, or choose another folder"
-        raise AirlocError(f"{str(path)!r} is damaged or not the config of a run", cure) from error
-    if different := _first_difference(saved, {"kind": kind, **asked}):
-        problem = f"The run in {str(folder)!r} was begun with {different}"
-        raise AirlocError(problem, "Give the same settings to resume it, or another folder for a new run")
-
-
-def refuse_below_one(what: str, config: object, names: Iterable[str]) -> None:
-    """Refuse settings that count something and say less than one."""
-    for name in names:
-        if (value := getattr(config, name)) < 1:
-            raise AirlocError(f"{what} cannot be trained with {name} = {value}", "Give 1 or more")
-
-
-def _setting(value: object) -> str:
-    """A setting that JSON does not know."""
-    if isinstance(value, Enum):
-        return value.name
-    if isinstance(value, PurePath):
-        return str(value)
-    raise TypeError(f"A setting of type {type(value).__name__} cannot be saved")
-
-
-def _first_difference(saved: Any, asked: Any, name: str = "") -> str | None:
-    """Say in what two settings differ first: `optimizer.rate = 0.1, and not with 0.2`."""
-    if isinstance(saved, dict) and isinstance(asked, dict):
-        for key in {**asked, **saved}:
-            place = f"{name}.{key}" if name else key
-            if found := _first_difference(saved.get(key, "nothing"), asked.get(key, "nothing"), place):
-                return found
-        return None
-    before, now = json.dumps(saved), json.dumps(asked)
-    return None if before == now else f"{name} = {before}, and not with {now}"
-
-
-# ---------- The state of a run as a file: plain values and tensors, from which training goes on exactly.
-# ~
-# ~ Loading runs no code from the file, so that only what can come back that way may go in: tensors, numbers, text, `None`,
-# ~ and lists, tuples and dicts of them. Optimizers' state dicts are such values; random generators become such values here.
-
-FORMAT = 1
-CURE = "Restore it from a copy, or delete it to start the run over"
-
-
-def write_state(path: Path, step: int, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a state whole or not at all, and give it as it will be read.
-
-    Raises:
-        AirlocError: When the file cannot be written; the previous one is kept.
-        TypeError: When a value could not be read back.
-    """
-    plain = {key: _plain(value, str(key)) for key, value in state.items()}
-    buffer = io.BytesIO()
-    torch.save({"format": FORMAT, "step": step, "state": plain}, buffer)
-    write_atomically(path, buffer.getvalue())
-    return plain
-
-
-def read_state(path: Path) -> tuple[int, dict[str, Any]] | None:
-    """Give the step and the state of a file, on the CPU; nothing where there is no file.
-
-    Raises:
-        AirlocError: When the file is damaged or of a format that this version does not know.
-    """
-    try:
-        data = path.read_bytes()
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            damaged = archive.testzip()  # torch itself does not look at the checksums
-        content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise AirlocError(f"Cannot read {str(path)!r}: {error.strerror}", "Make it readable") from error
-    except Exception as error:  # what a damaged archive makes zipfile, pickle and torch raise is not documented
-        raise AirlocError(f"The state {str(path)!r} is truncated or damaged", CURE) from error
-    if damaged is not None:
-        raise AirlocError(f"The state {str(path)!r} is damaged: a checksum differs", CURE)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise AirlocError(f"{str(path)!r} is no state of a run that this version of airloc can read", CURE)
-    return content["step"], content["state"]
-
-
-def rng_state(device: torch.device | str, **streams: np.random.Generator) -> dict[str, Any]:
-    """Where chance stands: torch's generator, the device's own, and NumPy's by name, as values for a state.
-
-    Args:
-        device: Where training runs.
-        streams: NumPy generators.
-    """
-    state: dict[str, Any] = {"torch": torch.get_rng_state(), "streams": {}}
-    if torch.device(device).type == "cuda":
-        state |= {"device": str(device), "cuda": torch.cuda.get_rng_state(device)}
-    for name, generator in streams.items():
-        state["streams"][name] = json.dumps(generator.bit_generator.state, default=np.ndarray.tolist)
-    return state
-
-
-def restore_rng(state: Mapping[str, Any], **streams: np.random.Generator) -> None:
-    """Put chance back to where `rng_state` found it; NumPy's generators by the same names.
-
-    Raises:
-        AirlocError: When the state is of a CUDA device and there is none.
-    """
-    if streams.keys() != state["streams"].keys():
-        raise ValueError(f"The state has the streams {sorted(state['streams'])}, not {sorted(streams)}")
-    if "cuda" in state:
-        if not torch.cuda.is_available():
-            problem = f"The run was saved on the device {state['device']!r}, which is not there"
-            raise AirlocError(problem, "Resume it on a machine with a GPU, or begin a new run")
-        torch.cuda.set_rng_state(state["cuda"], state["device"])
-    torch.set_rng_state(state["torch"])
-    for name, generator in streams.items():
-        generator.bit_generator.state = json.loads(state["streams"][name])
-
-
-def _plain(value: Any, where: str) -> Any:
-    """A copy that shares nothing with the original, on the CPU, of types that can be read back without running code."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().cpu().clone()
-    if isinstance(value, Mapping):
-        return {
-            _plain(key, f"the key {key!r} of {where}"): _plain(item, f"{where}.{key}") for key, item in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return type(value)(_plain(item, f"{where}[{n}]") for n, item in enumerate(value))
-    for kind in (bool, int, float, str):
-        if isinstance(value, kind):
-            return kind(value)  # NumPy's float64 is a float too, and would not be read back
-    if value is None:
-        return None
-    raise TypeError(f"A state cannot hold {where}, which is of type {type(value).__name__}: make it a plain value")
-
-
-# ---------- Run folders: what a training writes, so that it can be killed at any point and ends with the same weights.
-# ~
-# ~     config.json      the settings, checked when the run is resumed
-# ~     metrics.jsonl    one line a logged step, in order, each step once
-# ~     events.out...    the same for TensorBoard, where it is installed
-# ~     state.pt         the exact state of the last save
-# ~     checkpoints/     what the loop saves with `save_checkpoint`
-# ~     lock             held while a process trains here
-# ~
-# ~ A loop logs a step before it saves its state; on resuming, what was logged after the last save is dropped and comes
-# ~ again:
-# ~
-# ~     with Run.open(folder, config) as run:
-# ~         if run.state:
-# ~             model.load_state_dict(run.state["model"])
-# ~             optimizer.load_state_dict(run.state["optimizer"])
-# ~             restore_rng(run.state["rng"])
-# ~         for step in range(run.step + 1, config.steps):
-# ~             loss = ...
-# ~             check_finite(loss, step, run)
-# ~             run.log(step, loss=loss)
-# ~             if step % config.save_every == 0:
-# ~                 run.save_state(step, {"model": model.state_dict(), ..., "rng": rng_state(device)})
-
 CONFIG, METRICS, STATE, CHECKPOINTS, LOCK = "config.json", "metrics.jsonl", "state.pt", "checkpoints", "lock"
+STATE_FORMAT = 1
+_RESTORE = "Restore it from a copy, or delete it to start the run over"
+
+
+class Bounds(NamedTuple):
+    """The values that a numeric setting may have."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    exclude_low: bool = False
+    exclude_high: bool = False
+
+    def __contains__(self, value: object) -> bool:
+        assert isinstance(value, int | float)
+        above = self.low < value or (self.low == value and not self.exclude_low)
+        below = value < self.high or (self.high == value and not self.exclude_high)
+        return math.isfinite(value) and above and below
+
+    def __str__(self) -> str:
+        low = f"above {self.low:g}" if self.exclude_low else f"{self.low:g} or more"
+        high = f"below {self.high:g}" if self.exclude_high else f"at most {self.high:g}"
+        return " and ".join(text for text, bound in ((low, self.low), (high, self.high)) if math.isfinite(bound))
+
+
+COUNT = Bounds(low=1)
+POSITIVE = Bounds(low=0, exclude_low=True)
+NON_NEGATIVE = Bounds(low=0)
+PROBABILITY = Bounds(low=0, high=1)
+
+
+def check_settings(config: "DataclassInstance", **bounds: Bounds) -> None:
+    """Check numeric settings.
+
+    Args:
+        config: The settings.
+        bounds: Bounds of fields, by the name of the field. A tuple of numbers is checked one by one; None is accepted.
+
+    Raises:
+        AirlocError: If a value is not a finite number, or out of bounds. The message names the field and the option.
+    """
+    for name, bound in bounds.items():
+        setting = getattr(config, name)
+        values = () if setting is None else setting if isinstance(setting, tuple) else (setting,)
+        for value in values:
+            if value not in bound:
+                option = "--" + name.replace("_", "-")
+                raise AirlocError(f"The setting {name} = {value} is invalid", f"Give {option} a number, {bound}")
 
 
 class Run:
-    """A run folder, held by this process until it is closed; made by `Run.open`.
+    """A run folder, locked by this process until it is closed. Create it with `Run.open`.
+
+    As a context manager, a run that fails before it logs anything removes the files and folders that it created, so
+    that the same folder can be used with other settings.
 
     Attributes:
-        folder: Where the run is.
-        state: What `save_state` last saved, here or before the run was resumed; `None` when nothing was.
-        step: The step of that state; -1 when nothing was saved.
+        folder: The run folder.
+        state: The state that `save_state` saved last, now or before the run was resumed; `None` if there is none.
+        step: The step of that state; -1 if there is none.
     """
 
-    def __init__(self, folder: Path, lock: int) -> None:
+    def __init__(self, folder: Path, lock: int, created: list[Path]) -> None:
         self.folder = folder
         self.step = -1
         self.state: dict[str, Any] | None = None
         if saved := read_state(folder / STATE):
             self.step, self.state = saved
         self._lock = lock
+        self._created = created
         with _explained(folder / METRICS, self.step):
             self._logged = _drop_beyond(folder / METRICS, self.step)
             self._metrics = (folder / METRICS).open("ab", buffering=0)
@@ -239,23 +128,24 @@ class Run:
 
     @classmethod
     def open(cls, folder: Path, config: "DataclassInstance") -> "Run":
-        """Begin a run in a new folder, or resume the one that is there.
+        """Start a run in a new folder, or resume the run in an existing one.
 
         Args:
-            folder: Where; created where there is none.
-            config: The settings; to resume, the same as before.
+            folder: The run folder, created if necessary.
+            config: The settings. A run resumes with the same settings only.
 
         Raises:
-            AirlocError: When another process trains there, the settings differ, a file is damaged, or the folder cannot
-                be written to.
+            AirlocError: If another process trains there, the settings differ, a file is damaged, or the folder is not
+                writable.
         """
+        created = [path for path in (folder, *folder.parents) if not path.exists()]  # the innermost first
         check_writable(folder / CONFIG)
         lock = _take_lock(folder / LOCK)
         try:
             for remains in folder.glob(".airloc-*.tmp"):  # of a process that was killed while writing
                 remains.unlink(missing_ok=True)
-            settle_config(folder / CONFIG, config, (METRICS, STATE))
-            return cls(folder, lock)
+            _write_or_compare_config(folder / CONFIG, config)
+            return cls(folder, lock, created)
         except BaseException:
             os.close(lock)
             raise
@@ -266,18 +156,18 @@ class Run:
         return self.folder / CHECKPOINTS
 
     def log(self, step: int, **values: float) -> None:
-        """Write one line of figures; what is not finite becomes `null`.
+        """Log the metrics of a step. Values that are not finite become `null`.
 
         Args:
-            step: Beyond the last one logged.
-            values: The figures.
+            step: A step after the last one that was logged.
+            values: The metrics.
 
         Raises:
-            AirlocError: When it cannot be written.
-            ValueError: When the step was logged before.
+            AirlocError: If the metrics cannot be written.
+            ValueError: If the step was logged before.
         """
         if step <= self._logged:
-            raise ValueError(f"Step {step} comes after step {self._logged} was logged; log every step once, in order")
+            raise ValueError(f"Step {step} follows step {self._logged}; log every step once, in order")
         numbers = {name: value if isinstance(value, int) else float(value) for name, value in values.items()}
         finite = {name: number if math.isfinite(number) else None for name, number in numbers.items()}
         line = json.dumps({"step": step, **finite}, allow_nan=False).encode() + b"\n"
@@ -290,15 +180,15 @@ class Run:
         self._logged = step
 
     def save_state(self, step: int, state: Mapping[str, Any]) -> None:
-        """Save what the loop needs to go on exactly from after `step`.
+        """Save the state from which the loop continues after `step`.
 
         Args:
-            step: The last step that is done.
+            step: The last completed step.
             state: Tensors, numbers, text, `None`, and lists, tuples and dicts of them.
 
         Raises:
-            AirlocError: When it cannot be written; the previous state is kept.
-            TypeError: When a value could not be read back.
+            AirlocError: If the state cannot be written; the previous state is kept.
+            TypeError: If the file could not be read back because of the type of a value.
         """
         with _explained(self.folder / METRICS, self.step):
             os.fsync(self._metrics.fileno())
@@ -309,43 +199,180 @@ class Run:
         self.step = step
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         if self._metrics.closed:
             return
         self._metrics.close()
         if self._board:
-            with contextlib.suppress(OSError):  # all figures are in the JSON lines
+            with contextlib.suppress(OSError):  # the JSON lines hold all metrics
                 self._board.close()
         os.close(self._lock)
 
     def __enter__(self) -> "Run":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         self.close()
+        if error is not None and self.folder in self._created and self.step < 0 and self._logged < 0:
+            self._remove()
+
+    def _remove(self) -> None:
+        """Remove the files of the run and the folders that it created."""
+        names = (CONFIG, METRICS, LOCK, "events.out.*")
+        with contextlib.suppress(OSError):  # a file of another program keeps its folder
+            for path in (path for name in names for path in self.folder.glob(name)):
+                path.unlink()
+            for path in self._created:
+                path.rmdir()
 
 
 def check_finite(loss: float, step: int, run: Run) -> None:
-    """Stop a training whose loss is no number any more, before it saves anything.
+    """Stop a training whose loss is not finite, before it saves anything.
 
     Raises:
-        AirlocError: When the loss is NaN or infinite; says where the last good checkpoint is.
+        AirlocError: If the loss is NaN or infinite. The message names the last good checkpoint.
     """
     if math.isfinite(loss):
         return
     saved = [path for path in run.folder.rglob("weights.safetensors") if not path.parent.name.startswith(".")]
     last = max(saved, key=lambda path: path.stat().st_mtime_ns, default=None)
-    state = f"the state of step {run.step} is kept in {STATE}" if run.step >= 0 else "no checkpoint had been saved yet"
+    state = f"{STATE} holds the state of step {run.step}" if run.step >= 0 else "nothing was saved yet"
     kept = f"the last good checkpoint is {str(last.parent)!r}" if last else state
     became = "NaN" if math.isnan(loss) else "infinite"
     raise AirlocError(
         f"The loss became {became} at step {step} of the run {str(run.folder)!r}; {kept}",
-        "Lower the learning rate or look for broken input, and train again in another folder",
+        "Lower the learning rate or check the input, and train again in another folder",
     )
 
 
+def write_state(path: Path, step: int, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a state file atomically, and return the state as `read_state` will return it.
+
+    Raises:
+        AirlocError: If the file cannot be written; the previous file is kept.
+        TypeError: If the file could not be read back because of the type of a value.
+    """
+    plain = {key: _to_plain(value, str(key)) for key, value in state.items()}
+    buffer = io.BytesIO()
+    torch.save({"format": STATE_FORMAT, "step": step, "state": plain}, buffer)
+    write_atomically(path, buffer.getvalue())
+    return plain
+
+
+def read_state(path: Path) -> tuple[int, dict[str, Any]] | None:
+    """Read a state file: the step and the state, on the CPU. Return None if there is no file.
+
+    Raises:
+        AirlocError: If the file is damaged, or its format is unknown.
+    """
+    try:
+        data = path.read_bytes()
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            damaged = archive.testzip()  # torch does not verify the checksums
+        content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise AirlocError(f"Cannot read {str(path)!r}: {error.strerror}", "Make it readable") from error
+    except Exception as error:  # zipfile, pickle and torch do not document what a damaged archive raises
+        raise AirlocError(f"The state {str(path)!r} is truncated or damaged", _RESTORE) from error
+    if damaged is not None:
+        raise AirlocError(f"The state {str(path)!r} is damaged: a checksum differs", _RESTORE)
+    if not isinstance(content, dict) or content.get("format") != STATE_FORMAT:
+        raise AirlocError(f"{str(path)!r} is not a run state that this version of airloc can read", _RESTORE)
+    return content["step"], content["state"]
+
+
+def rng_state(device: torch.device | str, **streams: np.random.Generator) -> dict[str, Any]:
+    """Return the state of torch's generators, on the CPU and on the device, and of NumPy generators by name."""
+    state: dict[str, Any] = {"torch": torch.get_rng_state(), "streams": {}}
+    if torch.device(device).type == "cuda":
+        state |= {"device": str(device), "cuda": torch.cuda.get_rng_state(device)}
+    for name, generator in streams.items():
+        state["streams"][name] = json.dumps(generator.bit_generator.state, default=np.ndarray.tolist)
+    return state
+
+
+def restore_rng(state: Mapping[str, Any], **streams: np.random.Generator) -> None:
+    """Restore the generators that `rng_state` saved; NumPy generators by the same names.
+
+    Raises:
+        AirlocError: If the state was saved on a CUDA device, and there is none.
+    """
+    if streams.keys() != state["streams"].keys():
+        raise ValueError(f"The state has the streams {sorted(state['streams'])}, not {sorted(streams)}")
+    if "cuda" in state:
+        if not torch.cuda.is_available():
+            problem = f"The run was saved on the device {state['device']!r}, and this machine has none"
+            raise AirlocError(problem, "Resume it on a machine with a GPU, or start a new run")
+        torch.cuda.set_rng_state(state["cuda"], state["device"])
+    torch.set_rng_state(state["torch"])
+    for name, generator in streams.items():
+        generator.bit_generator.state = json.loads(state["streams"][name])
+
+
+def _to_plain(value: Any, where: str) -> Any:
+    """Copy a value to the CPU, with types that `torch.load(weights_only=True)` accepts."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().clone()
+    if isinstance(value, Mapping):
+        return {
+            _to_plain(key, f"the key {key!r} of {where}"): _to_plain(item, f"{where}.{key}")
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return type(value)(_to_plain(item, f"{where}[{n}]") for n, item in enumerate(value))
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)  # np.float64 is a float too, and could not be read back
+    if value is None:
+        return None
+    raise TypeError(f"A state cannot hold {where} of type {type(value).__name__}; convert it to a plain value")
+
+
+def _write_or_compare_config(path: Path, config: "DataclassInstance") -> None:
+    """Write the settings of a new run, or check that an existing run has the same settings."""
+    folder, kind = path.parent, type(config).__name__
+    wanted = json.loads(json.dumps(asdict(config), default=_json_setting))
+    if not path.exists():
+        if taken := [name for name in (METRICS, STATE) if (folder / name).exists()]:
+            raise AirlocError(f"{str(folder)!r} holds {taken[0]!r} but no {path.name!r}", "Choose another folder")
+        write_atomically(path, json.dumps({"airloc": __version__, "kind": kind, "settings": wanted}, indent=2) + "\n")
+        return
+    try:
+        content = json.loads(path.read_bytes())
+        saved = {"kind": content["kind"], **content["settings"]}
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        cure = "Restore it from a copy, or choose another folder"
+        raise AirlocError(f"{str(path)!r} is damaged or not the config of a run", cure) from error
+    if different := _first_difference(saved, {"kind": kind, **wanted}):
+        problem = f"The run in {str(folder)!r} has other settings: {different}"
+        raise AirlocError(problem, "Give the same settings to resume it, or another folder for a new run")
+
+
+def _json_setting(value: object) -> str:
+    """Convert a setting that JSON does not support."""
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, PurePath):
+        return str(value)
+    raise TypeError(f"A setting of type {type(value).__name__} cannot be saved")
+
+
+def _first_difference(saved: Any, wanted: Any, name: str = "") -> str | None:
+    """Describe the first setting that differs: `optimizer.momentum = 0.1 there, 0.2 here`."""
+    if isinstance(saved, dict) and isinstance(wanted, dict):
+        for key in {**wanted, **saved}:
+            path = f"{name}.{key}" if name else key
+            if found := _first_difference(saved.get(key, "nothing"), wanted.get(key, "nothing"), path):
+                return found
+        return None
+    before, now = json.dumps(saved), json.dumps(wanted)
+    return None if before == now else f"{name} = {before} there, {now} here"
+
+
 def _take_lock(path: Path) -> int:
-    """Hold a file that only one process can hold; the system lets go of it when the process ends, however it does."""
+    """Lock a file for this process. The system releases the lock when the process ends for any reason."""
     descriptor = -1
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -366,7 +393,7 @@ def _take_lock(path: Path) -> int:
 
 
 def _drop_beyond(path: Path, step: int) -> int:
-    """Cut off what was logged after a step, and half a line; give the last step kept, or -1."""
+    """Truncate the metrics after a step, and an incomplete line. Return the last step that is kept, or -1."""
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     kept = list(takewhile(lambda line: 0 <= _step_of(line) <= step, lines))
     if kept != lines:
@@ -375,7 +402,7 @@ def _drop_beyond(path: Path, step: int) -> int:
 
 
 def _step_of(line: bytes) -> int:
-    """The step of a line of metrics; -1 for half a line."""
+    """Return the step of a line of metrics; -1 for an incomplete line."""
     try:
         return int(json.loads(line)["step"]) if line.endswith(b"\n") else -1
     except (ValueError, LookupError, TypeError):
@@ -383,7 +410,7 @@ def _step_of(line: bytes) -> int:
 
 
 def _tensorboard(folder: Path, first: int) -> "SummaryWriter | None":
-    """A writer for TensorBoard that takes back what it was told from step `first` on; none where not installed."""
+    """Return a TensorBoard writer that purges the steps from `first` on; None if TensorBoard is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -393,12 +420,12 @@ def _tensorboard(folder: Path, first: int) -> "SummaryWriter | None":
 
 @contextlib.contextmanager
 def _explained(path: Path, step: int) -> Iterator[None]:
-    """Say of a failed write from where the run can go on."""
-    kept = f"the run can be resumed from step {step}" if step >= 0 else "nothing had been saved yet"
+    """Add to the error of a failed write from which step the run can resume."""
+    kept = f"the run can be resumed from step {step}" if step >= 0 else "nothing was saved yet"
     try:
         yield
     except AirlocError as error:
         raise AirlocError(f"{error.problem}; {kept}", error.cure) from error
     except OSError as error:
         problem = f"Cannot write {str(path)!r}: {error.strerror or error}; {kept}"
-        raise AirlocError(problem, "Free some space, or mend the folder, and start the same command again") from error
+        raise AirlocError(problem, "Free some space or repair the folder, and run the same command again") from error

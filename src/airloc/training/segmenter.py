@@ -1,29 +1,45 @@
-"""Training of the segmentation unit: which pixels of a patch are buildings?
+"""Training of the segmentation unit, which predicts the building pixels of a patch.
 
-Cross-entropy a pixel, Adam 1e-4, batches of 128 patches, as the paper. Deviations from the paper:
+Cross-entropy per pixel, Adam with learning rate 1e-4, batches of 128 patches, as in the paper. Deviations:
 
-1. Patches are cut at any offset and several scales, with all eight flips and turns and photometric change.
-2. Buildings are the rarer class: their pixels weigh `building_weight` times as much.
-3. Batch normalisation in the U-net, and a learning rate that falls to zero along a cosine.
+1. Patches are cropped at any offset and several scales, with all eight symmetries and colour jitter.
+2. Buildings are the rarer class: their pixels are weighted by `building_weight`.
+3. The U-net has batch normalisation, and the learning rate falls to zero along a cosine.
+
+For a cross-validation, each fold is one run with the same settings except `fold`. Its metrics hold the pixel counts of
+the validation, so that `fold_overlaps` can pool the folds exactly.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from airloc.areas.area import SearchArea
+from airloc.errors import AirlocError
 from airloc.evaluation.metrics import Overlap, pooled
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
-from airloc.training.augment import SYMMETRIES, recolour, turn_patches
-from airloc.training.data import Data, load_atlas, validation_areas
-from airloc.training.embedder import schedule
-from airloc.training.learner import Learner
-from airloc.training.runs import Run, check_finite, refuse_below_one, restore_rng, rng_state
+from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
+from airloc.training.data import DataConfig, load_atlas, validation_areas
+from airloc.training.learner import Learner, cosine_schedule
+from airloc.training.runs import (
+    CONFIG,
+    COUNT,
+    METRICS,
+    POSITIVE,
+    PROBABILITY,
+    Run,
+    check_finite,
+    check_settings,
+    restore_rng,
+    rng_state,
+)
 from airloc.vision.embedder import Segmenter, standardise
 
 GRID = Grid()
@@ -31,92 +47,94 @@ GRID = Grid()
 
 @dataclass(frozen=True)
 class SegmenterConfig:
-    """Settings of the segmentation unit's training."""
+    """Settings of the training of the segmentation unit."""
 
-    data: Data = field(default_factory=Data)
-    """What is trained on; pictures without building masks are left out."""
+    data: DataConfig = field(default_factory=DataConfig)
+    """Training and validation images; images without building masks are skipped."""
     steps: int = 20_000
-    """Updates."""
+    """Number of updates."""
     batch: int = 128
-    """Patches in an update."""
+    """Patches per update."""
     learning_rate: float = 1e-4
-    """Adam's learning rate at its highest."""
+    """Highest learning rate of Adam."""
     building_weight: float = 3.0
-    """How much more a building's pixel counts than another."""
-    recolour: float = 0.8
-    """Strength of photometric change, 0 to 1."""
+    """Weight of building pixels in the loss; others have weight 1."""
+    jitter: float = 0.8
+    """Strength of colour jitter, 0 to 1."""
     validate_every: int = 2000
-    """Updates between validations, each of which saves the state."""
+    """Updates between validations; each validation saves the state."""
     seed: int = 0
-    """Decides weights and draws."""
+    """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        refuse_below_one("The segmentation unit", self, ("steps", "batch", "validate_every"))
+        counts = dict.fromkeys(("steps", "batch", "validate_every"), COUNT)
+        check_settings(self, **counts, learning_rate=POSITIVE, building_weight=POSITIVE, jitter=PROBABILITY)
 
 
 def train_segmenter(
     folder: Path, config: SegmenterConfig, segmenter: Segmenter, *, on_step: Callable[[int, dict[str, float]], None]
 ) -> Segmenter:
-    """Train the segmentation unit in a run folder."""
-    if next(segmenter.parameters()).device.type == "cpu":  # three quarters of the time there
-        segmenter.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    """Train the segmentation unit in a run folder; a finished run is only loaded."""
+    if next(segmenter.parameters()).device.type == "cpu":
+        segmenter.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # three quarters of the time
     learner = Learner(segmenter, config.learning_rate)
     with Run.open(folder, config) as run:
         if run.state:
-            learner.put(run.state["learner"])
+            learner.load_state_dict(run.state["learner"])
         if run.step + 1 < config.steps:
-            _learn(run, config, segmenter, learner, on_step)
+            _train(run, config, segmenter, learner, on_step)
     return segmenter.eval()
 
 
-def _learn(
+def _train(
     run: Run,
     config: SegmenterConfig,
     segmenter: Segmenter,
     learner: Learner,
     on_step: Callable[[int, dict[str, float]], None],
 ) -> None:
-    """The loop, from where the run stands."""
+    """Run the training loop from the step of the run."""
     device = next(segmenter.parameters()).device
     torch.manual_seed(config.seed)
     atlas = load_atlas(config.data, GRID.cell, device, masks=True)
-    checked = [area for area in validation_areas(config.data, GRID) if area.mask is not None]
-    weight = torch.tensor(config.building_weight, device=device)
+    validation = [area for area in validation_areas(config.data, GRID) if area.mask is not None]
+    building_weight = torch.tensor(config.building_weight, device=device)
     segmenter.train()
 
     def update() -> torch.Tensor:
-        # Cut patches, turn and recolour them.
-        patches = atlas.cut(*atlas.draw(config.batch, GRID.cell), GRID.cell).permute(0, 3, 1, 2).float() / 255
-        patches = turn_patches(patches, torch.randint(SYMMETRIES, (config.batch,), device=device))
-        rgb = standardise(recolour(patches[:, None, :3], config.recolour)[:, 0])
-        # Mark buildings, learn.
-        loss = binary_cross_entropy_with_logits(segmenter(rgb), (patches[:, 3:] > 0.5).float(), pos_weight=weight)
-        learner.descend(loss)
+        # Crop and augment patches.
+        patches = atlas.crop(*atlas.sample(config.batch, GRID.cell), GRID.cell).permute(0, 3, 1, 2).float() / 255
+        patches = apply_symmetry(patches, torch.randint(SYMMETRIES, (config.batch,), device=device))
+        rgb = standardise(colour_jitter(patches[:, None, :3], config.jitter)[:, 0])
+        mask = (patches[:, 3:] > 0.5).float()
+        # Loss and step.
+        loss = binary_cross_entropy_with_logits(segmenter(rgb), mask, pos_weight=building_weight)
+        learner.step(loss)
         return loss.detach()[None]
 
     fast_update = learner.capture(update)
     if run.state:
         restore_rng(run.state["rng"])
-    seen = torch.zeros(1, device=device)
+    total = torch.zeros(1, device=device)
     for step in range(run.step + 1, config.steps):
-        learner.set_learning_rate(config.learning_rate * schedule(step, config.steps))
-        seen += fast_update()
+        learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
+        total += fast_update()
         # Validate, log and save.
         if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
-            loss = float(seen) / (step - run.step)
-            seen.zero_()
+            loss = float(total) / (step - run.step)
+            total.zero_()
             check_finite(loss, step, run)
-            figures: dict[str, float] = {"loss": loss}
-            if (match := overlap(segmenter, checked, device)) is not None:
-                figures |= {"iou": match.iou, "f1": match.f1, **match._asdict()}
-            run.log(step, **figures)
-            run.save_state(step, {"learner": learner.take(), "rng": rng_state(device)})
-            on_step(step + 1, figures)
+            metrics: dict[str, float] = {"loss": loss}
+            if (match := overlap(segmenter, validation, device)) is not None:
+                metrics |= {"iou": match.iou, "f1": match.f1, **match._asdict()}
+            run.log(step, **metrics)
+            run.save_state(step, {"learner": learner.state_dict(), "rng": rng_state(device)})
+            on_step(step + 1, metrics)
 
 
 @torch.no_grad()
 def overlap(segmenter: Segmenter, areas: Sequence[SearchArea], device: torch.device) -> Overlap | None:
-    """Counts of the building class over all cells of areas with masks; nothing where there are none."""
+    """Count the pixels of the building class over all cells of areas with masks; None if there are no areas."""
     if not areas:
         return None
     was_training = segmenter.training
@@ -127,8 +145,57 @@ def overlap(segmenter: Segmenter, areas: Sequence[SearchArea], device: torch.dev
         patches = torch.from_numpy(cut_patches(area.image, GRID)).to(device).permute(0, 3, 1, 2).float() / 255
         mask = np.repeat(area.mask[..., None].astype(np.uint8), 3, axis=2)
         truth = torch.from_numpy(cut_patches(mask, GRID)[..., 0]).to(device) > 0
-        found = segmenter(standardise(patches))[:, 0] > 0
-        cases = (found & truth, found & ~truth, ~found & truth)
+        predicted = segmenter(standardise(patches))[:, 0] > 0
+        cases = (predicted & truth, predicted & ~truth, ~predicted & truth)
         counts.append(Overlap(*(int(case.sum()) for case in cases)))
     segmenter.train(was_training)
     return pooled(counts)
+
+
+def fold_overlaps(folders: Sequence[Path]) -> dict[int, Overlap]:
+    """Read the last pixel counts of the runs of a cross-validation, by fold.
+
+    Args:
+        folders: Run folders of the segmentation unit, one per fold.
+
+    Raises:
+        AirlocError: If a folder is not such a run or has no metrics yet, or the runs are not the folds of one
+            cross-validation.
+    """
+    found: dict[int, Overlap] = {}
+    first: dict[str, Any] = {}
+    for folder in folders:
+        settings = _fold_settings(folder)
+        fold = settings["data"].pop("fold")
+        first = first or settings
+        if settings != first or fold in found:
+            problem = f"{str(folder)!r} is not another fold of the run in {str(folders[0])!r}"
+            raise AirlocError(problem, "Give one run for each fold, trained with the same settings")
+        found[fold] = _last_counts(folder / METRICS)
+    folds = first["data"]["folds"] if first else 1
+    if missing := sorted(set(range(folds)) - set(found)):
+        raise AirlocError(f"Fold {missing[0]} is missing", f"Train it with --fold {missing[0]}, and give its run too")
+    return dict(sorted(found.items()))
+
+
+def _fold_settings(folder: Path) -> dict[str, Any]:
+    """Read the settings of a run of the segmentation unit with a fold held out."""
+    try:
+        content = json.loads((folder / CONFIG).read_bytes())
+        settings: dict[str, Any] = content["settings"]
+        valid = content["kind"] == "SegmenterConfig" and settings["data"]["fold"] is not None
+    except (OSError, ValueError, LookupError, TypeError):
+        valid = False
+    if not valid:
+        problem = f"{str(folder)!r} is not a run of the segmentation unit with a fold held out"
+        raise AirlocError(problem, "Train one with 'airloc train segmenter --fold 0' and give its folder")
+    return settings
+
+
+def _last_counts(path: Path) -> Overlap:
+    try:
+        last = json.loads(path.read_bytes().splitlines()[-1])
+        return Overlap(last["tp"], last["fp"], last["fn"])
+    except (OSError, ValueError, LookupError, TypeError):
+        problem = f"{str(path)!r} has no pixel counts of a validation"
+        raise AirlocError(problem, "Finish the run, with data whose masked images are held out") from None

@@ -1,11 +1,12 @@
 import errno
 import os
+import re
 import stat
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -31,6 +32,7 @@ def test_text_is_written_in_utf8_with_its_line_ends_and_creates_folders(tmp_path
     assert files(path.parent) == ["file.txt"]
 
 
+@settings(max_examples=30)
 @given(content=st.binary() | st.text(st.characters(codec=None)))
 def test_any_content_is_written(tmp_path_factory, content):
     path = write_atomically(tmp_path_factory.getbasetemp() / "any.file", content)
@@ -78,7 +80,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
 def test_paths_that_cannot_be_written_are_refused_by_name(tmp_path, name, write):
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
-    with pytest.raises(AirlocError, match="Cannot write"):
+    with pytest.raises(AirlocError, match=re.escape(repr(name)[1:-1][-20:])):
         write(tmp_path / name)
     assert files(tmp_path) == ["file", "folder"]
 
@@ -114,7 +116,7 @@ def test_a_png_is_read_back_as_it_was(tmp_path, shape):
 
 
 @pytest.mark.parametrize("pixels", [np.zeros((4, 5, 2), np.uint8), np.zeros((4, 5)), np.zeros((0, 5, 3), np.uint8)])
-def test_arrays_that_are_no_pictures_are_refused(pixels):
+def test_arrays_that_are_not_images_are_refused(pixels):
     with pytest.raises(AirlocError):
         encode_png(pixels)
 

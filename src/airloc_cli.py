@@ -1,0 +1,35 @@
+"""Start of the `airloc` command.
+
+The module lies outside the package: importing the package takes a moment, and an interrupt (Ctrl-C) in that moment must
+not show a traceback.
+"""
+
+import os
+import signal
+from types import FrameType
+from typing import NoReturn
+
+STOPPED = "Interrupted. No partial output was left. Run the same command again."
+FAILED = 2
+"""Exit code of a command that did not do what it was asked for."""
+
+
+def main() -> None:
+    """Handle interrupts from now on, then import the command line and run it."""
+    signal.signal(signal.SIGINT, stop)
+    from airloc.cli.main import main as run
+
+    run()
+
+
+def stop(number: int, frame: FrameType | None) -> NoReturn:
+    """Exit at once. During imports an exception could surface as any other error, and nothing has begun yet."""
+    del number, frame
+    try:
+        os.write(2, f"airloc: {STOPPED}\n".encode())
+    finally:
+        os._exit(FAILED)
+
+
+if __name__ == "__main__":
+    main()
