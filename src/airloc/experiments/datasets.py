@@ -167,4 +167,4 @@ def _read_areas(dataset: Dataset, grid: Grid, *, pairs: bool) -> tuple[list[Sear
 
 
 def _read_images(dataset: Dataset, side: int | None) -> Iterator[SearchArea]:
-    return dataset.images() if side is None else dataset.areas(Grid(1, 1, side, 0))
+    return dataset.images() if side is None else dataset.areas(Grid(4, 4, side // 4, 0))
