@@ -126,8 +126,8 @@ def images_task(
 
     Args:
         name: Description of the images.
-        splits: For each split, `train` and `val`: the `split` and `options` of the dataset to read, and with `limit` the
-            largest number of images.
+        splits: For each split, `train` and `val`: the `split` and `options` of the dataset to read, and the largest
+            number of images as `limit`.
         dataset: Name of the dataset.
         source: Folder of the dataset; None for procedural areas.
         data: Digest of the content of the dataset; empty for procedural areas.
