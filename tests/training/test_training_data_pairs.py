@@ -24,8 +24,8 @@ STILL = GoalAugmentation(shared_jitter=0.0, goal_jitter_probability=0.0, off_gri
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two pairs of one storm, one image of another without its partner."""
-    place = tmp_path_factory.mktemp("xbd") / "images"
-    place.mkdir()
+    place = tmp_path_factory.mktemp("pairs") / "xbd" / "images"
+    place.mkdir(parents=True)
     for seed in range(2):
         for day, disaster in (("pre", None), ("post", "burnt")):
             area = generate(seed, (208, 216), disaster=disaster, regime="suburb")
