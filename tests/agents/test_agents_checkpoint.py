@@ -145,7 +145,7 @@ def test_wherever_saving_fails_the_previous_checkpoint_survives_and_nothing_is_l
     assert_is(tmp_path / "best", found)
     if isinstance(error, OSError):
         assert found == (1 if "best" in message else 2)
-        assert (found == 2) == (said == "")
+        assert (found == 2) == (message == "")
     assert names(tmp_path) == ["best"]
 
 

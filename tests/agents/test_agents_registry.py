@@ -4,16 +4,21 @@ import json
 import re
 import sys
 import tomllib
+import types
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
+from airloc.agents.checkpoint import save_checkpoint
 from airloc.agents.policy import VARIANTS
-from airloc.agents.registry import AGENTS, available_agents, make_agent, plugin_agents
+from airloc.agents.registry import AGENTS, KINDS, Pretrained, available_agents, make_agent, plugin_agents
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.paper import Setup
 from airloc.experiments.paper import Selection, other_agents
 from small_reproduction import planner
+from untrained import Stage
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-agent.md"
 
@@ -120,3 +125,19 @@ def test_an_empty_name_is_refused_with_the_list_of_agents():
         make_agent("")
     assert "''" in caught.value.problem
     assert "belief" in caught.value.cure
+
+
+def test_an_agent_with_weights_of_its_own_is_one_file_and_one_line(tmp_path: Path, monkeypatch, toy_areas):
+    """The example of the docs: the agent's file, the line in the registry, and this test."""
+    module = types.ModuleType("airloc_compass")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(block("src/airloc/agents/compass.py"), "compass.py", "exec"), module.__dict__)
+    monkeypatch.setitem(AGENTS, "compass", Pretrained("compass", module.load_compass))
+    monkeypatch.setitem(KINDS, "compass", module.load_compass)
+    monkeypatch.setattr("airloc.agents.pretrained.weights_root", lambda: tmp_path)
+    weight = torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
+    save_checkpoint(tmp_path / "compass", {"weight": weight}, {"kind": "compass"}, "# compass")
+    stage = Stage(toy_areas)
+    registered, from_folder = make_agent("compass"), make_agent(str(tmp_path / "compass"))
+    assert registered.name == "compass"
+    assert np.array_equal(stage.play(registered).path, stage.play(from_folder, batch=5).path)
