@@ -46,6 +46,8 @@ TIMEOUT = 10.0
 FLIGHT_TIMEOUT = 600.0
 """Seconds to wait for a photo."""
 TRIES = 3
+PHOTO_SIZE = 480, 640
+"""Height and width of the simulated photos in pixels."""
 
 
 class GroundStation:
@@ -148,7 +150,7 @@ def take_photo(raster: Raster, plane: Plane, camera: Camera, lat: float, lon: fl
     width, depth = camera.footprint(height)
     x, y = plane.from_degrees((lat, lon))
     corners = np.array([(-1, 1), (1, 1), (1, -1), (-1, -1)]) * (width / 2, depth / 2) + (x, y)
-    view = raster.read_quad(plane, corners, (480, 640))
+    view = raster.read_quad(plane, corners, PHOTO_SIZE)
     buffer = io.BytesIO()
     Image.fromarray(view.pixels).save(buffer, "JPEG", quality=92)
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""Untrained learned agents, whose play is as reproducible as that of trained ones, and a stage for them."""
+"""Untrained networks and agents with reproducible play, and a suite to play them on."""
 
 import torch
 
@@ -18,7 +18,7 @@ GRID = Grid(5, 5)
 
 
 def untrained_encoder(sem_seg: bool = True, seed: int = 0) -> PatchEncoder:
-    """Eyes with random weights and random batch statistics, in eval mode; the prior is sharpened to matter."""
+    """Return a patch encoder with random weights and batch statistics, in eval mode, and a sharp exploitation prior."""
     torch.manual_seed(seed)
     encoder = PatchEncoder(sem_seg)
     with torch.no_grad():
@@ -31,7 +31,7 @@ def untrained_encoder(sem_seg: bool = True, seed: int = 0) -> PatchEncoder:
 
 
 def untrained_airloc(name: str = "airloc", *, sample: bool = False, seed: int = 0) -> AirlocAgent:
-    """An untrained agent of a variant; the policies of all variants come from the same stream of numbers."""
+    """Return an untrained agent of a variant. The policies of all variants come from the same random numbers."""
     encoder = untrained_encoder(VARIANTS[name].sem_seg, seed)
     torch.manual_seed(seed + 1)
     policy = Policy(VARIANTS[name]).requires_grad_(False)
@@ -53,7 +53,7 @@ class Stage:
 
 
 def untrained_relation(width: int = 4, seed: int = 0) -> RelationNetwork:
-    """A small relation network with random weights and random batch statistics, in eval mode; its answers are sharp."""
+    """Return a small relation network with random weights and batch statistics, in eval mode, and sharp logits."""
     torch.manual_seed(seed)
     network = RelationNetwork(width)
     with torch.no_grad():

@@ -1,15 +1,11 @@
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airloc.agents.agent import privileged_moves, unvisited, visit
 from airloc.agents.baselines import lawnmower, moves_along, spiral
-from airloc.agents.pretrained import SEARCHERS, SHIPPED
-from airloc.agents.registry import available_agents, make_agent
+from airloc.agents.registry import CHECKPOINTS, available_agents, make_agent
 from airloc.areas.area import SearchArea
-from airloc.errors import AirlocError
 from airloc.grid import Grid, distance
 from airloc.rollout import RolloutLog, rollout
 from airloc.task import suites
@@ -21,8 +17,8 @@ grids = st.builds(Grid, st.integers(1, 7), st.integers(2, 7), st.just(2), st.jus
 
 
 def play_blank(name: str, grid: Grid, *, areas: int = 300, seed: int = 0) -> tuple[suites.Suite, RolloutLog]:
-    """Play on areas that show nothing, as small as the agent's eyes allow."""
-    tiny = grid if name in SHIPPED or name in SEARCHERS else Grid(grid.rows, grid.cols, 2, 0)
+    """Play on black areas, with cells of 2 px for agents without a network."""
+    tiny = grid if name in CHECKPOINTS else Grid(grid.rows, grid.cols, 2, 0)
     suite = suites.per_distance([str(n) for n in range(areas)], tiny, seed=seed)
     env = BatchEnv(CellTable([np.zeros((*tiny.size, 3), dtype=np.uint8)] * areas, tiny), suite.budget)
     return suite, rollout(make_agent(name), suite, env, seed=seed)
@@ -40,15 +36,13 @@ def test_every_agent_plays_legal_episodes_on_any_grid(name: str):
 
 
 @pytest.mark.parametrize("name", available_agents())
-def test_same_seed_same_path_whatever_the_batch(name: str, toy_areas: list[SearchArea]):
+def test_the_same_seed_gives_the_same_path_in_any_batch(name: str, toy_areas: list[SearchArea]):
     grid = Grid(5, 5)
-    suite = suites.per_distance([area.name for area in toy_areas], grid)
-    env = BatchEnv(CellTable.of(toy_areas, grid), suite.budget)
-    whole = rollout(make_agent(name), suite, env, seed=7)
-    single = rollout(make_agent(name), suite, env, seed=7, batch=1)
-    odd = rollout(make_agent(name), suite, env, seed=7, batch=5)
-    assert np.array_equal(whole.path, single.path)
-    assert np.array_equal(whole.path, odd.path)
+    areas, agent = toy_areas[:1], make_agent(name)
+    suite = suites.per_distance([area.name for area in areas], grid)
+    env = BatchEnv(CellTable.of(areas, grid), suite.budget)
+    whole = rollout(agent, suite, env, seed=7).path
+    assert all(np.array_equal(rollout(agent, suite, env, seed=7, batch=batch).path, whole) for batch in (1, 3))
 
 
 def test_other_seeds_give_other_random_paths():
@@ -92,27 +86,6 @@ def test_random_does_leave_the_area():
     assert not inside(played.path, Grid(3, 3)).all()
 
 
-def test_privileged_moves_in_a_dead_end_forbid_the_outside_alone():
-    grid = Grid(3, 3)
-    visited = torch.ones(1, 3, 3, dtype=torch.bool)
-    corner = privileged_moves(torch.tensor([(0, 0)]), visited, grid)[0]
-    assert corner.tolist() == [False, False, True, True, True, False, False, False]
-
-
-def test_privileged_moves_avoid_visited_cells_while_there_is_another_way():
-    grid = Grid(3, 3)
-    visited = visit(unvisited(1, grid, torch.device("cpu")), torch.tensor([(0, 1)]), grid)
-    allowed = privileged_moves(torch.tensor([(0, 0)]), visited, grid)[0]
-    assert allowed.tolist() == [False, False, False, True, True, False, False, False]
-
-
-def test_far_outside_every_move_is_allowed():
-    grid = Grid(3, 3)
-    far = torch.tensor([(-5, 9)])
-    assert privileged_moves(far, unvisited(1, grid, torch.device("cpu")), grid).all()
-    assert not visit(unvisited(1, grid, torch.device("cpu")), far, grid).any()
-
-
 @given(grids, st.integers(0, 48), st.sampled_from([lawnmower, spiral]))
 def test_plans_fly_neighbouring_cells_inside_and_cover_the_grid_in_time(grid: Grid, number: int, plan):
     start = grid.cell_of(number % grid.count)
@@ -133,11 +106,6 @@ def test_the_spiral_is_the_expanding_square():
     assert spiral(Grid(5, 5), 9, (2, 2)) == [
         (2, 2), (1, 2), (1, 3), (2, 3), (3, 3), (3, 2), (3, 1), (2, 1), (1, 1), (0, 1),
     ]  # fmt: skip
-
-
-def test_an_unknown_agent_is_refused_with_a_suggestion():
-    with pytest.raises(AirlocError, match="priv-random"):
-        make_agent("priv-randon")
 
 
 def test_plans_are_within_reach_of_the_start():

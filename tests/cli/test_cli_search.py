@@ -194,5 +194,5 @@ def test_images_with_nodata_and_16_bit_bands_are_searched(airloc, tmp_path: Path
     )  # fmt: skip
     assert outcome.code == 0
     record = record_of(tmp_path / "out")
-    assert {photo["visible"] < 0.1 for photo in record["photos"] if photo["row"] == photo["col"] == 0} <= {True}
+    assert {photo["coverage"] < 0.1 for photo in record["photos"] if photo["row"] == photo["col"] == 0} <= {True}
     assert record["correct"] is True

@@ -38,6 +38,7 @@ def test_the_vehicle_flies_to_the_find(tmp_path: Path, example, monkeypatch):
     goal = tuple(lay_out(raster, None, 96.0).lat_lon((1, 4)).tolist())
     port = free_port()
     monkeypatch.setattr(simulated_vehicle, "TICK", 0.002)
+    monkeypatch.setattr(fly_mavlink, "PHOTO_SIZE", (120, 160))
     vehicle = simulated_vehicle.SimulatedVehicle(port, (plane.lat, plane.lon), speedup=5000)
     vehicle.start()
     try:

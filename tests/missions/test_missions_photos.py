@@ -30,14 +30,14 @@ def world() -> np.ndarray:
 
 
 def test_a_photo_with_a_larger_footprint_is_cropped_to_the_cell(world):
-    crop, visible = crop_to_cell(world[52:256, 52:256], 48.0, PhotoPose(width_m=204.0))
-    assert visible == 1.0
+    crop, coverage = crop_to_cell(world[52:256, 52:256], 48.0, PhotoPose(width_m=204.0))
+    assert coverage == 1.0
     assert correlation(crop, world[130:178, 130:178]) > 0.99
 
 
 def test_a_photo_with_an_offset_is_cropped_at_the_cell(world):
-    crop, visible = crop_to_cell(world[52:256, 52:256], 48.0, PhotoPose(204.0, right_m=20.0, up_m=-10.0))
-    assert visible == 1.0
+    crop, coverage = crop_to_cell(world[52:256, 52:256], 48.0, PhotoPose(204.0, right_m=20.0, up_m=-10.0))
+    assert coverage == 1.0
     assert correlation(crop, world[120:168, 110:158]) > 0.98
 
 
@@ -49,11 +49,11 @@ def test_a_rotated_photo_is_rotated_back(world, rotation: float):
     assert correlation(crop, world[130:178, 130:178]) > 0.98
 
 
-def test_the_visible_fraction_of_a_partial_photo_is_reported(world):
-    _, visible = crop_to_cell(world[:100, :100], 100.0, PhotoPose(100.0, right_m=50.0))
-    assert visible == pytest.approx(0.5, abs=0.02)
-    _, visible = crop_to_cell(world[:100, :100], 100.0, PhotoPose(50.0))
-    assert visible == pytest.approx(0.25, abs=0.02)
+def test_the_coverage_of_a_partial_photo_is_reported(world):
+    _, coverage = crop_to_cell(world[:100, :100], 100.0, PhotoPose(100.0, right_m=50.0))
+    assert coverage == pytest.approx(0.5, abs=0.02)
+    _, coverage = crop_to_cell(world[:100, :100], 100.0, PhotoPose(50.0))
+    assert coverage == pytest.approx(0.25, abs=0.02)
 
 
 @settings(max_examples=40, deadline=None)
@@ -63,9 +63,9 @@ def test_the_visible_fraction_of_a_partial_photo_is_reported(world):
 )  # fmt: skip
 def test_any_photo_in_any_pose_gives_a_glimpse(height, width, footprint, right, up, rotation, cell):
     photo = np.full((height, width, 3), 9, dtype=np.uint8)
-    crop, visible = crop_to_cell(photo, cell, PhotoPose(footprint, right, up, rotation))
+    crop, coverage = crop_to_cell(photo, cell, PhotoPose(footprint, right, up, rotation))
     assert (crop.shape, crop.dtype) == ((48, 48, 3), np.uint8)
-    assert 0 <= visible <= 1
+    assert 0 <= coverage <= 1
     assert centre_crop(photo).shape == (48, 48, 3)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
-from airloc.evaluation.evaluate import compare, evaluate
+from airloc.evaluation.scores import compare, evaluate
 from airloc.grid import Grid
 from airloc.reports.results import EPISODES, Episodes, load_reason, load_result, save_declined, save_result
 from airloc.task.suites import all_pairs
@@ -17,7 +17,7 @@ def test_a_result_keeps_the_record_the_episodes_and_paired_differences(toy_areas
     suite = all_pairs([area.name for area in toy_areas], Grid(5, 5), equal_distances=True)
     scores, loaded = [], []
     for name in ("blind", "random"):
-        scores.append(evaluate(make_agent(name), toy_areas, suite, seed=3))
+        scores.append(evaluate(make_agent(name), suite, toy_areas, seed=3))
         (tmp_path / name).mkdir()
         save_result(tmp_path / name, scores[-1], toy_areas, seed=3, extra={"control": None})
         assert load_reason(tmp_path / name) is None
@@ -36,7 +36,7 @@ def test_a_result_keeps_the_record_the_episodes_and_paired_differences(toy_areas
 
 def test_equal_results_are_equal_bytes(toy_areas: list[SearchArea], tmp_path: Path):
     suite = all_pairs([area.name for area in toy_areas[:1]], Grid(2, 2))
-    score = evaluate(make_agent("blind"), toy_areas[:1], suite)
+    score = evaluate(make_agent("blind"), suite, toy_areas[:1])
     for name in ("a", "b"):
         Episodes.of(score, toy_areas[:1]).save(tmp_path / f"{name}.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()

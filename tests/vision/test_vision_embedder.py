@@ -3,7 +3,7 @@ import torch
 
 from airloc.agents.policy import VARIANTS, Policy
 from airloc.agents.pretrained import save_airloc
-from airloc.vision.embedder import PatchEmbedder, PatchEncoder, standardise
+from airloc.vision.embedder import PatchEmbedder, PatchEncoder, Segmenter, standardise
 from untrained import untrained_encoder
 
 
@@ -61,17 +61,43 @@ def test_an_agent_with_its_unet_takes_less_than_4_mb_as_it_is_saved(name, tmp_pa
     assert (tmp_path / "agent" / "weights.safetensors").stat().st_size < 4_000_000
 
 
-def test_eyes_standardise_bytes_and_add_the_probability_of_a_building():
+def test_preprocessing_standardises_rgb_and_adds_the_building_mask():
     patches = torch.randint(0, 256, (2, 48, 48, 3), dtype=torch.uint8)
     encoder, plain = untrained_encoder(), untrained_encoder(sem_seg=False)
     with torch.no_grad():
-        seen, rgb = encoder.preprocess(patches), plain.look(patches)
-    assert (seen.shape, rgb.shape) == ((2, 4, 48, 48), (2, 3, 48, 48))
-    assert torch.equal(seen[:, :3], rgb)
+        inputs, rgb = encoder.preprocess(patches), plain.preprocess(patches)
+    assert (inputs.shape, rgb.shape) == ((2, 4, 48, 48), (2, 3, 48, 48))
+    assert torch.equal(inputs[:, :3], rgb)
     torch.testing.assert_close(rgb[1, 2, 5, 7], standardise(patches[1, 5, 7, 2] / 255.0))
-    assert ((seen[:, 3] > 0) & (seen[:, 3] < 1)).all()
+    assert ((inputs[:, 3] > 0) & (inputs[:, 3] < 1)).all()
 
 
-def test_the_segmentation_unit_does_not_learn_with_the_embedder():
+def test_the_building_mask_has_no_gradient():
     encoder = untrained_encoder()
     assert not encoder.add_mask(torch.randn(1, 3, 48, 48)).requires_grad
+
+
+def test_the_bottleneck_is_3_x_3_x_64_and_a_pixel_has_one_logit():
+    torch.manual_seed(0)
+    segmenter = Segmenter().eval()
+    seen = []
+    hook = segmenter.down[-1].register_forward_hook(lambda module, inputs, output: seen.append(output.shape))
+    with torch.no_grad():
+        logits = segmenter(torch.randn(2, 3, 48, 48) * 50)
+    hook.remove()
+    assert seen == [(2, 64, 3, 3)]
+    assert (len(segmenter.down), len(segmenter.up)) == (4, 4)
+    assert logits.shape == (2, 1, 48, 48)
+    assert ((logits < 0) | (logits > 1)).any(), "logits, not probabilities"
+
+
+def test_other_multiples_of_16_pass_too():
+    with torch.no_grad():
+        assert Segmenter().eval()(torch.randn(1, 3, 64, 32)).shape == (1, 1, 64, 32)
+
+
+def test_in_eval_mode_a_patch_does_not_depend_on_the_others():
+    torch.manual_seed(0)
+    segmenter, patches = Segmenter().eval(), torch.randn(3, 3, 48, 48)
+    with torch.no_grad():
+        torch.testing.assert_close(segmenter(patches)[1:2], segmenter(patches[1:2]))

@@ -10,21 +10,21 @@ from airloc.vision.offsets import (
     RADIUS,
     SECTOR,
     ZERO_OFFSET,
-    adjacent_offsets,
     offset_index,
-    offsets_between_cells,
+    offset_table,
     rotate_offset,
-    sectors,
+    sector_positions,
 )
+from airloc.vision.relation import adjacent_offsets, offsets_between_cells, offsets_from
 
 CPU = torch.device("cpu")
 steps = st.integers(-30, 30)
 
 
-def test_every_offset_but_zero_is_judged_in_exactly_one_frame():
-    judged = [offset_index(*rotate_offset(row, col, -turn)) for turn in range(NUM_ROTATIONS) for row, col in SECTOR]
-    assert sorted([*judged, ZERO_OFFSET]) == list(range(NUM_OFFSETS))
-    assert sorted(sectors(CPU).tolist()) == list(range(NUM_OFFSETS - 1))
+def test_every_offset_but_zero_is_predicted_in_exactly_one_frame():
+    predicted = [offset_index(*rotate_offset(row, col, -turn)) for turn in range(NUM_ROTATIONS) for row, col in SECTOR]
+    assert sorted([*predicted, ZERO_OFFSET]) == list(range(NUM_OFFSETS))
+    assert sorted(sector_positions()) == list(range(NUM_OFFSETS - 1))
 
 
 @given(steps, steps)
@@ -50,7 +50,7 @@ def test_far_offsets_count_as_one_at_the_radius_in_about_their_direction(row: in
 
 
 @pytest.mark.parametrize("grid", [Grid(3, 3), Grid(5, 5), Grid(2, 7), Grid(9, 4)])
-def test_between_gives_the_offset_from_the_first_cell_to_the_second(grid: Grid):
+def test_the_table_between_cells_has_the_offset_from_the_first_to_the_second(grid: Grid):
     table = offsets_between_cells(grid, CPU)
     for one in grid.cells():
         for other in grid.cells():
@@ -60,3 +60,10 @@ def test_between_gives_the_offset_from_the_first_cell_to_the_second(grid: Grid):
 
 def test_the_adjacent_offsets_are_the_eight_moves_in_order():
     assert adjacent_offsets(CPU).tolist() == [offset_index(row, col) for row, col in MOVES.tolist()]
+
+
+@pytest.mark.parametrize("grid", [Grid(3, 3), Grid(2, 7), Grid(12, 12)])
+def test_offsets_from_a_cell_are_a_window_of_the_offset_table(grid: Grid):
+    reach, (row, col) = max(grid.shape), (1, 2)
+    window = offset_table(reach)[reach - 1 - row :, reach - 1 - col :][: grid.rows, : grid.cols]
+    assert offsets_from(torch.tensor([[row, col]]), grid)[0].tolist() == window.ravel().tolist()

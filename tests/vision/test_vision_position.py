@@ -39,7 +39,7 @@ def test_one_half_is_x_and_the_other_y():
     assert torch.equal(encode_position(torch.tensor([3, 1]))[:128], encode_position(torch.tensor([1, 3]))[128:])
 
 
-def test_positions_outside_are_encoded_alike_and_all_differ():
+def test_positions_outside_are_encoded_too_and_all_differ():
     line = torch.arange(-14, 22)
     encoded = encode_position(torch.cartesian_prod(line, line))
     assert encoded.isfinite().all()
@@ -60,24 +60,24 @@ SIDES = st.integers(3, 20)
 
 
 @given(rows=SIDES, cols=SIDES, trained=SIDES, outside=st.integers(1, 4))
-def test_the_borders_of_any_grid_are_where_those_of_the_trained_one_are(rows, cols, trained, outside):
+def test_borders_map_to_the_borders_of_the_training_grid(rows, cols, trained, outside):
     grid, known = Grid(rows, cols), Grid(trained, trained)
     ends = torch.tensor([[0, 0], [rows - 1, cols - 1], [-outside, -outside], [rows - 1 + outside, cols - 1 + outside]])
     last = trained - 1
-    told = [[0, 0], [last, last], [-outside, -outside], [last + outside, last + outside]]
-    assert to_training_grid(ends, grid, known).tolist() == told
+    mapped = [[0, 0], [last, last], [-outside, -outside], [last + outside, last + outside]]
+    assert to_training_grid(ends, grid, known).tolist() == mapped
     cells = torch.tensor(list(grid.cells()))
     inside = to_training_grid(cells, grid, known)
     assert inside.min() >= 0
     assert inside.max() <= last
 
 
-def test_on_the_trained_grid_positions_are_told_as_they_are():
+def test_on_the_training_grid_positions_stay_the_same():
     cells = torch.tensor(list(Grid().cells()))
     assert torch.equal(to_training_grid(cells, Grid(), Grid()), cells)
 
 
-def test_the_inside_of_a_larger_grid_is_the_middle_of_the_trained_one():
+def test_the_inside_of_a_larger_grid_maps_to_the_middle():
     line = torch.arange(-1, 10)
-    told = to_training_grid(torch.stack([line, line], dim=1), Grid(9, 9), Grid())
-    assert told[:, 0].tolist() == [-1, 0, 1, 2, 2, 2, 2, 2, 3, 4, 5]
+    mapped = to_training_grid(torch.stack([line, line], dim=1), Grid(9, 9), Grid())
+    assert mapped[:, 0].tolist() == [-1, 0, 1, 2, 2, 2, 2, 2, 3, 4, 5]

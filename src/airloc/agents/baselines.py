@@ -1,4 +1,10 @@
-"""The two random baselines: `random`, and the paper's `priv-random` with privileged moves."""
+"""Baselines that ignore the glimpses: random moves, and paths planned before the start.
+
+`random` and the paper's `priv-random` draw their moves. `lawnmower` and `spiral` follow a plan: a path for each start
+cell, which no glimpse changes.
+
+Legend: B episodes, T budget.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,9 +18,15 @@ from airloc.agents.agent import EpisodeBatch, privileged_moves, task_moves, unvi
 from airloc.grid import MOVES, Cell, Grid
 from airloc.task.batch import Observation
 
+MOVE_NUMBER = {(row, col): number for number, (row, col) in enumerate(MOVES.tolist())}
+"""Index of each move by its row and column step."""
+
+Plan = Callable[[Grid, int, Cell], list[Cell]]
+"""Returns the path (start included, budget + 1 cells) for a grid, a budget and a start."""
+
 
 class RandomState(NamedTuple):
-    """The noise still to be used and the cells visited."""
+    """State of a `RandomAgent`."""
 
     noise: torch.Tensor
     step: int
@@ -24,16 +36,15 @@ class RandomState(NamedTuple):
 
 @dataclass(frozen=True)
 class RandomAgent:
-    """Draws every move uniformly from those allowed: all that the task has, or the privileged ones."""
+    """Draws every move uniformly from the moves of the task, or from the privileged moves."""
 
     name: str = "random"
     privileged: bool = False
 
     def reset(self, episodes: EpisodeBatch) -> RandomState:
-        """Remember nothing yet."""
-        return RandomState(
-            episodes.noise, 0, episodes.grid, unvisited(len(episodes.goal), episodes.grid, episodes.goal.device)
-        )
+        """Return a state without visited cells."""
+        blank = unvisited(len(episodes.goal), episodes.grid, episodes.goal.device)
+        return RandomState(episodes.noise, 0, episodes.grid, blank)
 
     def act(self, observation: Observation, state: RandomState) -> tuple[torch.Tensor, RandomState]:
         """Take the allowed move with the highest noise, which is a uniform choice."""
@@ -46,38 +57,29 @@ class RandomAgent:
         return noise.argmax(dim=1), state._replace(step=state.step + 1, visited=visited)
 
 
-# ---------- Baselines that fly a plan made before the start: the lawnmower and the expanding square.
-# ~
-# ~ A plan is a table of moves by start cell and step; what the agent sees on the way changes nothing.
-
-MOVE_NUMBER = {(row, col): number for number, (row, col) in enumerate(MOVES.tolist())}
-
-Plan = Callable[[Grid, int, Cell], list[Cell]]
-"""Gives the path (start included, budget + 1 cells) to fly from a start on a grid."""
-
-
 class PlannedState(NamedTuple):
-    """The moves of every episode's plan, (B, T); unknown until the start is seen."""
+    """State of a `PlannedAgent`."""
 
     grid: Grid
     budget: int
     moves: torch.Tensor | None
+    """Moves of every episode's plan, (B, T); None until the start is observed."""
     step: int
 
 
 @dataclass(frozen=True)
 class PlannedAgent:
-    """Flies the plan for its start cell, whatever it sees."""
+    """Follows the plan for its start cell."""
 
     name: str
     plan: Plan
 
     def reset(self, episodes: EpisodeBatch) -> PlannedState:
-        """Wait for the start."""
+        """Return a state without a plan."""
         return PlannedState(episodes.grid, episodes.budget, None, 0)
 
     def act(self, observation: Observation, state: PlannedState) -> tuple[torch.Tensor, PlannedState]:
-        """Make the plan's next move."""
+        """Make the next move of the plan."""
         moves = state.moves
         if moves is None:
             starts, which = torch.unique(observation.position, dim=0, return_inverse=True)
@@ -87,14 +89,14 @@ class PlannedAgent:
 
 
 def moves_along(path: list[Cell]) -> list[int]:
-    """The numbers of the moves along a path of neighbouring cells."""
+    """Return the indices of the moves along a path of neighbouring cells."""
     return [MOVE_NUMBER[b[0] - a[0], b[1] - a[1]] for a, b in pairwise(path)]
 
 
 def lawnmower(grid: Grid, budget: int, start: Cell) -> list[Cell]:
     """Fly to the nearest corner, then sweep line by line along the longer side, back and forth."""
     corners = [(row, col) for row in (0, grid.rows - 1) for col in (0, grid.cols - 1)]
-    row, col = min(corners, key=lambda corner: (int(grid.apart(np.array(start), np.array(corner))), corner))
+    row, col = min(corners, key=lambda corner: (int(grid.moves_between(np.array(start), np.array(corner))), corner))
     rows = range(grid.rows) if row == 0 else range(grid.rows - 1, -1, -1)
     cols = range(grid.cols) if col == 0 else range(grid.cols - 1, -1, -1)
     if grid.cols >= grid.rows:
@@ -105,13 +107,13 @@ def lawnmower(grid: Grid, budget: int, start: Cell) -> list[Cell]:
 
 
 def spiral(grid: Grid, budget: int, start: Cell) -> list[Cell]:
-    """Fly the expanding square of search and rescue around the start, skipping what lies outside."""
+    """Fly the expanding square of search and rescue around the start, without the cells outside the grid."""
     square = _expanding_square(start, 2 * max(grid.shape))
     return _fly(grid, start, [cell for cell in square if grid.contains(cell)], budget)
 
 
 def _expanding_square(start: Cell, legs: int) -> Iterator[Cell]:
-    """North 1, east 1, south 2, west 2, north 3, ... until every cell in reach is covered."""
+    """Yield north 1, east 1, south 2, west 2, north 3, ... until every cell in reach is covered."""
     row, col = start
     for leg in range(2 * legs):
         step_row, step_col = ((-1, 0), (0, 1), (1, 0), (0, -1))[leg % 4]
@@ -121,17 +123,17 @@ def _expanding_square(start: Cell, legs: int) -> Iterator[Cell]:
 
 
 def _fly(grid: Grid, start: Cell, targets: Iterable[Cell], budget: int) -> list[Cell]:
-    """Visit targets in order by shortest ways and return, again and again, until the budget is spent."""
-    return list(islice(_way(grid, start, cycle([*targets, start])), budget + 1))
+    """Visit the targets in order along shortest paths, return to the start, and repeat until the budget is used."""
+    return list(islice(_shortest_paths(grid, start, cycle([*targets, start])), budget + 1))
 
 
-def _way(grid: Grid, start: Cell, targets: Iterable[Cell]) -> Iterator[Cell]:
-    here = start
-    yield here
+def _shortest_paths(grid: Grid, start: Cell, targets: Iterable[Cell]) -> Iterator[Cell]:
+    cell = start
+    yield cell
     for target in targets:
-        while here != target:
-            step_row, step_col = np.sign(np.subtract(target, here)).tolist()
+        while cell != target:
+            step_row, step_col = np.sign(np.subtract(target, cell)).tolist()
             if grid.moves == 4 and step_row:
                 step_col = 0
-            here = here[0] + step_row, here[1] + step_col
-            yield here
+            cell = cell[0] + step_row, cell[1] + step_col
+            yield cell

@@ -1,13 +1,13 @@
-"""The best paths that look at nothing: which cells to fly over when only a prior over goals is known.
+"""Optimal paths without observations, for a known prior over goals: branch and bound over sets of visited cells.
 
-From a start, a path of `budget` king's moves collects the weight of every cell it visits, once. Paths are extended
-move by move, all together; two that stand on the same cell and have visited the same set are one state with a count.
-A state is dropped when even the heaviest cells still in reach would not lift it to the best path known. When nothing
-else had to be dropped, the result is the exact optimum and holds every optimal path; otherwise the widest beam allowed
-gives a proven lower bound, since every path found can be flown, and the optimum where no path at all could collect
-more. The work is bounded, so that no grid or budget keeps anybody waiting: about 20 seconds for all starts of a grid.
+From a start, a path of `budget` moves collects the weight of every cell it visits, once. All paths are extended move by
+move. Two paths that end in the same cell and have visited the same set of cells are one state with a count. A state is
+dropped if an upper bound, the heaviest unvisited cells in reach, is below the best known path. If no other state is
+dropped, the result is the exact optimum and contains every optimal path. Otherwise a beam search gives a lower bound,
+because every path that it finds can be flown; it is the optimum if it equals the upper bound at the start. The work is
+limited to about 20 seconds for all starts of a grid.
 
-Legend: K states, n cells (row-major numbers), W 64-bit words of a visited set.
+Legend: K states, n cells (row-major indices), W 64-bit words of a visited set.
 """
 
 from dataclasses import dataclass
@@ -23,31 +23,31 @@ Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 WIDTHS = (2048, 16384)
-"""Widths of the first beams; what they find lets the last search drop all that cannot be better."""
+"""Widths of the first beams. Their results let the last search drop all states that cannot be better."""
 STATES = 16_000_000
-"""States that the last searches may keep, from all starts of a grid together: enough to hold all paths on 7 x 7."""
+"""Number of states of the last searches from all starts of a grid: enough for all paths on 7 x 7."""
 CELLS_IN_KEY = 58
-"""Up to so many cells, a visited set and the number of a cell go into one word; for more, a beam has to do."""
+"""Largest grid for which a visited set and the index of a cell fit into one word. Larger grids use beams alone."""
 BEAM = 50_000_000
-"""Width of that beam, times cells, moves and starts: a few seconds for all starts together."""
+"""Width of that beam, times cells, moves and starts: a few seconds for all starts."""
 CELLS_GUIDED = 256
-"""Up to so many cells a beam is guided by what is still in reach; for more, that takes too long."""
+"""Largest grid for which the upper bound guides the beam. For larger grids it takes too long."""
 TIE = 1e-12
-"""Weights closer than this are equal."""
+"""Weights with a smaller difference are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """All states after some number of moves."""
+    """All states after the same number of moves."""
 
     cell: Ints
-    """Where they stand, (K,)."""
+    """Current cells, (K,)."""
     visited: Words
-    """What they have visited, (K, W)."""
+    """Sets of visited cells, (K, W)."""
     value: Floats
-    """The weight collected, (K,)."""
+    """Collected weights, (K,)."""
     paths: Floats
-    """How many paths lead there, (K,)."""
+    """Relative numbers of paths to each state, (K,)."""
 
     def take(self, index: npt.NDArray[np.bool_] | Ints) -> "_Layer":
         return _Layer(self.cell[index], self.visited[index], self.value[index], self.paths[index])
@@ -58,18 +58,18 @@ class BestPaths:
     """The optimal paths from one start, or the best known ones."""
 
     value: float
-    """The weight that each of them collects: its probability of success, if the weights sum to one."""
+    """Weight that each path collects: its probability of success, if the weights sum to one."""
     exact: bool
-    """Whether it is proven that no path collects more."""
+    """Whether no path can collect more."""
     complete: bool
-    """Whether these are all of the optimal paths."""
+    """Whether these are all optimal paths."""
     share: Floats
-    """For each cell the share of the paths that visit it, (n,)."""
+    """Fraction of the paths that visit each cell, (n,)."""
     _layers: tuple[_Layer, ...]
     _grid: Grid
 
     def draw(self, rng: np.random.Generator) -> list[Cell]:
-        """Draw one of the paths uniformly, as cells from the start on."""
+        """Draw one of the paths uniformly; return its cells, beginning with the start."""
         layer = self._layers[-1]
         chosen = layer.take(layer.value >= self.value - TIE)
         state = chosen.take(np.array([_pick(chosen.paths, rng)]))
@@ -106,7 +106,7 @@ class _Search:
     weights: Floats
 
     def beams(self) -> BestPaths:
-        """Give the better of the greedy and the guided beam, as wide as the grid allows."""
+        """Return the better result of the greedy and the guided beam, as wide as the grid allows."""
         width = max(16, BEAM // (self.grid.count * self.budget * _starts(self.grid)))
         found = [self.sweep(width, known=None)]
         if self.grid.count <= CELLS_GUIDED:
@@ -114,9 +114,9 @@ class _Search:
         return max(found, key=lambda paths: paths.value)
 
     def sweep(self, width: int, known: float | None, states: int = 0) -> BestPaths:
-        """Extend all paths together, keeping at most `width` states, or more while `states` are left to look at.
+        """Extend all paths move by move and keep at most `width` states, or more while the total is below `states`.
 
-        States that cannot reach the value `known` are dropped; None drops and ranks by what is collected alone.
+        States whose upper bound is below `known` are dropped. None ranks states by their collected weight alone.
         """
         layers = [self._first()]
         complete = known is not None
@@ -137,25 +137,25 @@ class _Search:
         return self._result(layers, complete)
 
     def _first(self) -> _Layer:
-        """The one state before the first move."""
+        """Return the state before the first move."""
         visited = np.zeros((1, -(-self.grid.count // 64)), dtype=np.uint64)
         visited[0, self.start // 64] = np.uint64(1) << np.uint64(self.start % 64)
         return _Layer(np.array([self.start]), visited, np.zeros(1), np.ones(1))
 
     def _result(self, layers: list[_Layer], complete: bool) -> BestPaths:
-        """Collect the best of the last states."""
+        """Return the best of the last states."""
         last = layers[-1]
         value = float(last.value.max(initial=0.0))
         final = last.take(last.value >= value - TIE)
         shares = np.array([_has(final.visited, cell) @ final.paths for cell in range(self.grid.count)])
         root = float(_upper_bound(layers[0], self.grid, self.weights, self.budget)[0])
         exact = complete or value >= root - TIE
-        complete = complete or value >= float(self.weights.sum()) - TIE  # all of them visit every cell that counts
+        complete = complete or value >= float(self.weights.sum()) - TIE  # every path visits all cells with weight
         return BestPaths(value, exact, complete, shares / max(final.paths.sum(), TIE), tuple(layers), self.grid)
 
 
 def _extend(layer: _Layer, grid: Grid, weights: Floats) -> _Layer:
-    """Make every move that stays inside from every state."""
+    """Return the states after every move inside the grid from every state."""
     neighbours = _neighbours(grid)[layer.cell]  # (K, 8)
     state, direction = np.nonzero(neighbours >= 0)
     cell = neighbours[state, direction]
@@ -167,9 +167,9 @@ def _extend(layer: _Layer, grid: Grid, weights: Floats) -> _Layer:
 
 
 def _merge(layer: _Layer, count: int) -> _Layer:
-    """Make one state of those that stand on the same cell and have visited the same set.
+    """Merge states with the same cell and the same visited set.
 
-    Only the proportions of the numbers of paths are kept, which grow beyond all bounds.
+    The numbers of paths are kept up to a factor, because they grow without bounds.
     """
     if count <= CELLS_IN_KEY:
         key = layer.visited[:, 0] | layer.cell.astype(np.uint64) << np.uint64(CELLS_IN_KEY)
@@ -186,7 +186,7 @@ def _merge(layer: _Layer, count: int) -> _Layer:
 
 
 def _upper_bound(layer: _Layer, grid: Grid, weights: Floats, left: int) -> Floats:
-    """What a state could collect at most: the heaviest unvisited cells in reach, one a move."""
+    """Return an upper bound of each state's final weight: the heaviest unvisited cells in reach, one for each move."""
     reach = _distances(grid) <= left
     hope, moves = layer.value.copy(), np.full(len(layer.cell), min(left, grid.count), dtype=np.int16)
     for cell in np.argsort(-weights, kind="stable").tolist():
@@ -199,7 +199,7 @@ def _upper_bound(layer: _Layer, grid: Grid, weights: Floats, left: int) -> Float
 
 
 def _leads_to(layer: _Layer, state: _Layer, grid: Grid) -> npt.NDArray[np.bool_]:
-    """Which states of a layer become `state` by one move, (K,)."""
+    """Return which states of a layer become `state` by one move, (K,)."""
     cell = int(state.cell[0])
     without = state.visited[0].copy()
     without[cell // 64] &= ~(np.uint64(1) << np.uint64(cell % 64))
@@ -209,7 +209,7 @@ def _leads_to(layer: _Layer, state: _Layer, grid: Grid) -> npt.NDArray[np.bool_]
 
 
 def _starts(grid: Grid) -> int:
-    """From how many cells searches differ; the others are their mirror images."""
+    """Return the number of starts that are not mirror images of each other."""
     rows, cols = -(-grid.rows // 2), -(-grid.cols // 2)
     return rows * (rows + 1) // 2 if grid.rows == grid.cols else rows * cols
 
@@ -221,7 +221,7 @@ def _distances(grid: Grid) -> Ints:
 
 @lru_cache(maxsize=4)
 def _neighbours(grid: Grid) -> Ints:
-    """Numbers of the neighbours of each cell, (n, 8), -1 where there are fewer."""
+    """Return the indices of the neighbours of each cell, (n, 8), filled up with -1."""
     table = np.full((grid.count, 8), -1)
     for cell in grid.cells():
         near = [grid.index(neighbour) for neighbour in grid.neighbours(cell)]
@@ -230,7 +230,7 @@ def _neighbours(grid: Grid) -> Ints:
 
 
 def _has(visited: Words, cell: Ints | int) -> npt.NDArray[np.bool_]:
-    """Whether sets (K, W) hold a cell, or each its own of cells (K,): (K,)."""
+    """Return whether sets (K, W) contain a cell, or each its own of cells (K,): (K,)."""
     if isinstance(cell, int):
         return np.asarray(visited[:, cell // 64] & (np.uint64(1) << np.uint64(cell % 64)) != 0)
     word = visited[np.arange(len(visited)), cell // 64]
@@ -238,5 +238,5 @@ def _has(visited: Words, cell: Ints | int) -> npt.NDArray[np.bool_]:
 
 
 def _pick(weights: Floats, rng: np.random.Generator) -> int:
-    """Draw a number in proportion to weights."""
+    """Draw an index in proportion to weights."""
     return int(rng.choice(len(weights), p=weights / weights.sum()))

@@ -1,8 +1,8 @@
-"""The floor under every score: the best path that looks at nothing.
+"""The agent `blind`: the best path without observations, the lower bound for every score.
 
-`blind` flies, from each start, a path that is optimal for the per-distance prior of its grid and budget (or for
-another, where one is named); where several are optimal it draws one by its seed. `success_table` says how often a goal
-is found when all of them are flown equally often, which is the `blind_optimum` beside every score.
+From each start, `blind` flies a path that is optimal for the per-distance prior (or another prior) of its grid and
+budget. If several paths are optimal, it draws one by its seed. `success_table` gives the probability of finding each
+goal, averaged over the optimal paths; the `blind_optimum` beside every score is computed from it.
 """
 
 from collections.abc import Callable
@@ -19,16 +19,16 @@ from airloc.seeding import stream
 from airloc.task import priors
 
 PriorOf: TypeAlias = Callable[[Grid], priors.Prior]
-"""Gives the prior that paths are to be optimal for."""
+"""Returns the prior of a grid."""
 
 
 def blind(seed: int = 0, prior: PriorOf = priors.per_distance) -> PlannedAgent:
-    """Make the agent that flies one path per start that is optimal for the prior, drawn by `seed`."""
+    """Return the agent that flies one optimal path for each start, drawn by `seed`."""
 
     def plan(grid: Grid, budget: int, start: Cell) -> list[Cell]:
         canonical, undo = _canonical(start, grid)
         path = _paths(grid, budget, canonical, prior).draw(stream(seed, "blind", str(grid), budget, *start))
-        # Moves beyond those that reach every cell go to and fro between the last two.
+        # After all cells are reached, the path alternates between its last two cells.
         path += islice(cycle(path[-2:]), budget + 1 - len(path))
         return [undo(cell) for cell in path]
 
@@ -38,7 +38,7 @@ def blind(seed: int = 0, prior: PriorOf = priors.per_distance) -> PlannedAgent:
 def success_table(
     grid: Grid, budget: int, starts: list[Cell], prior: PriorOf = priors.per_distance
 ) -> dict[Cell, Floats]:
-    """For each start the probability that blind flight finds a goal in each cell, (rows, cols)."""
+    """Return, for each start, the probability that `blind` finds a goal in each cell, (rows, cols)."""
     tables = {}
     for start in starts:
         canonical, undo = _canonical(start, grid)
@@ -51,12 +51,12 @@ def success_table(
 
 
 def is_exact(grid: Grid, budget: int, starts: list[Cell], prior: PriorOf = priors.per_distance) -> bool:
-    """Whether the paths are proven optimal from all of these starts."""
+    """Return True if the paths from all of these starts are proven to be optimal."""
     return all(_paths(grid, budget, _canonical(start, grid)[0], prior).exact for start in starts)
 
 
 def is_complete(grid: Grid, budget: int, starts: list[Cell], prior: PriorOf = priors.per_distance) -> bool:
-    """Whether all optimal paths from all of these starts are known."""
+    """Return True if all optimal paths from all of these starts are known."""
     found = [_paths(grid, budget, _canonical(start, grid)[0], prior) for start in starts]
     return all(paths.exact and paths.complete for paths in found)
 
@@ -73,9 +73,10 @@ def _table(grid: Grid, prior: PriorOf) -> priors.Prior:
 
 
 def _canonical(start: Cell, grid: Grid) -> tuple[Cell, Callable[[Cell], Cell]]:
-    """Mirror a start into one corner of the grid, where it shares its paths with its mirror images.
+    """Mirror a start into one corner of the grid, so that mirrored starts share their paths.
 
-    Gives the mirrored start and the function that mirrors cells back.
+    Returns:
+        The mirrored start, and the function that mirrors cells back.
     """
     down, right = 2 * start[0] >= grid.rows, 2 * start[1] >= grid.cols
 

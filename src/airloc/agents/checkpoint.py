@@ -1,11 +1,11 @@
 """Checkpoints: a folder with `weights.safetensors`, `config.json` and `card.md`, replaced as a whole.
 
-A new checkpoint is written to a hidden folder beside the old one. Then the old one steps aside to another hidden
-folder and the new one takes its place, by renaming; should the process be killed between the two, readers find the old
-one where it stepped to. So `load_checkpoint` gives the old or the new one, never a mixture, whenever it is called. One
-process at a time may write to a checkpoint.
+A new checkpoint is written to a hidden folder beside the old one. Then the old one is renamed to another hidden folder
+and the new one to the final name. If the process is killed in between, readers use the old checkpoint in its hidden
+folder. `load_checkpoint` therefore returns the old or the new checkpoint at any time, never a mixture. Only one process
+may write to a checkpoint at a time.
 
-Loading runs no code from the files: tensors and JSON alone are read.
+Loading runs no code from the files: it reads tensors and JSON alone.
 """
 
 import contextlib
@@ -30,40 +30,39 @@ from airloc.files import write_atomically
 
 WEIGHTS, CONFIG, CARD = FILES = ("weights.safetensors", "config.json", "card.md")
 FORMAT = 1
-READS = 100  # that a checkpoint replaced again and again may spoil before it is given up
-FETCH_AGAIN = "Copy the whole checkpoint again from where it came, or train it anew"
+READS = 100  # attempts to read a checkpoint that is replaced again and again
+FETCH_AGAIN = "Copy the whole checkpoint again from its source, or train it again"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """What a checkpoint folder holds."""
+    """Contents of a checkpoint folder."""
 
     folder: Path
     config: dict[str, Any]
-    """What was saved, with `format`, `airloc` (the version that saved it) and `weights_sha256`."""
+    """The saved config, with `format`, `airloc` (the version that saved it) and `weights_sha256`."""
     tensors: dict[str, Tensor]
-    """All on the CPU."""
+    """The weights by name, on the CPU."""
     card: str
-    """Data, terms, command and figures, in Markdown."""
+    """Data, terms, command and scores, in Markdown."""
 
 
 def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], config: Mapping[str, Any], card: str) -> None:
-    """Write a checkpoint, or leave the one that is there as it is.
+    """Write a checkpoint. If this fails, an existing checkpoint stays as it is.
 
     Args:
-        folder: Where; a checkpoint that is there is replaced.
+        folder: Folder of the checkpoint. An existing checkpoint is replaced.
         tensors: The weights by name, finite, on any device.
-        config: What is needed to make the network; plain JSON values. `format`, `airloc` and `weights_sha256` are set
-            here.
-        card: Data, terms, command and figures, in Markdown.
+        config: Settings of the network, as JSON values. `format`, `airloc` and `weights_sha256` are added.
+        card: Data, terms, command and scores, in Markdown.
 
     Raises:
-        AirlocError: When the folder holds other files, a value is not finite, or the files cannot be written.
+        AirlocError: If the folder holds other files, a value is not finite, or the files cannot be written.
     """
     real = folder.resolve()
     _refuse_other_files(real)
     for name, tensor in tensors.items():
-        _refuse_broken_values(real / WEIGHTS, name, tensor, "Go back to the last good checkpoint")
+        _refuse_broken_values(real / WEIGHTS, name, tensor, "Go back to the last checkpoint without such values")
     weights = format_tensors({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
     stamp = {"format": FORMAT, "airloc": __version__, "weights_sha256": hashlib.sha256(weights).hexdigest()}
     text = json.dumps({**config, **stamp}, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
@@ -82,58 +81,60 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], config: Mapping
 
 
 def stored_as(dtype: torch.dtype, module: torch.nn.Module) -> dict[str, Tensor]:
-    """The weights of a network by name, its floating-point numbers as another type; loading gives the network's own."""
+    """Return the weights of a network by name, floating-point tensors in another data type."""
     tensors: dict[str, Tensor] = module.state_dict()
     return {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
-    """Read a checkpoint whole, whatever is being written meanwhile.
+    """Read a complete checkpoint, even while another process replaces it.
 
     Raises:
-        AirlocError: When a file is missing, damaged or of a version that this one does not know.
+        AirlocError: If a file is missing, damaged or of an unknown format.
     """
     weights, config_text, card = _read(folder)
     config = _parse_config(folder / CONFIG, config_text)
     if hashlib.sha256(weights).hexdigest() != config.get("weights_sha256"):
-        problem = f"{str(folder / WEIGHTS)!r} is truncated, damaged or not the file that {CONFIG} was saved with"
+        problem = f"{str(folder / WEIGHTS)!r} is truncated, damaged or not the file that {CONFIG} describes"
         raise AirlocError(problem, FETCH_AGAIN)
     try:
         return Checkpoint(folder, config, parse_tensors(weights), card.decode())
     except SafetensorError as error:
         raise AirlocError(f"{str(folder / WEIGHTS)!r} holds no tensors: {error}", FETCH_AGAIN) from error
     except UnicodeDecodeError as error:
-        raise AirlocError(f"{str(folder / CARD)!r} is no text in UTF-8", FETCH_AGAIN) from error
+        raise AirlocError(f"{str(folder / CARD)!r} is not text in UTF-8", FETCH_AGAIN) from error
 
 
 def load_into(module: torch.nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:
-    """Give a network the weights of a checkpoint: all of them, nothing else; or leave it as it is.
+    """Load all weights of a checkpoint into a network. If they do not fit, the network stays as it is.
 
     Args:
-        module: The network, of the variant that the checkpoint's config names.
-        tensors: Its weights by name.
-        where: The checkpoint's folder, for the error.
+        module: The network, of the variant in the checkpoint's config.
+        tensors: The weights by name.
+        where: Folder of the checkpoint, for the error message.
 
     Raises:
-        AirlocError: When a tensor is missing, foreign, of another shape or kind, or not finite.
+        AirlocError: If a tensor is missing, unknown, of another shape or kind, or not finite.
     """
-    path, cure = where / WEIGHTS, f"Load it as the agent and version that {str(where / CONFIG)!r} names, or train anew"
+    path, cure = where / WEIGHTS, f"Load it as the agent and version in {str(where / CONFIG)!r}, or train it again"
     expected: dict[str, Tensor] = module.state_dict()
     if missing := sorted(expected.keys() - tensors.keys()):
         raise AirlocError(f"{str(path)!r} lacks the tensor {_first_of(missing)} of this network", cure)
-    if foreign := sorted(tensors.keys() - expected.keys()):
-        raise AirlocError(f"{str(path)!r} has the tensor {_first_of(foreign)}, which this network lacks", cure)
+    if unknown := sorted(tensors.keys() - expected.keys()):
+        raise AirlocError(f"{str(path)!r} has the tensor {_first_of(unknown)}, which this network does not have", cure)
     for name, tensor in tensors.items():
-        here = expected[name]
-        if tensor.shape != here.shape or tensor.is_floating_point() != here.is_floating_point():
-            problem = f"{str(path)!r} has the tensor {name!r} as {_kind(tensor)}, where this network has {_kind(here)}"
+        wanted = expected[name]
+        if tensor.shape != wanted.shape or tensor.is_floating_point() != wanted.is_floating_point():
+            problem = (
+                f"{str(path)!r} has the tensor {name!r} as {_kind(tensor)}, where this network has {_kind(wanted)}"
+            )
             raise AirlocError(problem, cure)
-        _refuse_broken_values(path, name, tensor.to(here.dtype), FETCH_AGAIN)
+        _refuse_broken_values(path, name, tensor.to(wanted.dtype), FETCH_AGAIN)
     module.load_state_dict(dict(tensors))
 
 
 def _read(folder: Path) -> tuple[bytes, bytes, bytes]:
-    """The three files of one and the same checkpoint, also while another takes its place."""
+    """Return the three files of one checkpoint, even while another one replaces it."""
     real = folder.resolve()
     for _ in range(READS):
         for place in (real, _beside(real, "previous")):
@@ -145,13 +146,13 @@ def _read(folder: Path) -> tuple[bytes, bytes, bytes]:
             if not missing:
                 weights, config, card = (content or b"" for content in contents)
                 return weights, config, card
-            if place == real:  # the previous one may lack files because it is being removed
+            if place == real:  # the previous one can lack files while it is removed
                 raise AirlocError(f"The checkpoint {str(folder)!r} has no file {missing[0]!r}", FETCH_AGAIN)
-    raise AirlocError(f"There is no checkpoint folder {str(folder)!r}", f"Give the folder that holds {WEIGHTS!r}")
+    raise AirlocError(f"There is no checkpoint folder {str(folder)!r}", f"Use a folder that contains {WEIGHTS!r}")
 
 
 def _read_file(path: Path) -> bytes | None:
-    """What a file holds; nothing where there is none."""
+    """Return the contents of a file, or None if there is no such file."""
     try:
         return path.read_bytes() if path.is_file() else None
     except FileNotFoundError:
@@ -161,7 +162,7 @@ def _read_file(path: Path) -> bytes | None:
 
 
 def _identity(folder: Path) -> tuple[int, ...] | None:
-    """What changes when another folder takes this one's name, or its list of files changes."""
+    """Return values that change if the folder is replaced or its list of files changes."""
     try:
         status = folder.stat()
     except OSError:
@@ -170,21 +171,21 @@ def _identity(folder: Path) -> tuple[int, ...] | None:
 
 
 def _parse_config(path: Path, text: bytes) -> dict[str, Any]:
-    """Read a config and find out whether this version of airloc knows its format."""
+    """Parse a config and check its format."""
     try:
         config = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise AirlocError(f"{str(path)!r} is no JSON: {error}", FETCH_AGAIN) from error
+        raise AirlocError(f"{str(path)!r} is not JSON: {error}", FETCH_AGAIN) from error
     if not isinstance(config, dict) or "format" not in config:
         raise AirlocError(f"{str(path)!r} is not the config of a checkpoint: it has no 'format'", FETCH_AGAIN)
     if config["format"] != FORMAT:
-        problem = f"{str(path)!r} has the format {config['format']!r}, and airloc {__version__} knows format {FORMAT}"
+        problem = f"{str(path)!r} has the format {config['format']!r}, and airloc {__version__} reads format {FORMAT}"
         raise AirlocError(problem, f"Install the airloc that saved it ({config.get('airloc', 'a newer one')})")
     return config
 
 
 def _put_in_place(new: Path, folder: Path) -> None:
-    """Let the old checkpoint step aside and the new one take its name."""
+    """Rename the old checkpoint away and the new one to its name."""
     previous = _beside(folder, "previous")
     try:
         if folder.exists():
@@ -195,7 +196,7 @@ def _put_in_place(new: Path, folder: Path) -> None:
         if not folder.exists() and previous.exists():
             previous.rename(folder)
         raise
-    with contextlib.suppress(OSError):  # the new one is in place, whatever happens to the remains of the old one
+    with contextlib.suppress(OSError):  # the new one is in place, whatever happens to the old one
         try:
             _flush_folder(folder.parent)
         finally:
@@ -204,24 +205,24 @@ def _put_in_place(new: Path, folder: Path) -> None:
 
 @contextlib.contextmanager
 def _kept_as_it_was(folder: Path) -> Iterator[None]:
-    """Say of a failure that the previous checkpoint survived it."""
-    kept = f"the checkpoint {str(folder)!r} is as it was before"
+    """Add to an error that the previous checkpoint is unchanged."""
+    kept = f"the checkpoint {str(folder)!r} is unchanged"
     try:
         yield
     except AirlocError as error:
         raise AirlocError(f"{error.problem}; {kept}", error.cure) from error
     except OSError as error:
         problem = f"Cannot save to {str(folder)!r}: {error.strerror}; {kept}"
-        raise AirlocError(problem, "Choose a folder that you may write to") from error
+        raise AirlocError(problem, "Choose a folder that is writable") from error
 
 
 def _refuse_other_files(folder: Path) -> None:
-    """A checkpoint replaces its folder whole, so that a folder of other things must not become one."""
+    """Refuse a folder with other files, because saving a checkpoint replaces the whole folder."""
     if folder.exists() and not folder.is_dir():
         raise AirlocError(f"{str(folder)!r} is a file, not a checkpoint folder", "Choose another folder")
     others = sorted({path.name for path in folder.iterdir()} - set(FILES)) if folder.exists() else []
     if others:
-        problem = f"The folder {str(folder)!r} holds {_first_of(others)}, which is no part of a checkpoint"
+        problem = f"The folder {str(folder)!r} holds {_first_of(others)}, which is not part of a checkpoint"
         raise AirlocError(problem, "Move that away, or choose another folder")
 
 
@@ -240,7 +241,7 @@ def _remove(folder: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Have the names in a folder written to the disk."""
+    """Flush the entries of a folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -10,16 +10,17 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from airloc import __version__
+from airloc.agents.agent import AgentOptions
 from airloc.agents.matching import declaration_threshold
-from airloc.agents.registry import DEFAULT_AGENT, AgentOptions
-from airloc.cli.console import bar, promised
+from airloc.agents.registry import DEFAULT_AGENT
+from airloc.cli.console import progress_bar, writable_outputs
 from airloc.cli.options import PlayOptions, load_agents, load_episodes
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import GoalChange, check_control
-from airloc.evaluation.evaluate import Score, compare, evaluate, to_json, trajectory_lines
+from airloc.evaluation.scores import Score, compare, evaluate, to_json, trajectory_lines
 from airloc.files import write_atomically
 from airloc.reports.tables import comparison_line, goals_line, score_table
-from airloc.task.suites import declared
+from airloc.task.suites import end_by_declaration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +85,7 @@ def main(arguments: Sequence[str]) -> None:
 def run(options: Evaluate) -> None:
     """Check the options, read the input, play, write and print."""
     options.check()
-    with promised([path for path in (options.json, options.trajectories, options.save_episodes) if path]):
+    with writable_outputs([path for path in (options.json, options.trajectories, options.save_episodes) if path]):
         scores = _score(options)
         record = _record(scores, options)
         _write(options, scores[0], record)
@@ -97,8 +98,8 @@ def _score(options: Evaluate) -> list[Score]:
     names = [options.agent] if options.against is None else [options.agent, options.against]
     agents = load_agents(names, how)
     suite, areas, goal_areas = load_episodes(options)
-    suite = suite if options.false_alarm_cost is None else declared(suite)
-    with bar("playing", len(suite) * len(agents)) as advance:
+    suite = suite if options.false_alarm_cost is None else end_by_declaration(suite)
+    with progress_bar("playing", len(suite) * len(agents)) as advance:
         return [
             evaluate(
                 agent,

@@ -1,4 +1,4 @@
-"""`airloc export`: an agent as ONNX graphs, with a runner that needs neither torch nor airloc."""
+"""`airloc export`: write an agent as ONNX graphs, with a runner that needs neither PyTorch nor airloc."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional
 
-from airloc.agents.registry import AgentOptions, make_agent
-from airloc.cli.console import need, promised
+from airloc.agents.agent import AgentOptions
+from airloc.agents.registry import make_agent
+from airloc.cli.console import need, writable_outputs
 from airloc.errors import AirlocError
 
 if TYPE_CHECKING:
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Export:
-    """Write an agent as ONNX graphs, with an int8 version and a runner of one file, and compare them with torch."""
+    """Write an agent as ONNX graphs, with an int8 version and a runner in one file, and compare them with PyTorch."""
 
     agent: Positional[str]
     """Name of an agent, or a checkpoint folder."""
     onnx: Path
-    """The folder to write to."""
+    """Output folder."""
     episodes: int = 200
-    """Episodes on procedural areas to compare on."""
+    """Number of episodes on procedural areas for the comparison."""
     seed: int = 0
-    """Decides areas and random inputs of the comparison."""
+    """Random seed for the areas and inputs of the comparison."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -41,19 +42,26 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def run(options: Export) -> None:
-    """Export, compare and show."""
+    """Export the agent and print the comparison. Each step is announced on stderr."""
+    if options.episodes < 1:
+        problem = f"An export cannot be compared on {options.episodes} episodes"
+        raise AirlocError(problem, "Use --episodes 1 or more")
+    console = Console(stderr=True)
+
+    def announce(step: str) -> None:
+        console.print(f"airloc export: {step}", highlight=False, markup=False, soft_wrap=True)
+
+    announce(f"Loading {options.agent}")
+    agent = make_agent(options.agent, AgentOptions(seed=options.seed, full_precision=True))
     from airloc.export.compare import RUNNER
     from airloc.export.export import export_agent
 
-    if options.episodes < 1:
-        raise AirlocError(f"Nothing can be compared on {options.episodes} episodes", "Give --episodes 1 or more")
-    agent = make_agent(options.agent, AgentOptions(seed=options.seed, full_precision=True))
-    with promised([options.onnx / RUNNER]), Console(stderr=True).status("exporting") as status:
-        report = export_agent(agent, options.onnx, episodes=options.episodes, seed=options.seed, on_step=status.update)
-    _show(report)
+    with writable_outputs([options.onnx / RUNNER]):
+        report = export_agent(agent, options.onnx, episodes=options.episodes, seed=options.seed, on_step=announce)
+    _print(report)
 
 
-def _show(report: "ExportReport") -> None:
+def _print(report: "ExportReport") -> None:
     table = Table("Version", "MB", "ms a move", "Success %", "Paths as in torch %", box=SIMPLE_HEAD)
     for version in report.versions:
         size = f"{version.bytes / 1e6:.2f}" if version.bytes else ""

@@ -4,24 +4,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from airloc.agents.agent import Agent, AgentOptions
-from airloc.agents.airloc import AirlocAgent
 from airloc.agents.blind import blind
 from airloc.agents.checkpoint import load_checkpoint
 from airloc.agents.pretrained import load_local
 from airloc.agents.registry import load_agent, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.prepared import Prepared
-from airloc.evaluation.calibration import calibration
-from airloc.evaluation.controls import Change
-from airloc.evaluation.evaluate import Score, evaluate
-from airloc.evaluation.exploitation import by_distance, followed_prior
-from airloc.evaluation.recording import Recorder, RolloutLog, belief_of
+from airloc.evaluation.analysis import calibration, prior_agreement
+from airloc.evaluation.controls import GoalChange
+from airloc.evaluation.scores import Score, evaluate
 from airloc.experiments.datasets import AREAS_FOLDER, GOALS_FOLDER
 from airloc.experiments.graph import Task, TaskContext, TaskKind
 from airloc.experiments.training import agent_folder
 from airloc.grid import Grid
 from airloc.reports.results import save_declined, save_result
-from airloc.rollout import DiagonalError
+from airloc.rollout import BELIEF, PRIOR_FOLLOWED, DiagonalError
 from airloc.task import priors
 from airloc.task.suites import Suite, generate
 
@@ -117,37 +114,30 @@ def _play(
 ) -> None:
     """Play the suite and write the result, with agreement and calibration where the settings ask for them."""
     settings, seed = context.settings, context.settings["seed"]
-    agent = _make_agent(context)
-    player: Agent = agent
-    if settings["analyses"]:
-        player = Recorder(agent, followed_prior if isinstance(agent, AirlocAgent) else belief_of)
     score = evaluate(
-        player,
-        areas,
+        _make_agent(context),
         suite,
+        areas,
         goal_areas=goal_areas,
         control=settings["control"],
-        change=None if settings["change"] is None else Change(settings["change"]),
+        change=None if settings["change"] is None else GoalChange(settings["change"]),
+        record=(PRIOR_FOLLOWED, BELIEF) if settings["analyses"] else (),
         seed=seed,
         device=context.device,
     )
-    analyses = _analyse(agent, player, areas, score, seed) if isinstance(player, Recorder) else {}
     extra = {"control": settings["control"], "change": settings["change"]}
-    save_result(context.out, score, areas, seed=seed, extra=extra, **analyses)
+    save_result(context.out, score, areas, seed=seed, extra=extra, **_analyse(score))
 
 
-def _analyse(
-    agent: Agent, recorder: Recorder, areas: Sequence[SearchArea], score: Score, seed: int
-) -> dict[str, dict[str, Any]]:
-    """Return the agreement with the prior of an AiRLoc agent, or the calibration of another agent's belief."""
-    recorded = recorder.notes(score.suite.budget)
-    if recorded is None:
-        return {}
-    if isinstance(agent, AirlocAgent):
-        shares = by_distance(score.suite, score.played, recorded, score.bootstrap)
-        return {"agreement": {str(distance): share.record() for distance, share in shares.items()}}
-    log = RolloutLog(agent.name, areas, areas, score.suite, score.played, recorded)
-    return {"calibration": calibration(log, seed=seed)["cells"].record()}
+def _analyse(score: Score) -> dict[str, dict[str, Any]]:
+    """Return the agreement with the prior and the calibration of the belief, as far as they were recorded."""
+    analyses: dict[str, dict[str, Any]] = {}
+    if PRIOR_FOLLOWED in score.log.recorded:
+        shares = prior_agreement(score.log, score.bootstrap)
+        analyses["agreement"] = {str(distance): share.record() for distance, share in shares.items()}
+    if BELIEF in score.log.recorded:
+        analyses["calibration"] = calibration(score.log, score.bootstrap)["cells"].record()
+    return analyses
 
 
 def _make_agent(context: TaskContext) -> Agent:

@@ -151,7 +151,7 @@ def to_json(record: SearchRecord, flight: Flight | None) -> dict[str, Any]:
                 "order": number,
                 "match_probability": photo.match_probability,
                 "poa": photo.poa,
-                "visible": photo.visible,
+                "coverage": photo.coverage,
                 "pos": photo.pos,
             }
             for number, photo in enumerate(record.photos, start=1)

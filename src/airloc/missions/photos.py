@@ -25,7 +25,7 @@ __all__ = ["PhotoPose", "centre_crop", "crop_to_cell", "goal_patch", "is_uniform
 SIDE = 48
 """Side of a glimpse in pixels."""
 MAX_PIXELS = 120_000_000
-MIN_VISIBLE = 0.5
+MIN_COVERAGE = 0.5
 """Smallest fraction of a cell that a photo must show to count as a photo of it."""
 MAX_OVERSAMPLING = 16
 

@@ -168,7 +168,7 @@ def _facts(record: SearchRecord, flight: Flight | None) -> Html:
     ]
     if flight is not None:
         rows += _flight_facts(record, flight)
-    missing = sum(photo.visible < 0.5 for photo in record.photos)
+    missing = sum(photo.coverage < 0.5 for photo in record.photos)
     if missing:
         rows.append(["Photos with less than half image data", str(missing)])
     return table(["Property", "Value"], rows)

@@ -47,7 +47,7 @@ class Glimpse(NamedTuple):
 
     pixels: Pixels
     """RGB bytes, (48, 48, 3)."""
-    visible: float = 1.0
+    coverage: float = 1.0
     """Fraction of the cell that the photo shows."""
 
 
@@ -153,7 +153,7 @@ class Searcher:
         self._check(cell, glimpse)
         if cell not in self._glimpses:
             self._glimpses[cell] = glimpse
-            self.pod[cell] = self.detection * glimpse.visible
+            self.pod[cell] = self.detection * glimpse.coverage
             self._match_probability = self._session.match(cell, glimpse.pixels)
             if self._match_probability >= self.threshold:
                 self._declared = cell

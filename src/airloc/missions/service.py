@@ -32,7 +32,7 @@ from airloc.missions.messages import (
     SearchSettings,
     SearchState,
 )
-from airloc.missions.photos import MIN_VISIBLE, SIDE, PhotoPose, centre_crop, crop_to_cell, read_photo
+from airloc.missions.photos import MIN_COVERAGE, SIDE, PhotoPose, centre_crop, crop_to_cell, read_photo
 from airloc.missions.plan import (
     FieldSearch,
     format_position,
@@ -137,7 +137,7 @@ class SearchService:
             raise RequestError(409, "The search has ended", "Create another search")
         outcome: PhotoOutcome = "used" if cell == searcher.advice().next_cell else "kept"
         glimpse = _crop(active.field, cell, photo, position)
-        stored = StoredGlimpse(*cell, glimpse.visible, glimpse.pixels.tobytes())
+        stored = StoredGlimpse(*cell, glimpse.coverage, glimpse.pixels.tobytes())
         self._store.append(active.stored.id, len(searcher.glimpses), stored)
         searcher.observe(cell, glimpse)
         return outcome
@@ -154,10 +154,17 @@ class SearchService:
             active = self._active.get(search)
             if active is None:
                 active = self._build(stored)
-                for row, col, visible, pixels in self._store.glimpses(search):
-                    active.field.searcher.observe((row, col), Glimpse(_patch(pixels), visible))
+                self._replay(active)
             self._remember(active)
             yield active
+
+    def _replay(self, active: _ActiveSearch) -> None:
+        """Let the searcher observe the stored glimpses again."""
+        searcher = active.field.searcher
+        for row, col, coverage, pixels in self._store.glimpses(active.stored.id):
+            if searcher.status != "searching":  # a recovered search without some photos may end earlier
+                break
+            searcher.observe((row, col), Glimpse(_patch(pixels), coverage))
 
     def _is_cancelled(self, search: str) -> bool:
         stored = self._store.find(search)
@@ -227,11 +234,11 @@ def _crop(search: FieldSearch, cell: Cell, photo: Pixels, position: PhotoPositio
         up_m=(cell[0] - row) * layout.pitch_m,
         rotation=0.0 if position.heading is None else position.heading - layout.heading,
     )
-    pixels, visible = crop_to_cell(photo, layout.cell_m, pose)
-    if visible < MIN_VISIBLE:
-        problem = f"The photo shows only {100 * visible:.0f} % of the cell below"
+    pixels, coverage = crop_to_cell(photo, layout.cell_m, pose)
+    if coverage < MIN_COVERAGE:
+        problem = f"The photo shows only {100 * coverage:.0f} % of the cell below"
         raise RequestError(422, problem, "Fly higher, or closer to the centre of the cell")
-    return Glimpse(pixels, visible)
+    return Glimpse(pixels, coverage)
 
 
 def _patch(data: bytes) -> Pixels:

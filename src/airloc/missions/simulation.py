@@ -30,7 +30,7 @@ class PhotoRecord(NamedTuple):
     """Probability that the photo shows the goal."""
     poa: float
     """Probability of area (POA) of the cell before the photo."""
-    visible: float
+    coverage: float
     """Fraction of the cell that has image data."""
     pos: float
     """Probability of success (POS) of the search so far."""

@@ -56,7 +56,7 @@ class StoredGlimpse(NamedTuple):
 
     row: int
     col: int
-    visible: float
+    coverage: float
     pixels: bytes
     """48 x 48 RGB bytes."""
 

@@ -24,9 +24,9 @@ import numpy.typing as npt
 
 from airloc.areas.area import SearchArea
 from airloc.evaluation.benchmarks.paper import Setup
-from airloc.evaluation.evaluate import Score, to_json
 from airloc.evaluation.intervals import Bootstrap, Interval
 from airloc.evaluation.metrics import Metric
+from airloc.evaluation.scores import Score, to_json
 from airloc.files import write_atomically
 
 SCORE, EPISODES = "score.json", "episodes.npz"
@@ -60,7 +60,7 @@ class Episodes:
     @classmethod
     def of(cls, score: Score, areas: Sequence[SearchArea]) -> "Episodes":
         """Collect the episodes of a score over these areas."""
-        suite, played = score.suite, score.played
+        suite, log = score.suite, score.log
         return cls(
             areas=np.array([area.name for area in areas]),
             tiles=np.array([area.source for area in areas]),
@@ -69,9 +69,9 @@ class Episodes:
             goal=suite.goal,
             distance=suite.distance,
             weight=suite.weight,
-            found=played.found,
-            steps=played.steps,
-            path=played.path,
+            found=log.found,
+            steps=log.steps,
+            path=log.path,
         )
 
     @classmethod

@@ -103,7 +103,8 @@ def failure_caption(search: EpisodeRecord, grid: Grid) -> str:
     if search.goal_probability is None:
         return text
     unvisited = grid.count - len(set(filter(grid.contains, search.path)))
-    return f"{text}, goal at {percent(search.goal_probability)} in the last belief, rank {search.goal_rank} of {unvisited} cells"
+    probability = percent(search.goal_probability)
+    return f"{text}, goal at {probability} in the last belief, rank {search.goal_rank} of {unvisited} cells"
 
 
 def choose_failures(log: RolloutLog, count: int, seed: int = 0) -> list[int]:
@@ -127,8 +128,8 @@ def changes_sheet(seed: int = 0, tile: int = 112) -> Pixels:
     pictures, captions = [], []
     for name, change in CHANGES.items():
         for regime, cell in CHANGE_CELLS:
-            view = change(stream(seed, "sheet", name, regime), 1.0)
-            pictures += [cut_goal(images[regime], grid, cell, each) for each in (GoalTransform(), view)]
+            transform = change(stream(seed, "sheet", name, regime), 1.0)
+            pictures += [cut_goal(images[regime], grid, cell, each) for each in (GoalTransform(), transform)]
             captions += ["the cell", name]
     return contact_sheet(pictures, captions, columns=2 * len(CHANGE_CELLS), tile=tile)
 

@@ -1,4 +1,4 @@
-"""Saying "here": the reference judgement knows a place again and keeps silent elsewhere; thresholds follow the cost."""
+"""The similarity of patches recognises a place and rejects others; declaration thresholds follow the cost."""
 
 import math
 
@@ -25,40 +25,40 @@ def patches() -> torch.Tensor:
     return torch.from_numpy(CellTable.of(list(Synthetic(count=8, seed=3).areas(GRID)), GRID).array[:-1])
 
 
-def test_a_place_is_known_again_in_another_light_and_a_little_aside(patches: torch.Tensor):
+def test_a_place_matches_itself_under_other_light_and_a_small_shift(patches: torch.Tensor):
     other_light = (patches.float() * 0.7 + 40).to(torch.uint8)
     aside = torch.roll(other_light, (2, -3), (1, 2))
     assert float((same_place(patches, other_light) > 0.5).float().mean()) > 0.97
     assert float((same_place(patches, aside) > 0.5).float().mean()) > 0.95
 
 
-def test_other_cells_of_the_same_area_are_not_taken_for_the_goal(patches: torch.Tensor):
+def test_other_cells_of_the_same_area_do_not_match(patches: torch.Tensor):
     elsewhere = patches.view(8, 25, 48, 48, 3).roll(7, dims=1).flatten(0, 1)
     assert float((same_place(patches, elsewhere) > 0.5).float().mean()) < 0.01
 
 
-def test_a_black_or_flat_picture_is_no_place(patches: torch.Tensor):
+def test_a_black_patch_matches_nothing(patches: torch.Tensor):
     black = torch.zeros_like(patches)
     assert float(same_place(patches, black).max()) < 0.01
     assert float(same_place(black, black).max()) < 0.01
 
 
-def test_where_there_is_no_data_nothing_is_alike(patches: torch.Tensor):
+def test_pixels_without_data_are_ignored(patches: torch.Tensor):
     torn, elsewhere = patches.clone(), patches.view(8, 25, 48, 48, 3).roll(7, dims=1).flatten(0, 1).clone()
     torn[:, :, :20] = elsewhere[:, :, :20] = 0  # both end at the same line
     assert float((same_place(torn, elsewhere) > 0.5).float().mean()) < 0.01
-    assert float((same_place(torn, torn) > 0.5).float().mean()) > 0.8, "half a picture still shows the place"
+    assert float((same_place(torn, torn) > 0.5).float().mean()) > 0.8, "half a patch is enough"
 
 
-def test_one_thing_that_is_alike_does_not_make_two_places_the_same(patches: torch.Tensor):
+def test_one_shared_object_is_not_a_match(patches: torch.Tensor):
     crossed, elsewhere = patches.clone(), patches.view(8, 25, 48, 48, 3).roll(7, dims=1).flatten(0, 1).clone()
-    for pictures in (crossed, elsewhere):
-        pictures[:, 8:16, 8:16] = 250  # a bright roof in one quarter
+    for patch in (crossed, elsewhere):
+        patch[:, 8:16, 8:16] = 250  # a bright roof in one quarter
     assert float((same_place(crossed, elsewhere) > 0.5).float().mean()) < 0.02
 
 
 @given(st.floats(0, 1e6))
-def test_a_dearer_false_alarm_asks_for_more_certainty(cost: float):
+def test_a_higher_cost_raises_the_threshold(cost: float):
     threshold = declaration_threshold(cost)
     assert 0 <= threshold <= 1
     assert threshold * 1 >= (1 - threshold) * cost - 1e-6
@@ -66,12 +66,12 @@ def test_a_dearer_false_alarm_asks_for_more_certainty(cost: float):
 
 
 @pytest.mark.parametrize("cost", [-1.0, math.inf, math.nan])
-def test_a_cost_that_is_none_is_refused(cost: float):
-    with pytest.raises(AirlocError, match="false alarm"):
+def test_an_invalid_cost_is_refused(cost: float):
+    with pytest.raises(AirlocError, match=str(cost)):
         declaration_threshold(cost)
 
 
-def test_an_agent_that_judges_itself_is_left_as_it_is():
+def test_an_agent_with_match_is_returned_unchanged():
     class Sure:
         name = "sure"
 
@@ -82,7 +82,7 @@ def test_an_agent_that_judges_itself_is_left_as_it_is():
     assert with_match(sure) is sure  # type: ignore[arg-type]
 
 
-def test_an_agent_without_a_judgement_plays_as_before(patches: torch.Tensor):
+def test_an_agent_without_match_gets_one_and_plays_the_same(patches: torch.Tensor):
     agent = make_agent("spiral")
     judged = with_match(agent)
     assert isinstance(judged, SimilarityMatcher)

@@ -1,4 +1,4 @@
-"""Networks made ready for play: the same function, and nearly the same with bfloat16."""
+"""Networks optimised for inference compute the same function, and nearly the same with bfloat16."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from airloc.agents.registry import make_agent
 from airloc.areas.synthetic import Synthetic
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
-from untrained import untrained_relation
+from untrained import untrained_encoder, untrained_relation
 
 CAPABLE = pytest.mark.skipif(not supports_bfloat16("cpu"), reason="this CPU has no instructions for bfloat16")
 
@@ -21,24 +21,24 @@ def with_instructions(monkeypatch: pytest.MonkeyPatch, has: bool) -> None:
 
 
 @torch.inference_mode()
-def test_a_frozen_network_judges_as_the_trained_one():
+def test_an_optimised_network_computes_the_same_logits():
     network = untrained_relation(8)
     pair = torch.randn(2, 5, 3, 48, 48, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(optimize_for_inference(network)(*pair), network(*pair), rtol=1e-4, atol=1e-4)
 
 
-def test_freezing_leaves_the_network_as_it_was(monkeypatch):
+def test_the_original_network_does_not_change(monkeypatch):
     with_instructions(monkeypatch, True)
     network = untrained_relation()
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    optimize_for_inference(network, half=True)
+    optimize_for_inference(network, bfloat16=True)
     after = network.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
 
 
 @torch.inference_mode()
-def test_convolutions_along_rows_are_the_same_as_of_pictures_a_pixel_high():
+def test_1d_convolutions_equal_2d_convolutions_of_height_one():
     rows = nn.Sequential(nn.Conv1d(5, 7, 3, padding=1), nn.BatchNorm1d(7)).eval()
     frozen = optimize_for_inference(nn.Sequential(rows))
     features = torch.randn(3, 5, 24, generator=torch.Generator().manual_seed(0))
@@ -46,9 +46,9 @@ def test_convolutions_along_rows_are_the_same_as_of_pictures_a_pixel_high():
     assert not any(isinstance(layer, nn.Conv1d) for layer in frozen.modules())
 
 
-def test_only_convolutions_of_features_are_halved(monkeypatch):
+def test_only_convolutions_of_features_use_bfloat16(monkeypatch):
     with_instructions(monkeypatch, True)
-    frozen = optimize_for_inference(untrained_relation(), half=True)
+    frozen = optimize_for_inference(untrained_relation(), bfloat16=True)
     convolutions = [layer for layer in frozen.modules() if isinstance(layer, nn.Conv2d) and layer is not frozen.place]
     assert {layer.weight.dtype for layer in convolutions if layer.in_channels == 3} == {torch.float32}
     assert {layer.weight.dtype for layer in convolutions if layer.in_channels > 3} == {torch.bfloat16}
@@ -56,14 +56,14 @@ def test_only_convolutions_of_features_are_halved(monkeypatch):
     assert {layer.weight.dtype for layer in dense} == {torch.float32}
 
 
-@pytest.mark.parametrize(("asked", "has", "device"), [(False, True, "cpu"), (True, False, "cpu")])
-def test_nothing_is_halved_where_it_is_not_asked_for_or_the_cpu_is_no_faster_with_it(monkeypatch, asked, has, device):
+@pytest.mark.parametrize(("requested", "has", "device"), [(False, True, "cpu"), (True, False, "cpu")])
+def test_bfloat16_is_used_only_on_request_and_if_the_cpu_supports_it(monkeypatch, requested, has, device):
     with_instructions(monkeypatch, has)
-    frozen = optimize_for_inference(untrained_relation(), device, half=asked)
+    frozen = optimize_for_inference(untrained_relation(), device, bfloat16=requested)
     assert {parameter.dtype for parameter in frozen.parameters()} == {torch.float32}
 
 
-def test_other_devices_and_a_torch_that_cannot_tell_play_in_full_precision(monkeypatch):
+def test_other_devices_and_an_older_torch_do_not_support_bfloat16(monkeypatch):
     with_instructions(monkeypatch, True)
     assert supports_bfloat16("cpu")
     assert not supports_bfloat16("cuda")
@@ -79,7 +79,7 @@ def cells() -> torch.Tensor:
 
 
 def logits(exact: bool, cells: torch.Tensor) -> torch.Tensor:
-    """What the shipped searcher's network says of all pairs."""
+    """Offset logits of the pretrained network for all pairs."""
     agent = make_agent("belief", AgentOptions(full_precision=exact))
     assert isinstance(agent, BeliefAgent)
     seen, every = agent.network.encode_patches(cells), torch.arange(len(cells))
@@ -88,7 +88,7 @@ def logits(exact: bool, cells: torch.Tensor) -> torch.Tensor:
 
 @CAPABLE
 @torch.inference_mode()
-def test_the_shipped_searcher_says_nearly_the_same_with_bfloat16(cells: torch.Tensor):
+def test_the_pretrained_network_is_nearly_the_same_with_bfloat16(cells: torch.Tensor):
     full, half = logits(True, cells), logits(False, cells)
     error = (full - half).square().mean().sqrt() / full.std()
     assert 0 < float(error) < 0.01
@@ -96,10 +96,18 @@ def test_the_shipped_searcher_says_nearly_the_same_with_bfloat16(cells: torch.Te
 
 @CAPABLE
 @torch.inference_mode()
-def test_with_bfloat16_too_a_patch_is_seen_alike_whatever_is_seen_beside_it(cells: torch.Tensor):
+def test_with_bfloat16_an_encoding_does_not_depend_on_the_batch(cells: torch.Tensor):
     agent = make_agent("belief")
     assert isinstance(agent, BeliefAgent)
     together = agent.network.encode_patches(cells)
     for number in range(3):
         for part, whole in zip(agent.network.encode_patches(cells[number : number + 1]), together, strict=True):
             torch.testing.assert_close(part[0], whole[number], rtol=1e-4, atol=1e-4)
+
+
+def test_an_optimised_encoder_leaves_batch_norm_and_gradients_of_the_original():
+    encoder = untrained_encoder().train()
+    optimize_for_inference(encoder)
+    assert encoder.training
+    assert any(isinstance(module, nn.BatchNorm2d) for module in encoder.embedder.current_first)
+    assert all(parameter.requires_grad for parameter in encoder.parameters())
