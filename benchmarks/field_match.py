@@ -43,7 +43,7 @@ from airloc.grid import Grid
 from airloc.rollout import rollout
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
-from airloc.task.suites import Suite, declared, per_distance
+from airloc.task.suites import Suite, end_by_declaration, per_distance
 
 GRID = Grid(5, 5)
 WORLDS = 25
@@ -143,7 +143,7 @@ def play(agent: Any, suite: Suite, areas: Sequence[SearchArea], goal_areas: Sequ
     goals = None if goal_areas is None else CellTable.of(goal_areas, GRID)
     env = BatchEnv(CellTable.of(areas, GRID), suite.budget, goals, by_declaration=True)
     silent = SilentBelief(agent)
-    path = rollout(silent, declared(suite), env, batch=len(suite), threshold=0.5).path
+    path = rollout(silent, end_by_declaration(suite), env, batch=len(suite), threshold=0.5).path
     evidence, alike, visible = (torch.stack(part, dim=1).numpy() for part in zip(*silent.records, strict=True))
     is_goal = (path == suite.goal[:, None]).all(axis=2)
     return Glimpses(evidence, path @ np.array([GRID.cols, 1]), alike, visible, first_glimpses(path, GRID), is_goal)

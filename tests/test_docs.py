@@ -1,5 +1,6 @@
 """The pages of the docs: their commands have known options, and the files and modules that they name exist."""
 
+import pkgutil
 import re
 import shlex
 from pathlib import Path
@@ -76,6 +77,14 @@ def test_the_paper_map_names_modules_and_tests_that_exist():
         assert place.is_dir() or place.with_suffix(".py").is_file() or defined, name
     for path in re.findall(r"`(tests/[\w/.]+)`", text):
         assert (ROOT / path).exists(), path
+
+
+def test_every_name_in_the_reference_of_the_api_exists_and_is_there_once():
+    names = [name for page in PAGES for name in re.findall(r"^::: (\S+)", page.read_text(encoding="utf-8"), flags=re.M)]
+    assert len(names) > 10
+    assert [name for name in names if names.count(name) > 1] == []
+    for name in names:
+        assert pkgutil.resolve_name(name) is not None, name
 
 
 @pytest.mark.slow

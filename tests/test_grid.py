@@ -1,3 +1,5 @@
+"""Geometry of the grid in worked numbers."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -37,7 +39,7 @@ def test_pixels_in_a_gap_belong_to_no_cell():
 
 
 @given(grids)
-def test_every_cell_contains_its_centre_and_keeps_its_number(grid: Grid):
+def test_every_cell_contains_its_centre_and_has_its_index(grid: Grid):
     for number, cell in enumerate(grid.cells()):
         assert grid.index(cell) == number
         assert grid.cell_of(number) == cell
@@ -47,7 +49,7 @@ def test_every_cell_contains_its_centre_and_keeps_its_number(grid: Grid):
         assert 0 <= top < bottom <= grid.size[0]
 
 
-def test_moves_are_the_eight_kings_moves_and_turning_right_adds_two():
+def test_the_eight_moves_are_distinct_and_a_right_turn_adds_two():
     assert len({tuple(move) for move in MOVES.tolist()}) == 8
     for number, (row, col) in enumerate(MOVES.tolist()):
         assert max(abs(row), abs(col)) == 1
@@ -82,3 +84,20 @@ def test_a_grid_is_read_as_rows_by_columns():
 def test_impossible_cells_are_refused():
     with pytest.raises(AirlocError):
         Grid(5, 5, cell=0)
+
+
+@given(st.integers(1, 9), st.integers(2, 9))
+def test_with_four_moves_distance_is_the_manhattan_distance(rows: int, cols: int):
+    grid = Grid(rows, cols, moves=4)
+    cells = np.array(list(grid.cells()))
+    table = np.abs(cells[:, None] - cells[None]).sum(axis=2)
+    assert np.array_equal(grid.distances(), table)
+    assert grid.max_distance == table.max()
+    for index, cell in enumerate(grid.cells()):
+        assert {grid.index(to) for to in grid.neighbours(cell)} == set(np.flatnonzero(table[index] == 1).tolist())
+
+
+@pytest.mark.parametrize("moves", [0, 5, 16])
+def test_other_numbers_of_moves_are_refused(moves: int):
+    with pytest.raises(AirlocError, match="4 or 8"):
+        Grid(5, 5, moves=moves)  # type: ignore[arg-type]

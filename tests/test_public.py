@@ -39,7 +39,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 def test_importing_the_module_of_rollouts_does_not_hide_the_function():
-    script = "import airloc, airloc.rollout, airloc.evaluation.evaluate; print(type(airloc.rollout).__name__)"
+    script = "import airloc, airloc.rollout, airloc.evaluation.scores; print(type(airloc.rollout).__name__)"
     assert run(script) == "function"
 
 
@@ -52,7 +52,7 @@ def test_import_airloc_is_light_and_registers_the_environments():
 
 def test_tasks_agents_and_evaluation_need_no_optional_package():
     script = (
-        "import sys, airloc.agents.registry, airloc.areas.registry, airloc.cli.evaluate, airloc.evaluation.evaluate, "
+        "import sys, airloc.agents.registry, airloc.areas.registry, airloc.cli.evaluate, airloc.evaluation.scores, "
         "airloc.rollout, airloc.task.env, airloc.task.suites; print(*{name.partition('.')[0] for name in sys.modules})"
     )
     assert OPTIONAL & set(run(script).split()) == set()

@@ -2,12 +2,14 @@
 
 import dataclasses
 import math
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from airloc.agents.agent import EpisodeBatch
+from airloc.agents.agent import Agent, EpisodeBatch
 from airloc.agents.baselines import PlannedAgent, lawnmower
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.registry import available_agents, make_agent
@@ -19,6 +21,7 @@ from airloc.rollout import (
     LOGITS,
     MATCH,
     PRIOR_FOLLOWED,
+    DiagonalError,
     EpisodeRecord,
     RolloutLog,
     _noise,
@@ -26,15 +29,25 @@ from airloc.rollout import (
 )
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable, cut_patches
-from airloc.task.suites import Suite, per_distance, uniform
+from airloc.task.rules import inside
+from airloc.task.suites import Suite, all_pairs, end_by_declaration, far_pairs, per_distance, uniform
 from untrained import Stage, untrained_airloc, untrained_relation
 
 GRID = Grid(5, 5)
 
 
+ONE_OF_A_KIND = [name for name in available_agents() if not name.startswith("belief-")]
+"""All agents without the variants of `belief`, which have the same code."""
+
+
+@lru_cache(maxsize=2)
+def agent_of(name: str) -> Agent:
+    return make_agent(name)
+
+
 @pytest.fixture(scope="module")
 def suite(toy_areas: list[SearchArea]) -> Suite:
-    return uniform([area.name for area in toy_areas], GRID, per_area=4)
+    return uniform([area.name for area in toy_areas], GRID, per_area=2)
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +56,8 @@ def env(toy_areas: list[SearchArea]) -> BatchEnv:
 
 
 @pytest.mark.parametrize("name", available_agents())
-def test_paths_are_kings_moves_from_the_start_and_stop_at_the_goal(name: str, suite: Suite, env: BatchEnv):
-    log = rollout(make_agent(name), suite, env)
+def test_paths_are_single_moves_from_the_start_and_stop_at_the_goal(name: str, suite: Suite, env: BatchEnv):
+    log = rollout(agent_of(name), suite, env)
     assert np.array_equal(log.path[:, 0], suite.start)
     steps = np.abs(np.diff(log.path, axis=1)).max(axis=2)
     for index, found in enumerate(log.found):
@@ -55,10 +68,28 @@ def test_paths_are_kings_moves_from_the_start_and_stop_at_the_goal(name: str, su
         assert found or made == 10
 
 
-@pytest.mark.parametrize(("name", "batch"), [(name, 1 + 6 * (n % 2)) for n, name in enumerate(available_agents())])
-def test_the_batch_changes_nothing(name: str, batch: int, suite: Suite, env: BatchEnv):
-    whole, parts = (rollout(make_agent(name), suite, env, seed=3, batch=size) for size in (1024, batch))
+@pytest.mark.parametrize(("name", "batch"), [(name, 1 + 3 * (n % 2)) for n, name in enumerate(ONE_OF_A_KIND)])
+def test_paths_do_not_depend_on_the_batch_size(name: str, batch: int, suite: Suite, env: BatchEnv):
+    few = suite.episodes(range(0, 12, 2))
+    whole, parts = (rollout(agent_of(name), few, env, seed=3, batch=size) for size in (1024, batch))
     assert np.array_equal(whole.path, parts.path)
+
+
+FOUR = Grid(5, 5, moves=4)
+
+
+@pytest.mark.parametrize("name", available_agents())
+def test_agents_keep_to_four_moves_and_inside(name: str, toy_areas: list[SearchArea]):
+    suite = far_pairs([area.name for area in toy_areas[:2]], FOUR, per_area=1)
+    log = rollout(agent_of(name), suite, toy_areas[:2])
+    assert inside(log.path, FOUR).all()
+    assert (np.abs(np.diff(log.path, axis=1)).sum(axis=2)[log.moved] == 1).all()
+
+
+def test_sampled_moves_keep_to_four_moves_too(toy_areas: list[SearchArea]):
+    suite = far_pairs([area.name for area in toy_areas], FOUR, per_area=1)
+    log = rollout(untrained_airloc(sample=True), suite, toy_areas)
+    assert (np.abs(np.diff(log.path, axis=1)).sum(axis=2) <= 1).all()
 
 
 def test_the_seed_decides_what_is_drawn(suite: Suite, env: BatchEnv):
@@ -223,3 +254,68 @@ def test_the_last_belief_leaves_out_the_cell_that_the_last_move_rules_out(last, 
     assert (episode.goal_probability, episode.goal_rank) == (pytest.approx(probability), rank)
     assert episode.last_belief.sum() == pytest.approx(1)
     assert episode.beliefs[-1].max() == 0.5, "the recorded belief stays as it was"
+
+
+class Diagonal(North):
+    """Ignores that the task has four moves."""
+
+    name = "diagonal"
+
+    def act(self, observation: Observation, state: None) -> tuple[torch.Tensor, None]:
+        return torch.full((len(observation.patch),), 3), state
+
+
+def test_diagonal_moves_are_refused_in_a_task_of_four_moves(toy_areas: list[SearchArea]):
+    with pytest.raises(DiagonalError, match="'diagonal'"):
+        rollout(Diagonal(), far_pairs(["toy_0"], FOUR), toy_areas[:1])
+    assert rollout(Diagonal(), per_distance(["toy_0"], GRID), toy_areas[:1]).agent == "diagonal"
+
+
+def test_moves_against_a_closed_border_count(toy_areas: list[SearchArea]):
+    log = rollout(North(), far_pairs(["toy_0"], FOUR), toy_areas[:1])
+    assert (log.steps[~log.found] == 10).all()
+
+
+class Oracle:
+    """Flies the lawnmower path and recognises the goal by its bytes; with `lie`, it declares all other cells."""
+
+    name = "oracle"
+
+    def __init__(self, lie: bool = False) -> None:
+        self._agent = PlannedAgent("plan", lawnmower)
+        self._lie = lie
+
+    def reset(self, episodes: EpisodeBatch) -> Any:
+        return episodes.goal, self._agent.reset(episodes)
+
+    def match(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
+        same = (observation.patch == state[0]).flatten(1).all(dim=1)
+        return (~same if self._lie else same).float(), state
+
+    def act(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
+        action, inner = self._agent.act(observation, state[1])
+        return action, (state[0], inner)
+
+
+def test_correct_declarations_find_what_reaching_the_goal_finds(toy_areas: list[SearchArea]):
+    suite = all_pairs([area.name for area in toy_areas[:2]], GRID)
+    reached = rollout(PlannedAgent("plan", lawnmower), suite, toy_areas[:2])
+    declared = rollout(Oracle(), end_by_declaration(suite), toy_areas[:2], batch=7 * 25)
+    assert np.array_equal(declared.found, reached.found)
+    assert np.array_equal(declared.path, reached.path)
+    assert np.array_equal(declared.declared, reached.found)
+    assert reached.declared is None
+
+
+def test_an_immediate_false_alarm_ends_the_episode_at_the_start(toy_areas: list[SearchArea]):
+    log = rollout(Oracle(lie=True), end_by_declaration(per_distance(["a"], GRID)), toy_areas[:1])
+    assert (log.found.any(), log.declared.all(), log.steps.max()) == (False, True, 0)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5, math.inf])
+def test_only_declared_goals_are_found(toy_areas: list[SearchArea], threshold: float):
+    suite = end_by_declaration(per_distance([area.name for area in toy_areas], GRID))
+    log = rollout(PlannedAgent("plan", lawnmower), suite, toy_areas, threshold=threshold)
+    assert not (log.found & ~log.declared).any()
+    assert log.declared.all() == (threshold == 0.0)
+    assert log.declared.any() == (threshold < math.inf)

@@ -19,7 +19,7 @@ from gymnasium.envs.registration import register
 if TYPE_CHECKING:
     from airloc.agents.registry import make_agent
     from airloc.areas.registry import load_dataset
-    from airloc.evaluation.evaluate import evaluate
+    from airloc.evaluation.scores import evaluate
     from airloc.grid import Grid
     from airloc.rollout import rollout
     from airloc.task.suites import Suite, per_distance
@@ -31,7 +31,7 @@ __all__ = ["Grid", "Suite", "__version__", "evaluate", "load_dataset", "make_age
 _MODULES = {
     "Grid": "airloc.grid",
     "Suite": "airloc.task.suites",
-    "evaluate": "airloc.evaluation.evaluate",
+    "evaluate": "airloc.evaluation.scores",
     "load_dataset": "airloc.areas.registry",
     "make_agent": "airloc.agents.registry",
     "per_distance": "airloc.task.suites",

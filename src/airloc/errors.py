@@ -1,12 +1,12 @@
-"""Errors for people: what is wrong, where, and what to do about it."""
+"""Errors that state the problem and the cure."""
 
 
 class AirlocError(Exception):
-    """Something a person can mend; the command line prints it and exits with code 2.
+    """An error that the user can fix. The command line prints it and exits with code 2.
 
     Args:
-        problem: What is wrong and where, one sentence without a full stop.
-        cure: What to do about it, one sentence without a full stop.
+        problem: What is wrong and where, as one sentence without a full stop.
+        cure: What to do about it, as one sentence without a full stop.
     """
 
     def __init__(self, problem: str, cure: str) -> None:

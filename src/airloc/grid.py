@@ -1,10 +1,10 @@
-"""Pure geometry of a search grid: cells, gaps, moves, pixels and distances, written once.
+"""Geometry of a search grid: cells, gaps, moves, pixels and distances.
 
 A grid of M x N cells lies on an area's image. Cells are squares of `cell` pixels, `gap` pixels apart, so a
 side of n cells is `n * (cell + gap) - gap` pixels long: 256 for 5 and 360 for 7 cells of 48 pixels.
 
-A task has eight moves, the king's, which may leave the area, or four, the straight ones, within a closed border.
-Distance is the number of moves: Chebyshev's with eight, Manhattan's with four.
+A task has the eight moves of the king in chess, which may leave the area, or the four straight moves within a closed
+border. Distance is the minimum number of moves: the Chebyshev distance with eight, the Manhattan distance with four.
 
 Legend: a cell is (row, col), row 0 on top. Arrays of cells have a last axis of 2.
 """
@@ -25,7 +25,7 @@ Box: TypeAlias = tuple[int, int, int, int]
 MOVES: npt.NDArray[np.int64] = np.array(
     [(-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1)], dtype=np.int64
 )
-"""The eight king's moves as (row, col) steps, clockwise from north: turning right by 90 degrees adds 2."""
+"""The eight moves as (row, col) steps, clockwise from north, (8, 2). A right turn by 90 degrees adds 2 to the index."""
 
 MoveCount: TypeAlias = Literal[4, 8]
 
@@ -34,39 +34,39 @@ MOVE_NAMES = ("N", "NE", "E", "SE", "S", "SW", "W", "NW")
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """M x N cells on an area.
+    """A grid of M x N cells on an area.
 
     >>> Grid(5, 5).size, Grid(7, 7).size, Grid.parse("3x4").shape
     ((256, 256), (360, 360), (3, 4))
     """
 
     rows: int = 5
-    """Cells from top to bottom (M)."""
+    """Number of cells from top to bottom (M)."""
     cols: int = 5
-    """Cells from left to right (N)."""
+    """Number of cells from left to right (N)."""
     cell: int = 48
     """Side of a cell in pixels."""
     gap: int = 4
-    """Pixels between neighbouring cells, never observed."""
+    """Pixels between adjacent cells, which are never observed."""
     moves: MoveCount = 8
-    """8: the king's moves, which may leave the area. 4: north, east, south and west, and the border is closed."""
+    """8: all moves, which may leave the area. 4: north, east, south and west within a closed border."""
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.cols < 1 or self.rows * self.cols < 2:
             raise AirlocError(
-                f"A grid of {self.rows} x {self.cols} has no second cell to search", "Ask for at least 1x2 cells"
+                f"A grid of {self.rows} x {self.cols} cells has no second cell", "Use at least 1x2 cells"
             )
         if self.cell < 1 or self.gap < 0:
             raise AirlocError(
-                f"Cells of {self.cell} px with gaps of {self.gap} px do not exist",
-                "Give a cell of 1 px or more and a gap of 0 px or more",
+                f"A cell of {self.cell} px with a gap of {self.gap} px is invalid",
+                "Use a cell of at least 1 px and a gap of at least 0 px",
             )
         if self.moves not in (4, 8):
-            raise AirlocError(f"There is no task of {self.moves} moves", "Ask for 4 or 8 moves")
+            raise AirlocError(f"A task cannot have {self.moves} moves", "Use 4 or 8 moves")
 
     @classmethod
     def parse(cls, text: str, cell: int = 48, gap: int = 4, moves: MoveCount = 8) -> "Grid":
-        """Read a grid written as `ROWSxCOLS`, such as `5x5`."""
+        """Parse a grid written as `ROWSxCOLS`, such as `5x5`."""
         match = re.fullmatch(r"(\d+)\s*[xX]\s*(\d+)", text.strip())
         if match is None:
             raise AirlocError(f"{text!r} is not a grid", "Write rows and columns as in 5x5")
@@ -77,17 +77,17 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(rows, cols)."""
+        """Rows and columns."""
         return self.rows, self.cols
 
     @property
     def pitch(self) -> int:
-        """Pixels from one cell's edge to the same edge of the next."""
+        """Pixels from the edge of a cell to the same edge of the next one."""
         return self.cell + self.gap
 
     @property
     def size(self) -> tuple[int, int]:
-        """(height, width) in pixels of the area under the grid."""
+        """Height and width of the area in pixels."""
         return self.rows * self.pitch - self.gap, self.cols * self.pitch - self.gap
 
     @property
@@ -102,42 +102,45 @@ class Grid:
 
     @property
     def max_distance(self) -> int:
-        """The largest distance between two cells."""
+        """Largest distance between two cells."""
         return max(self.shape) - 1 if self.moves == 8 else sum(self.shape) - 2
 
     @property
     def directions(self) -> npt.NDArray[np.int64]:
-        """Numbers, in `MOVES`, of the moves that the task has: all eight, or the four straight ones."""
+        """Indices into `MOVES` of the moves of the task: all eight, or the four straight ones."""
         return np.arange(0, len(MOVES), len(MOVES) // self.moves)
 
     def contains(self, cell: Cell) -> bool:
-        """Whether the cell lies in the grid."""
+        """Return True if the cell is in the grid."""
         return 0 <= cell[0] < self.rows and 0 <= cell[1] < self.cols
 
     def index(self, cell: Cell) -> int:
-        """Number of a cell in row-major order."""
+        """Return the row-major index of a cell."""
         return cell[0] * self.cols + cell[1]
 
     def cell_of(self, index: int) -> Cell:
-        """Cell of a row-major number; inverse of `index`."""
+        """Return the cell with a row-major index, the inverse of `index`."""
         return divmod(index, self.cols)
 
     def cells(self) -> Iterator[Cell]:
-        """All cells in row-major order."""
+        """Iterate over all cells in row-major order."""
         return ((row, col) for row in range(self.rows) for col in range(self.cols))
 
     def box(self, cell: Cell) -> Box:
-        """Pixel box (left, top, right, bottom) of a cell, ends excluded; defined outside the grid too."""
+        """Return the pixel box (left, top, right, bottom) of a cell, excluding right and bottom.
+
+        The cell may be outside the grid.
+        """
         top, left = cell[0] * self.pitch, cell[1] * self.pitch
         return left, top, left + self.cell, top + self.cell
 
     def centre(self, cell: Cell) -> tuple[float, float]:
-        """Pixel (x, y) of a cell's centre."""
+        """Return the pixel (x, y) at the centre of a cell."""
         left, top, right, bottom = self.box(cell)
         return (left + right) / 2, (top + bottom) / 2
 
     def cell_at(self, x: float, y: float) -> Cell | None:
-        """The cell that a pixel lies in; None in a gap or outside the grid."""
+        """Return the cell that contains a pixel, or None in a gap or outside the grid."""
         row, row_rest = divmod(y, self.pitch)
         col, col_rest = divmod(x, self.pitch)
         cell = int(row), int(col)
@@ -145,26 +148,26 @@ class Grid:
         return None if in_gap or not self.contains(cell) else cell
 
     def neighbours(self, cell: Cell) -> list[Cell]:
-        """The cells of the grid one move away, in the order of `MOVES`."""
+        """Return the cells of the grid one move away, in the order of `MOVES`."""
         steps = MOVES[self.directions].tolist()
         return [to for to in ((cell[0] + dr, cell[1] + dc) for dr, dc in steps) if self.contains(to)]
 
-    def apart(self, a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Distances between arrays of cells (..., 2), which are also the minimum numbers of moves: (...)."""
+    def moves_between(self, a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the distances, which are minimum numbers of moves, between arrays of cells (..., 2): (...)."""
         return distances(a, b) if self.moves == 8 else np.asarray(np.abs(a - b).sum(axis=-1))
 
     def distances(self) -> npt.NDArray[np.int64]:
-        """Distances between all cells, (count, count) in row-major order."""
+        """Return the distances between all cells, (count, count) in row-major order."""
         cells = np.array(list(self.cells()), dtype=np.int64)
-        return self.apart(cells[:, None], cells[None])
+        return self.moves_between(cells[:, None], cells[None])
 
 
 def distance(a: Cell, b: Cell) -> int:
-    """Chebyshev distance: the minimum number of king's moves from one cell to another."""
+    """Return the Chebyshev distance between two cells."""
     return max(abs(a[0] - b[0]), abs(a[1] - b[1]))
 
 
 def distances(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Chebyshev distances between arrays of cells (..., 2): (...)."""
+    """Return the Chebyshev distances between arrays of cells (..., 2): (...)."""
     between: npt.NDArray[np.int64] = np.abs(a - b).max(axis=-1)
     return between

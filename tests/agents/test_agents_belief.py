@@ -13,7 +13,7 @@ from airloc.agents.matching import SamePlaceCalibration, similarity
 from airloc.agents.planner import PLANNERS
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
-from airloc.evaluation.evaluate import evaluate
+from airloc.evaluation.scores import evaluate
 from airloc.grid import Grid
 from airloc.task import priors
 from airloc.task.batch import BatchEnv, Observation

@@ -26,7 +26,7 @@ from airloc.agents.registry import AIRLOC_AGENTS, BELIEF_AGENTS, available_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.folder import Folder
 from airloc.errors import AirlocError
-from airloc.evaluation.evaluate import compare, evaluate
+from airloc.evaluation.scores import compare, evaluate
 from airloc.evaluation.metrics import blind_optimum
 from airloc.grid import Grid
 from airloc.task.suites import Suite, all_pairs

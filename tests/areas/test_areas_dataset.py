@@ -1,5 +1,6 @@
 """A dataset that only lists its images gets selection, areas, images, pairs and a status from the base class."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,13 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from airloc.agents.registry import make_agent
 from airloc.areas import DATASETS, Dataset, ImageRecord, load_dataset
 from airloc.areas.images import list_images
 from airloc.errors import AirlocError
-from airloc.evaluation.evaluate import evaluate
 from airloc.grid import Grid
-from airloc.task.suites import per_distance
 
 GRID = Grid(5, 5)
 
@@ -61,11 +59,11 @@ def test_a_dataset_of_ones_own_is_one_class_and_one_line(lakes: Path) -> None:
     assert all(area.image.shape == (256, 256, 3) and area.ground_m == (600.0, 600.0) for area in areas)
 
 
-def test_an_agent_is_evaluated_on_a_dataset_of_ones_own(lakes: Path) -> None:
-    areas = list(load_dataset("lakes", cell_metres=100).areas(GRID))
-    suite = per_distance([area.name for area in areas], GRID)
-    score = evaluate(make_agent("spiral"), areas, suite)
-    assert score.record()["areas"] == 4
+def test_an_agent_is_evaluated_on_a_dataset_of_ones_own(lakes: Path, airloc, tmp_path: Path) -> None:
+    out = tmp_path / "score.json"
+    outcome = airloc("evaluate", "spiral", "--dataset", "lakes", "--cell-metres", 100, "--json", out)
+    assert outcome.code == 0, outcome
+    assert json.loads(out.read_text())["areas"] == 4
 
 
 def test_images_are_whole(lakes: Path) -> None:

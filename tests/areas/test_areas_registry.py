@@ -90,6 +90,12 @@ def test_a_path_is_read_by_its_layout(areas_folder: Path, tmp_path: Path) -> Non
         assert load_dataset(str(path)).location == path
 
 
+def test_a_folder_with_images_of_its_own_is_read_as_such(areas_folder: Path) -> None:
+    write(areas_folder / "Tile 1" / "images" / "image_part_001.jpg")
+    write(areas_folder / "images" / "hurricane-michael_00000000_pre_disaster.png")
+    assert [record.name for record in load_dataset(areas_folder).records()] == ["a.png", "b.png", "c d.png", "e.png"]
+
+
 def test_options_reach_the_dataset(areas_folder: Path) -> None:
     folder = load_dataset(areas_folder, split="val", cell_metres=100, only=["a*"], names=("a.png",))
     assert folder == Folder(areas_folder, split="val", cell_metres=100, only=("a*",), names=("a.png",))
@@ -126,6 +132,10 @@ def test_weights_carry_the_terms_of_their_data(tmp_path: Path) -> None:
     write(tmp_path / "own" / "a.png")
     assert weight_terms(load_dataset(tmp_path / "xbd" / "images")) == Xbd.weight_terms
     assert weight_terms(load_dataset(tmp_path / "deepglobe")) == DATASETS["deepglobe"].weight_terms != ""
+    for source in ({"name": "xbd"}, {"name": "folder", "path": str(tmp_path / "xbd" / "images")}):
+        areas = Folder(tmp_path / "own").areas(GRID)
+        prepared = write_prepared(areas, GRID, tmp_path / "cache", source=source, overwrite=True)
+        assert weight_terms(load_dataset(prepared.path)) == Xbd.weight_terms
     assert weight_terms(load_dataset(tmp_path / "own")) == weight_terms(load_dataset("synthetic")) == ""
 
 

@@ -196,7 +196,7 @@ def test_an_interrupt_while_playing_leaves_nothing(airloc, areas_folder: Path, t
     def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("airloc.evaluation.evaluate.rollout", interrupt)
+    monkeypatch.setattr("airloc.evaluation.scores.rollout", interrupt)
     before = sorted(tmp_path.rglob("*"))
     arguments = ["--areas", areas_folder, "--json", tmp_path / "new" / "score.json"]
     assert airloc("evaluate", "random", *arguments).refused()

@@ -1,13 +1,20 @@
+"""Metrics, intervals and the blind optimum in worked numbers."""
+
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airloc.agents.blind import blind
+from airloc.areas.area import SearchArea
 from airloc.evaluation.intervals import Bootstrap, discordant, paired_difference
-from airloc.evaluation.metrics import Metric, metrics
+from airloc.evaluation.metrics import Metric, blind_optimum, blind_optimum_by_distance, blind_optimum_is_exact, metrics
 from airloc.grid import Grid
-from airloc.rollout import RolloutLog
-from airloc.task.suites import Suite
+from airloc.rollout import RolloutLog, rollout
+from airloc.task import priors
+from airloc.task.suites import Suite, far_pairs
 
 GRID = Grid(5, 5)
 
@@ -120,3 +127,35 @@ def test_pairing_narrows_the_interval_of_a_difference():
 
 def test_discordant_episodes_are_counted():
     assert discordant(np.array([1, 1, 0, 0], bool), np.array([1, 0, 1, 1], bool)) == (1, 2)
+
+
+FOUR = Grid(5, 5, moves=4)
+
+
+def test_the_blind_optimum_of_the_successors_protocol_by_distance():
+    optimum = blind_optimum_by_distance(FOUR, 10, priors.far_pairs)
+    assert [round(value, 3) for value in optimum.values()] == [0.483, 0.6, 0.9, 1, 1]
+    assert list(optimum) == [4, 5, 6, 7, 8]
+    suite = far_pairs(["a"], FOUR)
+    assert blind_optimum(suite) == pytest.approx(0.7967, abs=1e-4)
+    assert blind_optimum_is_exact(suite)
+
+
+def test_the_blind_agent_scores_its_optimum(toy_areas: list[SearchArea]):
+    suite = far_pairs([area.name for area in toy_areas], FOUR, per_area=150)
+    assert rollout(blind(0, priors.far_pairs), suite, toy_areas).found.mean() == pytest.approx(0.797, abs=0.02)
+
+
+def test_with_uniform_goals_a_blind_path_finds_ten_cells_of_twenty_four():
+    table = priors.uniform(FOUR)
+    by_distance = blind_optimum_by_distance(FOUR, 10, priors.uniform)
+    share = {distance: table[FOUR.distances() == distance].sum() for distance in by_distance}
+    assert sum(by_distance[distance] * share[distance] for distance in share) == pytest.approx(10 / 24)
+
+
+def test_a_blind_path_finds_more_when_the_distance_is_known():
+    optima = [
+        np.mean(list(blind_optimum_by_distance(FOUR, 10, partial(priors.at_distance, distance=distance)).values()))
+        for distance in range(4, 9)
+    ]
+    assert np.mean(optima) == pytest.approx(0.931, abs=0.0005)

@@ -19,7 +19,7 @@ def test_a_game_plays_in_step_with_the_tensor_environment():
     env = BatchEnv(world.cells, world.budget)
     room = play_room(world)
     for _ in range(60):
-        area, start, goal = world.draw(rng, 1)
+        area, start, goal = world.sample(rng, 1)
         episode = Episode(int(area[0]), tuple(start[0].tolist()), tuple(goal[0].tolist()))
         game = room.begin("p", episode)
         env.reset(*(torch.from_numpy(part) for part in (area, start, goal)))

@@ -21,7 +21,7 @@ from airloc.missions.searcher import Glimpse, Searcher
 from airloc.rollout import rollout
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable, cut_patches
-from airloc.task.suites import declared, per_distance
+from airloc.task.suites import end_by_declaration, per_distance
 
 GRID = Grid(5, 5)
 DECISIONS = json.loads((Path(__file__).parent / "decisions.json").read_text())
@@ -46,7 +46,7 @@ def fly(search: Searcher, patches: np.ndarray) -> None:
 
 @pytest.mark.parametrize("agent", ["airloc", "priv-local", "lawnmower"])
 def test_the_vehicle_flies_the_path_of_the_agent_and_declares_its_finds(areas, agent: str):
-    suite = declared(per_distance([area.name for area in areas], GRID))
+    suite = end_by_declaration(per_distance([area.name for area in areas], GRID))
     cells = CellTable.of(areas, GRID)
     played = rollout(make_agent(agent), suite, BatchEnv(cells, suite.budget, by_declaration=True), threshold=0.8)
     for number in range(len(suite)):

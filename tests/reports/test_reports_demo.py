@@ -5,7 +5,7 @@ import pytest
 
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
-from airloc.evaluation.evaluate import Score, evaluate
+from airloc.evaluation.scores import Score, evaluate
 from airloc.grid import Grid
 from airloc.reports.demo import TRAJECTORIES, _choose_episodes, demo_page, draw_searches
 from airloc.task.suites import per_distance

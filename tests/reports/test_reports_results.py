@@ -7,7 +7,7 @@ import pytest
 
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
-from airloc.evaluation.evaluate import compare, evaluate
+from airloc.evaluation.scores import compare, evaluate
 from airloc.grid import Grid
 from airloc.reports.results import EPISODES, Episodes, load_reason, load_result, save_declined, save_result
 from airloc.task.suites import all_pairs

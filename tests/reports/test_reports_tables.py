@@ -9,7 +9,7 @@ from rich.console import Console
 
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
-from airloc.evaluation.evaluate import Score, compare, evaluate
+from airloc.evaluation.scores import Score, compare, evaluate
 from airloc.grid import Grid
 from airloc.reports.tables import comparison_line, goals_line, number, percent, percent_interval, score_table
 from airloc.task.suites import Suite, per_distance

@@ -38,7 +38,7 @@ def test_per_distance_draws_the_start_uniformly_over_cells_that_have_the_distanc
 def test_the_sampler_draws_in_proportion_to_the_prior():
     grid = Grid(3, 4)
     prior = priors.per_distance(grid)
-    starts, goals = priors.PairSampler(prior, grid).draw(np.random.default_rng(0), 200_000)
+    starts, goals = priors.PairSampler(prior, grid).sample(np.random.default_rng(0), 200_000)
     drawn = np.zeros_like(prior)
     np.add.at(drawn, (starts @ [4, 1], goals @ [4, 1]), 1 / 200_000)
     assert np.abs(drawn - prior).max() < 0.002

@@ -1,3 +1,5 @@
+"""Suites: reproducible episodes, digests and episode files."""
+
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task import priors, suites
-from airloc.task.suites import read_suite
+from airloc.task.suites import end_by_declaration, far_pairs, read_suite, uniform
 
 NAMES = tuple(f"area {n}.png" for n in range(40))
 HEADER = "area,start_row,start_col,goal_row,goal_col\n"
@@ -101,27 +103,27 @@ def test_a_saved_suite_is_read_back_the_same(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "complaint"),
+    ("rows", "facts"),
     [
-        ("a.png,0,0,5,0\n", r"goal \(5, 0\) in line 2 .* outside the grid of 5x5"),
+        ("a.png,0,0,5,0\n", r"goal \(5, 0\).*line 2.*5x5"),
         ("a.png,-1,0,0,0\n", "start"),
-        ("a.png,1,1,2,2\nb.png,1,1,1,1\n", "both .* line 3"),
-        ("a.png,1,1,2\n", "line 2 .*four whole numbers"),
+        ("a.png,1,1,2,2\nb.png,1,1,1,1\n", r"\(1, 1\).*line 3"),
+        ("a.png,1,1,2\n", "line 2"),
         ("a.png,1,1,2,2,9\n", "line 2"),
         ("a.png,1,one,2,2\n", "line 2"),
-        ('a.png,1,"1,2,2\n', "Cannot read"),
-        ("", "no episodes"),
+        ('a.png,1,"1,2,2\n', "episodes.csv"),
+        ("", "episodes.csv"),
     ],
 )
-def test_a_broken_episode_file_is_refused_with_its_line(tmp_path: Path, rows: str, complaint: str):
+def test_a_broken_episode_file_is_refused_with_its_line(tmp_path: Path, rows: str, facts: str):
     path = tmp_path / "episodes.csv"
     path.write_text(HEADER + rows)
-    with pytest.raises(AirlocError, match=complaint):
+    with pytest.raises(AirlocError, match=facts):
         read_suite(path, Grid(5, 5))
 
 
 def test_a_missing_headerless_or_binary_episode_file_is_refused(tmp_path: Path):
-    with pytest.raises(AirlocError, match="no episode file"):
+    with pytest.raises(AirlocError, match=r"none\.csv"):
         read_suite(tmp_path / "none.csv", Grid(5, 5))
     (tmp_path / "headless.csv").write_text("a.png,0,0,1,1\n")
     with pytest.raises(AirlocError, match="header"):
@@ -145,3 +147,25 @@ def test_a_suite_over_some_areas_keeps_their_episodes():
     assert np.array_equal(part.goal[12:], suite.goal[24:])
     assert np.array_equal(part.weight, np.delete(suite.weight, np.s_[12:24]))
     assert suite.over(suite.areas).digest == suite.digest
+
+
+FOUR = Grid(5, 5, moves=4)
+
+
+def test_far_pairs_has_five_episodes_per_area_and_distance_with_uniform_pairs():
+    suite = far_pairs([f"a{n}" for n in range(400)], FOUR)
+    assert (suite.budget, len(suite)) == (10, 400 * 25)
+    assert np.unique(suite.distance, return_counts=True)[1].tolist() == [2000] * 5
+    assert set(suite.distance.tolist()) == {4, 5, 6, 7, 8}
+    corner_to_corner = suite.start[suite.distance == 8]
+    assert {tuple(cell) for cell in corner_to_corner.tolist()} == {(0, 0), (0, 4), (4, 0), (4, 4)}
+    at_four = suite.distance == 4
+    centre = (suite.start[at_four] == 2).all(axis=1).mean()
+    assert centre == pytest.approx(4 / (FOUR.distances() == 4).sum(), abs=0.01)
+
+
+def test_the_digest_depends_on_the_moves_and_the_variant():
+    eight, four = uniform(["a"], Grid(5, 5)), uniform(["a"], FOUR)
+    assert eight.csv() == four.csv() == end_by_declaration(eight).csv()
+    assert len({eight.digest, four.digest, end_by_declaration(eight).digest}) == 3
+    assert eight.digest == "dbb5394ce70ed9ead5232e93d1476dbb368c6d4c77738ad8792dd3f8789e5d1d"

@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 import torch
 
-from airloc.training.augment import recolour, turn_patches
+from airloc.training.augment import (
+    apply_symmetry,
+    change_camera,
+    change_season,
+    colour_jitter,
+    overlay_damage,
+    shade,
+    temporal_augmentation,
+)
 
 SIDE = 6
 
@@ -22,28 +30,64 @@ SIDE = 6
 )
 def test_the_eight_symmetries_on_a_worked_square(symmetry, expected):
     square = torch.tensor([[[[0, 1], [2, 3]]]])
-    assert turn_patches(square, torch.tensor([symmetry]))[0, 0].tolist() == expected
+    assert apply_symmetry(square, torch.tensor([symmetry]))[0, 0].tolist() == expected
 
 
 def test_every_patch_is_turned_by_its_own_symmetry():
     patches = torch.randn(8, 4, SIDE, SIDE)
-    shared_jitter = turn_patches(patches, torch.arange(8))
+    together = apply_symmetry(patches, torch.arange(8))
     for n in range(8):
-        assert torch.equal(shared_jitter[n], turn_patches(patches[n : n + 1], torch.tensor([n]))[0])
-    assert np.array_equal(shared_jitter[1], np.flip(patches[1].numpy(), axis=-1))
+        assert torch.equal(together[n], apply_symmetry(patches[n : n + 1], torch.tensor([n]))[0])
+    assert np.array_equal(together[1], np.flip(patches[1].numpy(), axis=-1))
 
 
 def test_no_strength_changes_nothing():
     pairs = torch.rand(3, 2, 3, SIDE, SIDE)
-    torch.testing.assert_close(recolour(pairs, 0.0), pairs, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(colour_jitter(pairs, 0.0), pairs, rtol=1e-5, atol=1e-4)
 
 
 def test_both_patches_of_a_pair_are_recoloured_alike_and_pairs_differently():
     torch.manual_seed(1)
     patch = torch.rand(1, 1, 3, SIDE, SIDE) * 0.5 + 0.2
-    out = recolour(patch.expand(4, 2, -1, -1, -1), 1.0)
+    out = colour_jitter(patch.expand(4, 2, -1, -1, -1), 1.0)
     torch.testing.assert_close(out[:, 0], out[:, 1], rtol=1e-4, atol=1e-6)
     assert all(not torch.allclose(out[0], out[n], atol=0.01) for n in range(1, 4))
     assert out.min() >= 0
     assert out.max() <= 1
-    assert recolour(torch.randint(0, 2, (50, 2, 3, 4, 4)).float(), 1.0).isfinite().all()
+    assert colour_jitter(torch.randint(0, 2, (50, 2, 3, 4, 4)).float(), 1.0).isfinite().all()
+
+
+CHANGES = [temporal_augmentation, change_season, overlay_damage, shade, change_camera]
+
+
+@pytest.fixture
+def images() -> torch.Tensor:
+    return torch.rand(3, 3, 64, 64, generator=torch.Generator().manual_seed(0)).clamp(1e-4, 1)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_temporal_change_of_strength_0_changes_nothing(change, images):
+    torch.testing.assert_close(change(images, 0.0), images)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changed_images_differ_and_stay_images(change, images):
+    torch.manual_seed(0)
+    changed = change(images, 1.0)
+    assert changed.shape == images.shape
+    assert 0 <= changed.min() <= changed.max() <= 1
+    assert not torch.allclose(changed, images, atol=0.01)
+
+
+def test_a_season_changes_equal_colours_equally():
+    torch.manual_seed(0)
+    half = torch.rand(2, 3, 8, 8)
+    twice = change_season(torch.cat([half, half], dim=3), 1.0)
+    torch.testing.assert_close(twice[..., :8], twice[..., 8:])
+
+
+def test_damage_leaves_some_ground_nearly_as_it_was():
+    torch.manual_seed(1)
+    images = torch.rand(4, 3, 128, 128)
+    change = (overlay_damage(images, 1.0) - images).abs().mean(dim=1).flatten(1)
+    assert (change.quantile(0.1, dim=1) < 0.3 * change.quantile(0.9, dim=1)).all()

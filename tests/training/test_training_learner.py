@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from airloc.training.learner import Learner
+from airloc.training.learner import Learner, cosine_schedule
 
 
 def network() -> nn.Module:
@@ -14,41 +14,41 @@ def network() -> nn.Module:
 
 def update(learner: Learner, seed: int) -> None:
     x = torch.randn(16, 4, generator=torch.Generator().manual_seed(seed))
-    learner.descend(learner.network(x).square().mean())
+    learner.step(learner.network(x).square().mean())
 
 
 def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-def test_what_was_taken_is_put_back_exactly_and_learning_goes_on_as_before():
+def test_a_state_is_restored_exactly_and_training_continues_as_before():
     learner = Learner(network(), 1e-2)
     for seed in range(3):
         update(learner, seed)
-    taken = learner.take()
+    saved = learner.state_dict()
     for seed in range(3, 6):
         update(learner, seed)
-    after = learner.take()
-    assert not same(taken, after)
-    learner.put(taken)
-    assert same(learner.take(), taken)
+    after = learner.state_dict()
+    assert not same(saved, after)
+    learner.load_state_dict(saved)
+    assert same(learner.state_dict(), saved)
     for seed in range(3, 6):
         update(learner, seed)
-    assert same(learner.take(), after)
+    assert same(learner.state_dict(), after)
 
 
-def test_another_learner_can_take_over():
+def test_a_state_can_be_loaded_into_another_learner():
     first, second = (
         Learner(network(), 1e-2),
         Learner(nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)), 1e-2),
     )
     update(first, 0)
-    second.put(first.take())
+    second.load_state_dict(first.state_dict())
     update(first, 1)
     update(second, 1)
-    assert same(first.take(), second.take())
-    assert any(name.endswith("running_mean") for name in first.take())
-    assert any(name.endswith("exp_avg_sq") for name in first.take())
+    assert same(first.state_dict(), second.state_dict())
+    assert any(name.endswith("running_mean") for name in first.state_dict())
+    assert any(name.endswith("exp_avg_sq") for name in first.state_dict())
 
 
 def test_a_new_learner_equals_plain_adam():
@@ -80,12 +80,23 @@ def test_on_the_cpu_an_update_is_not_captured():
 
 
 def test_weight_decay_pulls_weights_towards_zero():
-    free, pulled = Learner(network(), 1e-2), Learner(network(), 1e-2, decay=0.5)
+    free, pulled = Learner(network(), 1e-2), Learner(network(), 1e-2, weight_decay=0.5)
     for seed in range(5):
         update(free, seed)
         update(pulled, seed)
     norms = [sum(float(p.detach().square().sum()) for p in learner.network.parameters()) for learner in (free, pulled)]
     assert norms[1] < norms[0]
+
+
+def test_the_learning_rate_rises_and_then_falls_to_zero():
+    shares = [cosine_schedule(step, 5000) for step in range(5000)]
+    assert shares[0] == pytest.approx(1 / 500)
+    assert shares[:480] == sorted(shares[:480])
+    assert shares[500:] == sorted(shares[500:], reverse=True)
+    assert cosine_schedule(2500, 5000) == pytest.approx(0.5)
+    assert shares[-1] < 1e-6
+    assert max(cosine_schedule(step, 300) for step in range(300)) > 0.95, "a short training has a short rise"
+    assert cosine_schedule(0, 1) == 1.0
 
 
 @pytest.mark.gpu

@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from airloc.agents.pretrained import load_units
 from airloc.errors import AirlocError
 from airloc.training import data as data_module
 from airloc.training import embedder, reinforce, segmenter
-from airloc.training.data import Data
+from airloc.training.data import DataConfig
 from airloc.training.pipeline import PRESETS, AirlocConfig, train_stages
 
 TINY = AirlocConfig(
@@ -29,8 +30,8 @@ class KilledError(Exception):
     """Stands for a kill."""
 
 
-def silent(stage, done, figures):
-    del stage, done, figures
+def silent(stage, done, metrics):
+    del stage, done, metrics
 
 
 def train(folder: Path, config: AirlocConfig, until="airloc", on_step=silent) -> None:
@@ -39,7 +40,7 @@ def train(folder: Path, config: AirlocConfig, until="airloc", on_step=silent) ->
 
 @pytest.fixture(scope="module")
 def config(world) -> AirlocConfig:
-    return replace(TINY, data=Data(root=world, synthetic=0))
+    return replace(TINY, data=DataConfig(root=world, synthetic=0))
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,7 @@ def stored(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.half().float()
 
 
-def test_the_agent_is_the_median_policy_with_the_trained_eyes(whole, config):
+def test_the_agent_is_the_median_policy_with_the_trained_encoder(whole, config):
     units = load_units(whole / "agent")
     state = torch.load(whole / "policy" / "state.pt", weights_only=True)["state"]
     median = sorted(range(3), key=lambda k: (float(state["success"][k]), k))[1]
@@ -89,15 +90,15 @@ def test_a_second_time_nothing_is_trained_or_read(whole, config, monkeypatch):
     for module in (segmenter, embedder, reinforce):
         monkeypatch.setattr(module, "load_atlas", None)
         monkeypatch.setattr(module, "validation_areas", None)
-    told = []
-    train(whole, config, on_step=lambda *step: told.append(step))
-    assert told == []
+    logged = []
+    train(whole, config, on_step=lambda *step: logged.append(step))
+    assert logged == []
     assert weights(whole) == before
 
 
 @pytest.mark.parametrize("stage", ["segmenter", "embedder", "policy"])
-def test_stopped_in_any_stage_it_goes_on_to_the_same_agent(whole, config, tmp_path, stage):
-    def stop(now, done, figures):
+def test_a_training_stopped_in_any_stage_resumes_to_the_same_agent(whole, config, tmp_path, stage):
+    def stop(now, done, metrics):
         if now == stage:
             raise KilledError
 
@@ -108,7 +109,7 @@ def test_stopped_in_any_stage_it_goes_on_to_the_same_agent(whole, config, tmp_pa
     assert weights(tmp_path) == weights(whole)
 
 
-def test_stage_by_stage_it_comes_to_the_same_agent(whole, config, tmp_path):
+def test_training_stage_by_stage_gives_the_same_agent(whole, config, tmp_path):
     for stage in ("segmenter", "embedder", "policy", "airloc"):
         assert not (tmp_path / "agent").exists()
         assert not (tmp_path / stage).exists()
@@ -123,16 +124,16 @@ def test_tables_on_disk_lead_to_the_same_agent(whole, config, tmp_path):
 
 
 def test_a_segmentation_unit_may_be_taken_from_another_agent_and_stays_as_it_is(whole, config, tmp_path):
-    told = []
+    logged = []
     settings = replace(config, seed=5, segmenter=str(whole / "agent"))
-    train(tmp_path, settings, on_step=lambda stage, *_: told.append(stage))
-    assert set(told) == {"embedder", "policy"}
+    train(tmp_path, settings, on_step=lambda stage, *_: logged.append(stage))
+    assert set(logged) == {"embedder", "policy"}
     assert not (tmp_path / "segmenter").exists()
     before, after = (load_units(folder / "agent").encoder for folder in (whole, tmp_path))
     for one, other in zip(*(encoder.segmenter.state_dict().values() for encoder in (before, after)), strict=True):
         assert torch.equal(one, other)
     assert not torch.equal(before.embedder.join.weight, after.embedder.join.weight)
-    with pytest.raises(AirlocError, match=r"segmenter = .*, and not with "):
+    with pytest.raises(AirlocError, match="segmenter = "):
         train(tmp_path, replace(settings, segmenter="airloc"))
 
 
@@ -142,24 +143,24 @@ def test_the_shipped_segmentation_unit_is_taken_by_name(config, tmp_path):
 
 
 def test_a_segmentation_unit_that_cannot_be_taken_is_refused(whole, config, tmp_path):
-    with pytest.raises(AirlocError, match=r"'airloc-no-sem-seg' has no segmentation unit"):
+    with pytest.raises(AirlocError, match="'airloc-no-sem-seg'"):
         train(tmp_path, replace(config, segmenter="airloc-no-sem-seg"))
-    with pytest.raises(AirlocError, match="no checkpoint folder 'no/where'"):
+    with pytest.raises(AirlocError, match="'no/where'"):
         train(tmp_path, replace(config, segmenter="no/where"))
     for settings, until in ((config, "segmenter"), (replace(config, variant=Variant(sem_seg=False)), "airloc")):
-        with pytest.raises(AirlocError, match=r"No segmentation unit is to be trained or used.*--segmenter"):
+        with pytest.raises(AirlocError, match="--segmenter"):
             train(tmp_path, replace(settings, segmenter="airloc"), until=until)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_any_pictures_it_trains_on_procedural_areas(tmp_path, monkeypatch):
-    monkeypatch.setattr(data_module, "CHECKED", 1)
-    data_module._unseen.cache_clear()
-    told = []
-    config = replace(TINY, data=Data(synthetic=2), variant=Variant(sem_seg=False, priv=True), seeds=1)
-    train(tmp_path, config, on_step=lambda stage, done, figures: told.append((stage, done)))
-    data_module._unseen.cache_clear()
-    assert told == [("embedder", 1), ("embedder", 2), ("policy", 16), ("policy", 32)]
+def test_without_any_images_it_trains_on_procedural_areas(tmp_path, monkeypatch):
+    monkeypatch.setattr(data_module, "VALIDATION_COUNT", 1)
+    data_module._procedural_validation_areas.cache_clear()
+    logged = []
+    config = replace(TINY, data=DataConfig(synthetic=2), variant=Variant(sem_seg=False, priv=True), seeds=1)
+    train(tmp_path, config, on_step=lambda stage, done, metrics: logged.append((stage, done)))
+    data_module._procedural_validation_areas.cache_clear()
+    assert logged == [("embedder", 1), ("embedder", 2), ("policy", 16), ("policy", 32)]
     assert load_units(tmp_path / "agent").policy.variant.name == "airloc-no-sem-seg-priv"
     assert not (tmp_path / "segmenter").exists()
 
@@ -184,18 +185,20 @@ def test_other_settings_in_the_same_folder_are_refused_by_the_field(whole, confi
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "facts"),
     [
-        ({"episodes": 1}, "do not fill one batch"),
-        ({"segmenter_steps": 0}, "The segmentation unit cannot be trained with steps = 0"),
-        ({"embedder_steps": 0}, "The embedder cannot be trained with steps = 0"),
-        ({"embedder_blocks": 0}, "The embedder cannot be trained with blocks = 0"),
-        ({"embedder_blocks": -3}, "The embedder cannot be trained with blocks = -3"),
-        ({"seeds": 0}, "A policy cannot be trained with seeds = 0"),
+        ({"episodes": 1}, "--episodes"),
+        ({"segmenter_steps": 0}, "segmenter_steps = 0"),
+        ({"embedder_steps": 0}, "embedder_steps = 0"),
+        ({"embedder_blocks": -3}, "embedder_blocks = -3"),
+        ({"seeds": 0}, "seeds = 0"),
+        ({"learning_rate": math.nan}, "learning_rate = nan"),
+        ({"table_bytes": -1}, "table_bytes = -1"),
+        ({"data": DataConfig(root=Path("/no/such/folder"))}, "/no/such/folder"),
     ],
 )
-def test_what_cannot_be_trained_is_refused_before_anything_is(config, tmp_path, settings, message):
-    with pytest.raises(AirlocError, match=message):
+def test_invalid_settings_are_refused_before_anything_is_written(config, tmp_path, settings, facts):
+    with pytest.raises(AirlocError, match=facts):
         train(tmp_path, replace(config, **settings))
     assert list(tmp_path.iterdir()) == []
 

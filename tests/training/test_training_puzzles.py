@@ -1,19 +1,23 @@
+import math
+
 import pytest
 import torch
 
+from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.rules import inside
-from airloc.training.data import Atlas, Data, load_atlas
-from airloc.training.puzzles import Change, draw_puzzles, random_walks
+from airloc.training.atlas import Atlas
+from airloc.training.data import DataConfig, load_atlas
+from airloc.training.puzzles import GoalAugmentation, draw_puzzles, random_walks
 
 CPU = torch.device("cpu")
 GRID = Grid(5, 5)
-STILL = Change(shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=0.0)
+STILL = GoalAugmentation(shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=0.0)
 
 
 @pytest.fixture(scope="module")
 def atlas(world) -> Atlas:
-    return load_atlas(Data(root=world, synthetic=0), GRID.size[0], CPU)
+    return load_atlas(DataConfig(root=world, synthetic=0), GRID.size[0], CPU)
 
 
 def picked(glimpses: torch.Tensor, cell: torch.Tensor) -> torch.Tensor:
@@ -33,7 +37,7 @@ def test_cells_lie_in_the_area_as_the_grid_says(atlas: Atlas):
     torch.manual_seed(3)
     puzzle = draw_puzzles(atlas, GRID, 1, 1, STILL)
     torch.manual_seed(3)
-    image = atlas.cut(*atlas.draw(1, 256), 256)[0].float() / 255
+    image = atlas.crop(*atlas.sample(1, 256), 256)[0].float() / 255
     mirrored = image.flip(1)
     for number, (row, col) in enumerate(GRID.cells()):
         cuts = [
@@ -46,7 +50,7 @@ def test_cells_lie_in_the_area_as_the_grid_says(atlas: Atlas):
 def test_goals_of_another_day_differ_and_still_show_the_same_place(atlas: Atlas):
     torch.manual_seed(1)
     puzzle = draw_puzzles(
-        atlas, GRID, 6, 5, Change(goal_jitter_probability=1.0, misregistration=0.0, off_grid_probability=0.0)
+        atlas, GRID, 6, 5, GoalAugmentation(goal_jitter_probability=1.0, misregistration=0.0, off_grid_probability=0.0)
     )
     cells, goals = picked(puzzle.glimpses, puzzle.cell).flatten(0, 1), puzzle.goals.flatten(0, 1)
     assert not torch.allclose(cells, goals)
@@ -60,9 +64,9 @@ def test_goals_of_another_day_differ_and_still_show_the_same_place(atlas: Atlas)
     assert alike.median() > 0.7 > 0.5 > others.median()
 
 
-def test_askew_goals_are_cut_elsewhere(atlas: Atlas):
+def test_goals_off_the_grid_are_cut_elsewhere(atlas: Atlas):
     torch.manual_seed(1)
-    change = Change(shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=1.0)
+    change = GoalAugmentation(shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=1.0)
     puzzle = draw_puzzles(atlas, GRID, 3, 5, change)
     assert not torch.allclose(puzzle.goals, picked(puzzle.glimpses, puzzle.cell), atol=0.1)
 
@@ -76,3 +80,20 @@ def test_walks_make_single_moves_inside_and_seldom_return(grid: Grid):
     assert ((cells[:, 1:] - cells[:, :-1]).abs().amax(dim=2) == 1).all()
     fresh = [len(set(walk.tolist())) / len(walk) for walk in walks]
     assert sum(fresh) / len(fresh) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("shared_jitter", math.nan),
+        ("goal_jitter", -0.1),
+        ("goal_jitter_probability", 1.5),
+        ("misregistration", -1.0),
+        ("off_grid_probability", math.nan),
+        ("shift", math.inf),
+        ("turn", -10.0),
+    ],
+)
+def test_invalid_settings_are_refused(setting, value):
+    with pytest.raises(AirlocError, match=f"{setting} = {value}"):
+        GoalAugmentation(**{setting: value})

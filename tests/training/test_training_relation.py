@@ -1,20 +1,27 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from airloc.agents.checkpoint import load_checkpoint
+from airloc.agents.pretrained import load_relation
+from airloc.agents.registry import make_agent
+from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.training import relation as relation_module
-from airloc.training.data import Data, validation_areas
+from airloc.training.data import DataConfig, validation_areas
 from airloc.training.puzzles import Puzzle
 from airloc.training.relation import (
     GRID,
     RelationConfig,
+    all_pair_logits,
+    belief_card,
     direction_loss,
-    judge,
+    pair_logits,
     pair_loss,
-    relate_all,
+    train_belief,
     train_relation,
     validate,
     walk_loss,
@@ -32,8 +39,8 @@ class KilledError(Exception):
 
 
 def tiny(world, **settings) -> RelationConfig:
-    settings = {"steps": 5, "areas": 2, "goals": 2, "width": 2, "small": 0.5, "validate_every": 2, **settings}
-    return RelationConfig(data=Data(root=world, synthetic=0), **settings)
+    settings = {"steps": 5, "areas": 2, "goals": 2, "width": 2, "small_share": 0.5, "validate_every": 2, **settings}
+    return RelationConfig(data=DataConfig(root=world, synthetic=0), **settings)
 
 
 def fresh() -> RelationNetwork:
@@ -46,12 +53,12 @@ def same(a: RelationNetwork, b: RelationNetwork) -> bool:
 
 
 def test_interrupted_and_resumed_it_ends_with_the_same_weights(world, tmp_path):
-    told = []
-    whole = train_relation(tmp_path / "whole", tiny(world), fresh(), on_step=lambda *step: told.append(step))
-    assert [step for step, _ in told] == [2, 4, 5]
-    assert all(math.isfinite(value) for _, figures in told for value in figures.values())
+    logged = []
+    whole = train_relation(tmp_path / "whole", tiny(world), fresh(), on_step=lambda *step: logged.append(step))
+    assert [step for step, _ in logged] == [2, 4, 5]
+    assert all(math.isfinite(value) for _, metrics in logged for value in metrics.values())
 
-    def killed(step, figures):
+    def killed(step, metrics):
         if step == 4:
             raise KilledError
 
@@ -69,18 +76,18 @@ def test_all_pairs_of_a_puzzle_are_judged_as_single_pairs_are():
     generator = torch.Generator().manual_seed(0)
     glimpses, goals = (torch.randn(2, count, 3, 48, 48, generator=generator) for count in (4, 3))
     with torch.no_grad():
-        table = judge(network, Puzzle(glimpses, goals, torch.zeros(2, 3, dtype=torch.long)))
+        table = pair_logits(network, Puzzle(glimpses, goals, torch.zeros(2, 3, dtype=torch.long)))
         for area, glimpse, goal in ((0, 3, 1), (1, 0, 2)):
             alone = network(glimpses[area, glimpse][None], goals[area, goal][None])[0]
             torch.testing.assert_close(table[area, glimpse, goal], alone, rtol=1e-3, atol=1e-3)
 
 
-def perfect(grid: Grid, goal: torch.Tensor, sure: float) -> torch.Tensor:
+def perfect(grid: Grid, goal: torch.Tensor, margin: float) -> torch.Tensor:
     """Logits (1, C, G, O) that name every offset with a margin."""
     table = torch.zeros(1, grid.count, goal.shape[1], NUM_OFFSETS)
     for cell in range(grid.count):
         for n, target in enumerate(goal[0].tolist()):
-            table[0, cell, n, offsets_between_cells(grid, CPU)[cell, target]] = sure
+            table[0, cell, n, offsets_between_cells(grid, CPU)[cell, target]] = margin
     return table
 
 
@@ -92,12 +99,12 @@ def test_losses_vanish_for_one_who_knows_and_are_those_of_chance_for_one_who_doe
     goal = torch.tensor([[4, 0]])
     walks = torch.tensor([[8, 5]])
     torch.manual_seed(0)
-    for sure, pair, direction in ((0.0, math.log(9), math.log(8)), (40.0, 0.0, 0.0)):
-        logits = perfect(SMALL, goal, sure)
+    for margin, pair, direction in ((0.0, math.log(9), math.log(8)), (40.0, 0.0, 0.0)):
+        logits = perfect(SMALL, goal, margin)
         assert float(pair_loss(by_cell(logits, SMALL), goal)) == pytest.approx(pair, abs=1e-4)
         assert float(direction_loss(logits, goal, SMALL)) == pytest.approx(direction, abs=1e-4)
         loss, right = walk_loss(by_cell(logits, SMALL), goal, walks)
-        if sure:
+        if margin:
             assert float(loss) == pytest.approx(0, abs=1e-4)
             assert float(right) == 1
         else:
@@ -123,18 +130,73 @@ def test_walks_that_begin_on_the_goal_do_not_count():
 
 
 def test_validation_names_directions_and_cells(monkeypatch, world):
-    areas = validation_areas(Data(root=world, synthetic=0), GRID)
+    areas = validation_areas(DataConfig(root=world, synthetic=0), GRID)
     table = perfect(GRID, torch.arange(25)[None], 9.0)
-    monkeypatch.setattr(relation_module, "relate_all", lambda network, areas, grid: table)
-    figures = validate(untrained_relation(2), areas[:1])
-    assert figures["val_accuracy"] == 1.0
-    assert figures["val_pair_loss"] < 0.01
+    monkeypatch.setattr(relation_module, "all_pair_logits", lambda network, areas, grid: table)
+    metrics = validate(untrained_relation(2), areas[:1])
+    assert metrics["val_accuracy"] == 1.0
+    assert metrics["val_pair_loss"] < 0.01
 
 
 def test_the_table_of_an_area_holds_every_pair(world):
     network = untrained_relation(2)
-    areas = validation_areas(Data(root=world, synthetic=0), SMALL)
-    table = relate_all(network, areas, SMALL)
+    areas = validation_areas(DataConfig(root=world, synthetic=0), SMALL)
+    table = all_pair_logits(network, areas, SMALL)
     assert table.shape == (len(areas), 9, 9, NUM_OFFSETS)
     assert table[0, 0, 1].argmax() in range(NUM_OFFSETS)
     assert offset_index(0, 0) == NUM_OFFSETS // 2
+
+
+def test_a_belief_agent_is_trained_saved_and_played(world, tmp_path):
+    logged = []
+    config = RelationConfig(
+        data=DataConfig(root=world, synthetic=0), steps=2, areas=2, goals=2, width=2, validate_every=1
+    )
+    train_belief(tmp_path, config, device=CPU, command="airloc train belief", on_step=lambda *step: logged.append(step))
+    assert [(stage, step) for stage, step, _ in logged] == [("relation", 1), ("relation", 2)]
+    assert make_agent(str(tmp_path / "agent")).network.width == 2
+    written = (tmp_path / "agent" / "card.md").read_text()
+    assert "`airloc train belief`" in written
+    assert "8-way accuracy" in written
+
+
+def test_the_card_says_the_terms():
+    metrics = {"val_accuracy": 0.5, "val_pair_loss": 2.0}
+    assert "CC BY-NC-SA 4.0" in belief_card(RelationConfig(), metrics, "c", "CC BY-NC-SA 4.0")
+    assert "those of the training data" in belief_card(RelationConfig(), metrics, "c")
+
+
+def test_training_goes_on_from_the_weights_of_another_agent(world, tmp_path):
+    data = DataConfig(root=world, synthetic=0)
+    config = RelationConfig(
+        data=data, steps=1, areas=2, goals=2, width=2, validate_every=1, learning_rate=1e-9, weight_decay=0.0
+    )
+
+    def train(name: str, settings: RelationConfig) -> torch.Tensor:
+        train_belief(tmp_path / name, settings, device=CPU, command="c", on_step=lambda *_: None)
+        return load_relation(load_checkpoint(tmp_path / name / "agent")).judge[0].weight
+
+    first, other = train("first", config), train("other", replace(config, seed=5))
+    begun = train("second", replace(config, seed=5, init_from=str(tmp_path / "first" / "agent")))
+    torch.testing.assert_close(begun, first, atol=1e-5, rtol=0)
+    assert not torch.allclose(other, first, atol=1e-5)
+    assert str(tmp_path / "first" / "agent") in (tmp_path / "second" / "agent" / "card.md").read_text()
+    with pytest.raises(AirlocError, match=r"width 2.*width = 3"):
+        train("third", replace(config, width=3, init_from=str(tmp_path / "first" / "agent")))
+
+
+@pytest.mark.parametrize(
+    ("settings", "facts"),
+    [
+        ({"width": 1_000_000}, "width = 1000000"),
+        ({"steps": 0}, "steps = 0"),
+        ({"learning_rate": math.nan}, "learning_rate = nan"),
+        ({"learning_rate": -1.0}, "learning_rate = -1"),
+        ({"weight_decay": math.nan}, "weight_decay = nan"),
+        ({"small_share": 1.0}, "small_share = 1"),
+        ({"direction_weight": -1.0}, "direction_weight = -1"),
+    ],
+)
+def test_invalid_settings_are_refused(settings, facts):
+    with pytest.raises(AirlocError, match=facts):
+        RelationConfig(**settings)

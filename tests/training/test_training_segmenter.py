@@ -1,4 +1,7 @@
+import json
 import math
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,9 +9,12 @@ import torch
 from PIL import Image
 
 from airloc.areas.area import SearchArea
+from airloc.errors import AirlocError
+from airloc.evaluation.metrics import Overlap, pooled
+from airloc.grid import Grid
 from airloc.training import segmenter as segmenter_module
-from airloc.training.data import Data
-from airloc.training.segmenter import GRID, SegmenterConfig, overlap, train_segmenter
+from airloc.training.data import DataConfig, validation_areas
+from airloc.training.segmenter import GRID, SegmenterConfig, fold_overlaps, overlap, train_segmenter
 from airloc.vision.embedder import Segmenter
 
 CPU = torch.device("cpu")
@@ -18,13 +24,13 @@ class KilledError(Exception):
     """Stands for a kill between two saves."""
 
 
-def silent(step, figures):
-    del step, figures
+def silent(step, metrics):
+    del step, metrics
 
 
 def tiny(root, **settings) -> SegmenterConfig:
     return SegmenterConfig(
-        **{"data": Data(root=root, synthetic=0), "steps": 5, "batch": 4, "validate_every": 2, **settings}
+        **{"data": DataConfig(root=root, synthetic=0), "steps": 5, "batch": 4, "validate_every": 2, **settings}
     )
 
 
@@ -37,14 +43,14 @@ def same(a: Segmenter, b: Segmenter) -> bool:
     return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
 
 
-def test_interrupted_and_resumed_it_ends_with_the_same_weights_and_figures(world, tmp_path):
-    told = []
-    whole = train_segmenter(tmp_path / "whole", tiny(world), fresh(), on_step=lambda *step: told.append(step))
-    assert [step for step, _ in told] == [2, 4, 5]
-    assert all(math.isfinite(value) for _, figures in told for value in figures.values())
-    assert {"loss", "iou", "f1", "tp", "fp", "fn"} == told[0][1].keys()
+def test_interrupted_and_resumed_it_ends_with_the_same_weights_and_metrics(world, tmp_path):
+    logged = []
+    whole = train_segmenter(tmp_path / "whole", tiny(world), fresh(), on_step=lambda *step: logged.append(step))
+    assert [step for step, _ in logged] == [2, 4, 5]
+    assert all(math.isfinite(value) for _, metrics in logged for value in metrics.values())
+    assert {"loss", "iou", "f1", "tp", "fp", "fn"} == logged[0][1].keys()
 
-    def stop(step, figures):
+    def stop(step, metrics):
         if step == 2:
             raise KilledError
 
@@ -74,12 +80,12 @@ def test_it_learns_that_buildings_are_bright(tmp_path):
         Image.fromarray(mask).save(tmp_path / "masks" / f"{n}.png")
         lines.append(f"{n}.png,{n}.png,{split}")
     (tmp_path / "windows.csv").write_text("\n".join(lines))
-    told = []
-    settings = {"steps": 60, "batch": 8, "rate": 2e-2, "validate_every": 20}
-    train_segmenter(tmp_path / "run", tiny(tmp_path, **settings), fresh(), on_step=lambda *step: told.append(step[1]))
-    assert told[-1]["loss"] < 0.5 * told[0]["loss"]
-    assert told[-1]["iou"] > 0.7
-    assert told[-1]["f1"] == pytest.approx(2 * told[-1]["iou"] / (1 + told[-1]["iou"]))
+    logged = []
+    settings = {"steps": 60, "batch": 8, "learning_rate": 2e-2, "validate_every": 20}
+    train_segmenter(tmp_path / "run", tiny(tmp_path, **settings), fresh(), on_step=lambda *step: logged.append(step[1]))
+    assert logged[-1]["loss"] < 0.5 * logged[0]["loss"]
+    assert logged[-1]["iou"] > 0.7
+    assert logged[-1]["f1"] == pytest.approx(2 * logged[-1]["iou"] / (1 + logged[-1]["iou"]))
 
 
 def test_overlap_counts_the_pixels_of_cells_and_not_of_gaps():
@@ -100,3 +106,65 @@ def test_overlap_counts_the_pixels_of_cells_and_not_of_gaps():
     half = GRID.count * 48 * 12
     assert overlap(Left(), [area], CPU) == (half, half, half)
     assert overlap(Left(), [], CPU) is None
+
+
+@pytest.fixture(scope="module")
+def runs(tiles, tmp_path_factory) -> list[Path]:
+    """A short run of the segmentation unit for each of two folds, where `airloc train` puts them."""
+    folders = [tmp_path_factory.mktemp("run") for _ in range(2)]
+    for fold, folder in enumerate(folders):
+        config = SegmenterConfig(data=DataConfig(root=tiles, synthetic=0, fold=fold, folds=2), steps=1, batch=2)
+        train_segmenter(folder / "segmenter", config, Segmenter(), on_step=lambda *_: None)
+    return folders
+
+
+def test_counts_are_pooled_exactly_over_all_folds(runs, airloc, tmp_path):
+    counts = fold_overlaps([run / "segmenter" for run in runs])
+    for fold, run in enumerate(runs):
+        logged = json.loads((run / "segmenter" / "metrics.jsonl").read_text().splitlines()[-1])
+        assert counts[fold] == (logged["tp"], logged["fp"], logged["fn"])
+        assert (counts[fold].iou, counts[fold].f1) == pytest.approx((logged["iou"], logged["f1"]))
+    whole = pooled(counts.values())
+    out = tmp_path / "folds.json"
+    assert airloc("analyse", "folds", *runs, "--json", out).code == 0
+    assert json.loads(out.read_text())["pooled"] == {**whole._asdict(), "iou": whole.iou, "f1": whole.f1}
+    buildings = sum(int(area.mask.sum()) for fold in range(2) for area in _masked(runs[fold], fold))
+    assert 0 < whole.tp + whole.fn <= buildings
+
+
+def _masked(run: Path, fold: int):
+    root = json.loads((run / "segmenter" / "config.json").read_text())["settings"]["data"]["root"]
+    return validation_areas(DataConfig(root=Path(root), synthetic=0, fold=fold, folds=2), Grid())
+
+
+def test_an_incomplete_cross_validation_is_refused(runs, tmp_path):
+    first, second = (run / "segmenter" for run in runs)
+    broken = shutil.copytree(second, tmp_path / "broken")
+    (broken / "metrics.jsonl").write_text("")
+    for folders, facts in (
+        ([first], "--fold 1"),
+        ([first, first], str(first)),
+        ([tmp_path], str(tmp_path)),
+        ([first, broken], "metrics.jsonl"),
+    ):
+        with pytest.raises(AirlocError, match=facts):
+            fold_overlaps(folders)
+
+
+def test_overlap_in_worked_numbers():
+    assert (Overlap(2, 1, 1).iou, Overlap(2, 1, 1).f1) == (0.5, pytest.approx(2 / 3))
+    assert (Overlap(0, 0, 0).iou, Overlap(0, 0, 0).f1) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "facts"),
+    [
+        ({"steps": 0}, "steps = 0"),
+        ({"learning_rate": math.nan}, "learning_rate = nan"),
+        ({"building_weight": -1.0}, "building_weight = -1"),
+        ({"jitter": 1.5}, "jitter = 1.5"),
+    ],
+)
+def test_invalid_settings_are_refused(settings, facts):
+    with pytest.raises(AirlocError, match=facts):
+        SegmenterConfig(**settings)

@@ -96,7 +96,7 @@ def moves_along(path: list[Cell]) -> list[int]:
 def lawnmower(grid: Grid, budget: int, start: Cell) -> list[Cell]:
     """Fly to the nearest corner, then sweep line by line along the longer side, back and forth."""
     corners = [(row, col) for row in (0, grid.rows - 1) for col in (0, grid.cols - 1)]
-    row, col = min(corners, key=lambda corner: (int(grid.apart(np.array(start), np.array(corner))), corner))
+    row, col = min(corners, key=lambda corner: (int(grid.moves_between(np.array(start), np.array(corner))), corner))
     rows = range(grid.rows) if row == 0 else range(grid.rows - 1, -1, -1)
     cols = range(grid.cols) if col == 0 else range(grid.cols - 1, -1, -1)
     if grid.cols >= grid.rows:

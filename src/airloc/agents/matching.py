@@ -26,7 +26,7 @@ from airloc.task.rules import check_false_alarm_cost
 
 SLOPE, MIDPOINT = 19.4, 0.40
 """Logistic curve of `same_place`: its slope, and the similarity with probability one half. Fitted by
-`python -m benchmarks.field_likeness`."""
+`python -m benchmarks.field_similarity`."""
 MAX_SHIFT = 2
 """Largest shift in halved pixels: four pixels of a patch, a twelfth of a cell."""
 BLUR = 9
@@ -53,8 +53,8 @@ class SamePlaceCalibration(NamedTuple):
 
 
 SAME_PLACE = SamePlaceCalibration(scale=0.57, weight=16.9, midpoint=0.216)
-"""Calibration of the pretrained relation network. `python -m benchmarks.field_here` fits it to searches with goals from
-the same day and from before a disaster; run it again when the weights change."""
+"""Calibration of the pretrained relation network. `python -m benchmarks.field_match` fits it to searches with goals
+from the same day and from before a disaster; run it again when the weights change."""
 
 
 @runtime_checkable

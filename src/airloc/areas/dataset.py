@@ -236,15 +236,15 @@ class Dataset(ABC):
     def status(self) -> Status:
         """Check what is present."""
         location, option = self.location, f"--{self.location_option}"
-        known = {"name": self.name, "location": location, "expected": self.expected}
+        status = Status(self.name, location, self.state(), expected=self.expected)
         if not location.exists():
-            return Status(**known, state="absent", remark=f"run `airloc data fetch {self.name}`")
+            return replace(status, state="absent", remark=f"run `airloc data fetch {self.name}`")
         try:
             counts = self.count_areas()
         except AirlocError as error:
-            return Status(**known, state="damaged", remark=str(error))
+            return replace(status, state="damaged", remark=str(error))
         command = f"{self.name} {option} {quote(str(location))}"
-        return Status(**known, state=self.state(), areas=counts, command=command, remark=self.remark())
+        return replace(status, areas=counts, command=command, remark=self.remark())
 
     def state(self) -> str:
         """Return the `Status.state` of data that is present."""

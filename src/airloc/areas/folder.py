@@ -264,8 +264,3 @@ def _window(row: dict[str, str | None], index: Path, line: int) -> Window:
             "Write image,mask,side_m,split with a file name and a positive number of metres",
         )
     return Window(index.parent / MASKS / mask if mask else None, side_m, split)
-
-
-def read_area(path: Path, window: Window | None = None) -> SearchArea:
-    """Deprecated: use `Dataset.read`."""
-    return Folder(path.parent).read(_record(path, window, None))

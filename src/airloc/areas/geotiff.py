@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -145,11 +145,3 @@ def _corners(layout: "Layout", first: Cell, grid: Grid) -> "Points":
     rows, cols = (first[0], first[0] + grid.rows - 1), (first[1], first[1] + grid.cols - 1)
     outer = ((rows[0], cols[0]), (rows[0], cols[1]), (rows[1], cols[1]), (rows[1], cols[0]))
     return np.stack([layout.corners(cell)[number] for number, cell in enumerate(outer)])
-
-
-def __getattr__(name: str) -> Any:
-    if name not in ("Raster", "Plane", "Points", "View"):
-        raise AttributeError(name)
-    from airloc.areas import raster
-
-    return getattr(raster, name)

@@ -1,12 +1,13 @@
-"""Prepared areas: a compact, memory-mapped copy of any source at working resolution.
+"""Prepared areas: a compact, memory-mapped copy of any dataset at the resolution of a grid.
 
-Reading and cutting full-size pictures takes minutes, opening a prepared folder takes milliseconds. It holds
+Reading and cutting full-size images takes minutes, opening a prepared folder takes milliseconds. It holds
 
     images.npy    (N, H, W, 3) uint8, fitted to the grid
     masks.npy     (K, H, W) bool, for the K areas that have a mask; absent if none has
     index.json    version, grid, source, areas (name, tile, split, ground, row of the mask), SHA-256 of the arrays
 
-It is written under another name and renamed when complete, so an interrupted `prepare` leaves nothing behind.
+The folder is written under another name and renamed when complete, so that an interrupted `airloc data prepare` leaves
+nothing behind. Agents search prepared areas and training reads them, like those of any other dataset.
 """
 
 import hashlib
@@ -165,9 +166,9 @@ class PreparedAreas:
     entries: list[dict[str, Any]]
     """Name, tile, split, ground_m and row of the mask of each area."""
     source: dict[str, Any]
-    """What it was prepared from."""
+    """Name and options of the dataset that it was prepared from."""
     sha256: dict[str, str]
-    """Of the arrays' bytes, by file."""
+    """SHA-256 of the arrays' bytes, by file."""
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -184,33 +185,33 @@ class PreparedAreas:
         )
 
     def verify(self) -> None:
-        """Read everything and compare it with the checksums; takes as long as the disk needs."""
+        """Read all arrays and compare them with their checksums."""
         for name, array in ((IMAGES, self.images), (MASKS, self.masks)):
             digest = hashlib.sha256()
             for row in array:
                 digest.update(np.ascontiguousarray(row).data)
             if name in self.sha256 and digest.hexdigest() != self.sha256[name]:
-                raise damaged(self.path / name, "its bytes are not the ones that were written")
+                raise _damaged(self.path / name, "its checksum differs from the index")
 
 
 def is_prepared(path: Path) -> bool:
-    """Whether a folder holds prepared areas rather than pictures."""
+    """Return True if a folder holds prepared areas."""
     return (path / INDEX).is_file()
 
 
 def open_prepared(path: Path) -> PreparedAreas:
-    """Open a prepared folder without reading its pictures."""
+    """Open a prepared folder without reading its images."""
     if not is_prepared(path):
-        raise AirlocError(f"There are no prepared areas in {path}", "Write them with `airloc data prepare`")
+        raise AirlocError(f"The folder {path} holds no prepared areas", "Write them with `airloc data prepare`")
     try:
         index = json.loads((path / INDEX).read_text(encoding="utf-8"))
         if index["version"] != VERSION:
-            raise damaged(path / INDEX, f"it is of version {index['version']}, not {VERSION}")
+            raise _damaged(path / INDEX, f"it is of version {index['version']}, not {VERSION}")
         grid = Grid(**index["grid"])
         entries, source, sha256 = list(index["areas"]), dict(index["source"]), dict(index["sha256"])
         masked = [entry["mask"] for entry in entries if entry["mask"] is not None]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise damaged(path / INDEX, repr(error)) from error
+        raise _damaged(path / INDEX, repr(error)) from error
     images = _map(path / IMAGES, (len(entries), *grid.size, 3), np.dtype(np.uint8))
     no_masks: Mask = np.zeros((0, *grid.size), dtype=np.bool_)
     masks = _map(path / MASKS, (len(masked), *grid.size), np.dtype(np.bool_)) if masked else no_masks
@@ -229,44 +230,44 @@ def write_prepared(
     """Write areas that are fitted to a grid as a prepared folder.
 
     Args:
-        areas: The areas, drawn one by one; only one is in memory at a time.
+        areas: The areas; only one is in memory at a time.
         grid: The grid they are fitted to.
         out: The folder to write.
-        source: What they come from, for the record.
-        overwrite: Replace prepared areas that are there already.
+        source: Name and options of the dataset, for the index.
+        overwrite: Replace prepared areas in the folder.
         on_area: Called after each area, to show progress.
     """
     check_free(out, overwrite)
-    half, aside = (out.absolute().with_name(f".{out.absolute().name}.{word}") for word in ("partial", "replaced"))
+    partial, old = (out.absolute().with_name(f".{out.absolute().name}.{word}") for word in ("partial", "replaced"))
     try:
-        shutil.rmtree(half, ignore_errors=True)
-        half.mkdir(parents=True)
-        _write(areas, grid, half, source, on_area)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        _write(areas, grid, partial, source, on_area)
         if out.exists():
-            out.rename(aside)
-        half.rename(out)
+            out.rename(old)
+        partial.rename(out)
     except OSError as error:
         raise AirlocError(
             f"Cannot write prepared areas to {out}: {error}", "Give a folder that can be written"
         ) from error
     finally:
-        shutil.rmtree(half, ignore_errors=True)
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
     return open_prepared(out)
 
 
 def check_free(out: Path, overwrite: bool) -> None:
-    """Refuse to write over anything but an empty folder or, if told to, prepared areas."""
+    """Raise unless a folder is absent, empty or, with `overwrite`, holds prepared areas."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not is_prepared(out):
-        raise AirlocError(f"{out} is there already and holds no prepared areas", "Give another --out")
+        raise AirlocError(f"{out} exists and holds no prepared areas", "Give another --out")
     if not overwrite:
-        raise AirlocError(f"{out} holds prepared areas already", "Give another --out, or --overwrite to replace them")
+        raise AirlocError(f"{out} holds prepared areas", "Give another --out, or --overwrite to replace them")
 
 
-def damaged(path: Path, reason: str) -> AirlocError:
-    """The error for a file that cannot be used."""
+def _damaged(path: Path, reason: str) -> AirlocError:
+    """Return the error for a file that cannot be used."""
     return AirlocError(
         f"The prepared file {path} is damaged: {reason}", "Write it again with `airloc data prepare --overwrite`"
     )
@@ -313,12 +314,12 @@ class _ArrayFile:
         self._header()
 
     def _header(self) -> None:
-        """NumPy pads the header so that its length does not depend on the number of rows."""
+        """Write the header; NumPy pads it, so that its length does not depend on the number of rows."""
         about = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.rows, *self.shape)}
         np.lib.format.write_array_header_1_0(self.file, about)
 
     def append(self, row: npt.NDArray[Any]) -> int:
-        """Write one row and give its number."""
+        """Write one row and return its number."""
         if row.shape != self.shape or row.dtype != self.dtype:
             raise ValueError(f"a row of {row.shape} {row.dtype} in a file of {self.shape} {self.dtype}")
         data = np.ascontiguousarray(row).data
@@ -328,20 +329,20 @@ class _ArrayFile:
         return self.rows - 1
 
     def finish(self) -> str:
-        """Write the final header and give the SHA-256 of the rows."""
+        """Write the final header and return the SHA-256 of the rows."""
         self.file.seek(0)
         self._header()
         return self.digest.hexdigest()
 
 
 def _map(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Map an array file, and check it against the index."""
+    """Map an array file to memory, and check it against the index."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError, SyntaxError, TypeError) as error:
-        raise damaged(path, str(error).splitlines()[0] if str(error) else repr(error)) from error
+        raise _damaged(path, str(error).splitlines()[0] if str(error) else repr(error)) from error
     if array.shape != shape or array.dtype != dtype:
-        raise damaged(path, f"it holds {array.shape} {array.dtype} where the index says {shape} {dtype}")
+        raise _damaged(path, f"it holds {array.shape} {array.dtype}, but the index expects {shape} {dtype}")
     plain: npt.NDArray[Any] = array.view(np.ndarray)
     return plain
 

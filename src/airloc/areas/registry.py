@@ -17,7 +17,7 @@ from airloc.areas.folder import INDEX, Folder, has_images, images_folder
 from airloc.areas.geotiff import GeoTiff
 from airloc.areas.masa import Masa
 from airloc.areas.naip import Naip
-from airloc.areas.prepared import Prepared
+from airloc.areas.prepared import Prepared, open_prepared
 from airloc.areas.records import Status
 from airloc.areas.synthetic import Synthetic
 from airloc.areas.xbd import Xbd
@@ -51,8 +51,8 @@ def load_dataset(
     """Load a dataset by name or from a path.
 
     Args:
-        source: A name of `DATASETS`, or the path of a folder or GeoTIFF file. A folder may hold prepared areas, a
-            published layout (Massachusetts, Dubai, xBD), or any images with an optional index windows.csv.
+        source: A name of `DATASETS`, or the path of a folder or GeoTIFF file. A folder may hold prepared areas, any
+            images with an optional index windows.csv, or a published layout (Massachusetts, Dubai, xBD).
         root: Folder of the dataset, with a name only; $AIRLOC_DATA/NAME if not given.
         split: Only the areas of this split: train, val or test.
         cell_metres: Crop areas so that a cell covers this many metres.
@@ -98,17 +98,27 @@ def find_dataset(source: str | Path, root: Path | None = None) -> tuple[type[Dat
         raise AirlocError(f"There is no folder, file or dataset {str(source)!r}", f"{hint} are: {', '.join(DATASETS)}")
     if path.is_file():
         return GeoTiff, path
+    if has_images(path) and not Prepared.detect(path):
+        return Folder, path
     return next((kind for kind in DATASETS.values() if kind.detect(path)), Folder), path
 
 
 def weight_terms(dataset: Dataset) -> str:
     """Return the terms that weights trained on a dataset carry; empty if it is not known to have any.
 
-    A plain folder carries the terms of the registered dataset whose name it bears: `xbd`, or `xbd/images`.
+    Prepared areas carry the terms of the dataset they were prepared from. A plain folder carries the terms of the
+    registered dataset whose name it bears: `xbd`, or `xbd/images`.
     """
-    folder = dataset.location.absolute()
-    name = folder.parent.name if folder.name == "images" else folder.name
-    return dataset.weight_terms or (DATASETS[name].weight_terms if name in DATASETS else "")
+    if dataset.weight_terms:
+        return dataset.weight_terms
+    name, folder = dataset.name, dataset.location
+    if isinstance(dataset, Prepared):
+        source = open_prepared(folder).source
+        name, folder = str(source.get("name", "")), Path(str(source.get("path", "")))
+    folder = folder.absolute()
+    named = folder.parent.name if folder.name == "images" else folder.name
+    kinds = [DATASETS[word] for word in (name, named) if word in DATASETS]
+    return next((kind.weight_terms for kind in kinds if kind.weight_terms), "")
 
 
 def list_datasets(root: Path) -> Iterator[Status]:
@@ -123,28 +133,3 @@ def list_datasets(root: Path) -> Iterator[Status]:
     for folder in sorted(path for path in root.iterdir() if path.is_dir() and path.name not in DATASETS):
         if Prepared.detect(folder) or (folder / INDEX).is_file() or has_images(images_folder(folder)):
             yield replace(load_dataset(folder).status(), name=folder.name)
-
-
-# Deprecated names, until all callers use `load_dataset`.
-SOURCES = DATASETS
-AreaSource = Dataset
-
-
-def choose_source(where, *, split="", cell_metres=None, only=None, names=None, count=100, seed=0):  # type: ignore[no-untyped-def]
-    patterns = {"only": names.only, "without": names.without} if names else {}
-    if only is not None:
-        patterns["names"] = tuple(only)
-    if where is None:
-        return load_dataset("synthetic", split=split, cell_metres=cell_metres, count=count, seed=seed)
-    return load_dataset(where, split=split, cell_metres=cell_metres, **patterns)
-
-
-def load_pairs(areas, goals, grid, *, split="", cell_metres=None, only=None, names=None):  # type: ignore[no-untyped-def]
-    patterns = {"only": names.only, "without": names.without} if names else {}
-    if only is not None:
-        patterns["names"] = tuple(only)
-    if Prepared.detect(goals) and not Prepared.detect(areas):
-        raise AirlocError(f"{goals} holds prepared areas, and {areas} does not", "Prepare both folders, or neither")
-    dataset = load_dataset(areas, split=split, cell_metres=cell_metres, goals=goals, **patterns)
-    pairs = list(dataset.pairs(grid))
-    return [area for area, _ in pairs], [goal for _, goal in pairs]

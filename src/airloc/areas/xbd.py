@@ -28,7 +28,6 @@ from PIL import Image, ImageChops, ImageDraw
 
 from airloc.areas.area import Mask
 from airloc.areas.dataset import Dataset
-from airloc.areas.folder import has_images
 from airloc.areas.images import SUFFIXES
 from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
@@ -74,9 +73,9 @@ class Xbd(Dataset):
 
     @classmethod
     def detect(cls, path: Path) -> bool:
-        """Return True for a folder without images of its own and with images of published names in subfolders."""
+        """Return True for a folder with images of published names in subfolders."""
         inside = (file.stem for folder in _image_folders(path, ()) for file in folder.iterdir())
-        return not has_images(path) and any(NAME.fullmatch(stem) for stem in inside)
+        return any(NAME.fullmatch(stem) for stem in inside)
 
     def scan(self) -> list[ImageRecord]:
         """List all images, in the order of their names; a name that occurs in two subfolders counts once."""

@@ -25,7 +25,7 @@ from airloc.evaluation.analysis import (
     match_calibration,
     prior_agreement,
 )
-from airloc.evaluation.evaluate import to_json
+from airloc.evaluation.scores import to_json
 from airloc.evaluation.intervals import Bootstrap
 from airloc.evaluation.metrics import Overlap, pooled
 from airloc.files import save_picture, write_atomically

@@ -16,7 +16,7 @@ from airloc.cli.console import bar, promised, reading
 from airloc.cli.options import load_agents, status
 from airloc.drawing.sheet import contact_sheet
 from airloc.errors import AirlocError
-from airloc.evaluation.evaluate import Score, evaluate
+from airloc.evaluation.scores import Score, evaluate
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
 from airloc.files import save_picture, write_atomically
 from airloc.grid import Grid

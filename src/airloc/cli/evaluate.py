@@ -17,10 +17,10 @@ from airloc.cli.console import bar, promised
 from airloc.cli.options import PlayOptions, load_agents, load_episodes
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import GoalChange, check_control
-from airloc.evaluation.evaluate import Score, compare, evaluate, to_json, trajectory_lines
+from airloc.evaluation.scores import Score, compare, evaluate, to_json, trajectory_lines
 from airloc.files import write_atomically
 from airloc.reports.tables import comparison_line, goals_line, score_table
-from airloc.task.suites import declared
+from airloc.task.suites import end_by_declaration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ def _score(options: Evaluate) -> list[Score]:
     names = [options.agent] if options.against is None else [options.agent, options.against]
     agents = load_agents(names, how)
     suite, areas, goal_areas = load_episodes(options)
-    suite = suite if options.false_alarm_cost is None else declared(suite)
+    suite = suite if options.false_alarm_cost is None else end_by_declaration(suite)
     with bar("playing", len(suite) * len(agents)) as advance:
         return [
             evaluate(

@@ -17,7 +17,7 @@ from airloc.areas.records import NameFilter
 from airloc.areas.registry import DATASETS, load_dataset
 from airloc.cli.console import reading
 from airloc.errors import AirlocError
-from airloc.evaluation.evaluate import check_device
+from airloc.evaluation.scores import check_device
 from airloc.grid import Grid
 from airloc.task.priors import check_size
 from airloc.task.rules import check_budget

@@ -18,7 +18,7 @@ from airloc.areas.registry import load_dataset
 from airloc.cli.console import bar, need, promised, reading
 from airloc.cli.play import check_agents, check_screen, say, time_limit
 from airloc.errors import AirlocError
-from airloc.evaluation.evaluate import Score, compare, evaluate, to_json, trajectory_lines
+from airloc.evaluation.scores import Score, compare, evaluate, to_json, trajectory_lines
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
 from airloc.files import write_atomically
 from airloc.grid import Grid

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from tyro.conf import Positional
 
 from airloc.errors import AirlocError
-from airloc.evaluation.evaluate import check_device
+from airloc.evaluation.scores import check_device
 from airloc.training.learner import enable_fast_math
 from airloc.training.pipeline import PRESETS, AirlocConfig, OnStep, Stage, train_stages
 from airloc.training.relation import RelationConfig, train_belief

@@ -192,7 +192,7 @@ def prior_agreement(log: RolloutLog, bootstrap: Bootstrap) -> dict[int, PriorAgr
         bootstrap: Resamples the episodes.
     """
     suite, followed = log.suite, _recorded(log, PRIOR_FOLLOWED)
-    left = suite.grid.apart(log.path[:, :-1], suite.goal[:, None])  # (E, T)
+    left = suite.grid.moves_between(log.path[:, :-1], suite.goal[:, None])  # (E, T)
     shares = {}
     for distance in np.unique(left[log.moved]).tolist():
         at = log.moved & (left == distance)

@@ -1,6 +1,10 @@
-"""Controls: the same episodes with another goal picture, to see how much of a score is vision.
+"""Other goal patches for the same episodes: controls, and changes of appearance.
 
-An agent that scores as high with a wrong picture as with the right one has not looked at it.
+A control replaces the goal patch, to measure how much of a score depends on it: an agent that scores the same with a
+wrong patch does not use it. A change alters the goal patch, as `airloc.areas.changes` defines, so that it differs from
+what the agent observes during the flight.
+
+Legend: E episodes, B of a batch, S side of a cell in pixels.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,25 +24,25 @@ from airloc.task.suites import Suite
 
 
 def wrong_goal(suite: Suite, cells: CellTable, seed: int) -> GoalPatches:
-    """Show a random cell of another area."""
+    """Replace goal patches by random cells of other areas."""
     area, goal = (torch.from_numpy(array).to(cells.device) for array in wrong_cells(suite, cells.areas, seed))
     return lambda numbers: cells.patches(area[numbers], goal[numbers])
 
 
 def wrong_cells(suite: Suite, areas: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """For every episode a random cell of another area: the area's number (E,) and the cell (E, 2)."""
+    """Sample a cell of another area for every episode: indices of areas (E,) and cells (E, 2)."""
     if areas < 2:
-        raise AirlocError("A wrong goal comes from another area, and there is only one", "Give at least two areas")
+        raise AirlocError("A wrong goal comes from another area, but there is only one area", "Use at least two areas")
     rng = stream(seed, "control", "wrong-goal")
     area = (suite.area + rng.integers(1, areas, size=len(suite))) % areas
     return area, rng.integers(suite.grid.shape, size=(len(suite), 2))
 
 
 def mean_goal(suite: Suite, cells: CellTable, seed: int) -> GoalPatches:
-    """Show the mean of all cells of all areas: a picture of no place."""
+    """Replace goal patches by the mean of all cells of all areas."""
     del suite, seed
-    picture = cells.mean_patch()
-    return lambda numbers: picture.expand(len(numbers), -1, -1, -1)
+    patch = cells.mean_patch()
+    return lambda numbers: patch.expand(len(numbers), -1, -1, -1)
 
 
 CONTROLS: dict[str, Callable[[Suite, CellTable, int], GoalPatches]] = {
@@ -47,19 +51,14 @@ CONTROLS: dict[str, Callable[[Suite, CellTable, int], GoalPatches]] = {
 }
 
 
-# ---------- Goals that do not look the same: pictures that differ from what the flight sees, drawn by `airloc.areas.changes`.
-# ~
-# ~ Legend: E episodes, B of a batch, S side of a cell.
-
-
 @dataclass(frozen=True)
 class GoalChange:
-    """A change of the goals' pictures."""
+    """A change of the goal patches."""
 
     name: str
-    """A name in `CHANGES`."""
+    """A name in `airloc.areas.changes.CHANGES`."""
     strength: float = 1.0
-    """From 0, no change, to 1."""
+    """Strength from 0 (no change) to 1."""
 
     def __post_init__(self) -> None:
         check_change(self.name, self.strength)
@@ -74,41 +73,41 @@ def changed_goals(
     seed: int = 0,
     device: torch.device | str = "cpu",
 ) -> GoalPatches:
-    """Show changed pictures of the goals.
+    """Return changed goal patches.
 
-    What is drawn for an episode follows from the seed, the change and the episode itself (area, start and goal), so
-    neither the batch nor the other episodes matter.
+    The random numbers of an episode depend on the seed, the change and the episode (area, start and goal) only, not on
+    the batch or on other episodes.
 
     Args:
-        change: What changes.
+        change: The change.
         suite: The episodes.
-        areas: The areas that the goals' pictures are taken from, numbered as in the suite.
-        control: `wrong-goal` changes the picture of the wrong cell; the mean goal is no place and cannot be changed.
-        seed: What every random choice follows from.
-        device: Where the pictures are wanted.
+        areas: The areas that the goal patches are cut from, in the order of the suite.
+        control: With `wrong-goal`, the patch of the wrong cell is changed. `mean-goal` is not supported.
+        seed: Random seed.
+        device: Device of the patches.
     """
     check_control(control)
     images = [fit(area, suite.grid).image for area in areas]
     area, cell = (suite.area, suite.goal) if control is None else wrong_cells(suite, len(areas), seed)
 
-    def picture(number: int) -> torch.Tensor:
-        view = CHANGES[change.name](_chance(seed, change.name, suite, number), change.strength)
+    def patch(number: int) -> torch.Tensor:
+        view = CHANGES[change.name](_stream(seed, change.name, suite, number), change.strength)
         row, col = cell[number].tolist()
         return torch.from_numpy(np.ascontiguousarray(cut_goal(images[area[number]], suite.grid, (row, col), view)))
 
-    return lambda numbers: torch.stack([picture(number) for number in numbers.tolist()]).to(device)
+    return lambda numbers: torch.stack([patch(number) for number in numbers.tolist()]).to(device)
 
 
 def check_control(control: str | None) -> None:
-    """Refuse controls whose goal is no place that another picture could be taken of."""
+    """Raise an error for a control that cannot be combined with a change."""
     if control not in (None, "wrong-goal"):
         raise AirlocError(
-            f"The picture of --control {control} is of no place, so it cannot be changed",
+            f"The goal patch of --control {control} shows no place, so it cannot be changed",
             "Leave out --change, or use --control wrong-goal",
         )
 
 
-def _chance(seed: int, change: str, suite: Suite, number: int) -> np.random.Generator:
-    """The chance of one episode; names of files that are not UTF-8 count by their escapes."""
+def _stream(seed: int, change: str, suite: Suite, number: int) -> np.random.Generator:
+    """Return the random stream of one episode. File names that are not UTF-8 enter with escapes."""
     name = ascii(suite.areas[suite.area[number]])
     return stream(seed, "change", change, name, *suite.start[number].tolist(), *suite.goal[number].tolist())

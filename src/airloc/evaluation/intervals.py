@@ -1,6 +1,6 @@
-"""95 % intervals by bootstrap over areas, and paired comparisons on the same episodes.
+"""95 % intervals by a cluster bootstrap, and paired comparisons on the same episodes.
 
-Episodes of one area are not independent, nor are areas cut from one tile: whole clusters are drawn with replacement.
+Episodes of one area are not independent, nor are areas cut from one tile. The bootstrap therefore resamples tiles.
 
 Legend: E episodes, C clusters, R resamples, K quantities.
 """
@@ -22,18 +22,18 @@ Interval = tuple[float | None, float | None]
 
 
 class Bootstrap:
-    """Resamples clusters of episodes; the same seed and clusters give the same resamples, which pairs comparisons.
+    """Resamples clusters of episodes. The same seed and clusters give the same resamples, which pairs comparisons.
 
     Args:
         cluster: Name of each episode's cluster, (E,).
-        seed: Decides the resamples.
+        seed: Random seed of the resamples.
     """
 
     def __init__(self, cluster: Sequence[str], seed: int = 0) -> None:
         names, self._number = np.unique(np.asarray(cluster), return_inverse=True)
         self.clusters = len(names)
         rng = stream(seed, "bootstrap")
-        # How often each cluster is drawn in each resample, (R, C).
+        # Count of each cluster in each resample, (R, C).
         self._times = rng.multinomial(self.clusters, np.full(self.clusters, 1 / self.clusters), size=RESAMPLES)
 
     @classmethod
@@ -42,26 +42,26 @@ class Bootstrap:
         return cls([areas[area].source for area in suite.area.tolist()], seed)
 
     def interval(self, metric: Metric) -> Interval:
-        """The percentile interval of a metric; undefined for a single cluster, which says nothing about others."""
+        """Return the percentile interval of a metric, or (None, None) for a single cluster."""
         return self.percentiles(self._resampled(metric))
 
     def difference(self, first: Metric, second: Metric) -> Interval:
-        """The interval of `first - second` on the same episodes, both resampled alike."""
+        """Return the interval of `first - second` on the same episodes and resamples."""
         return self.percentiles(self._resampled(first) - self._resampled(second))
 
     def totals(self, values: Floats) -> Floats:
-        """Sums of values (E, K) over the episodes of every resample, (R, K)."""
+        """Return the sums of values (E, K) over the episodes of every resample, (R, K)."""
         columns = [np.bincount(self._number, weights=column, minlength=self.clusters) for column in values.T]
         return np.asarray(self._times @ np.stack(columns, axis=1), dtype=np.float64)
 
     def _resampled(self, metric: Metric) -> Floats:
-        """The metric in every resample, (R,); NaN where no episode counts."""
+        """Return the metric in every resample, (R,); NaN if its denominator is zero."""
         numerator, denominator = self.totals(np.stack([metric.numerator, metric.denominator], axis=1)).T
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.where(denominator > 0, numerator / denominator, np.nan))
 
     def percentiles(self, values: Floats) -> Interval:
-        """The interval that holds the middle of a quantity's values in all resamples, (R,)."""
+        """Return the percentile interval of the values of all resamples, (R,)."""
         values = values[~np.isnan(values)]
         if self.clusters < 2 or not len(values):
             return None, None
@@ -72,7 +72,7 @@ class Bootstrap:
 def paired_difference(
     first: Mapping[str, Metric], second: Mapping[str, Metric], bootstrap: Bootstrap
 ) -> dict[str, dict[str, float | Interval | None]]:
-    """Compare two agents on the same episodes: for each metric the difference and its interval."""
+    """Return the difference of each metric between two agents on the same episodes, with its interval."""
     compared: dict[str, dict[str, float | Interval | None]] = {}
     for name, metric in first.items():
         a, b = metric.value(), second[name].value()
@@ -84,5 +84,5 @@ def paired_difference(
 
 
 def discordant(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """In how many episodes only the first agent found the goal, and in how many only the second."""
+    """Count the episodes in which only the first agent found the goal, and only the second."""
     return int((first & ~second).sum()), int((second & ~first).sum())

@@ -1,4 +1,4 @@
-"""The paper's five metrics, each the ratio of two sums over episodes.
+"""The metrics of the paper, each the ratio of two sums over episodes.
 
 | metric            | over                | numerator                         | denominator        |
 |-------------------|---------------------|-----------------------------------|--------------------|
@@ -8,11 +8,14 @@
 | step_ratio_table  | successes           | 1                                 | minimum / moves    |
 | residual_distance | failures            | last cell to goal                 | 1                  |
 
-Where episodes end by declaration, found means declared where the goal is, and there are two more over all episodes:
-`false_alarms` (declared elsewhere) and `missed` (never declared). The three sum to one.
+If episodes end by declaration, found means declared correctly, and there are two more metrics over all episodes:
+`false_alarms` (declared wrongly) and `missed` (not declared). The three sum to one.
 
-`step_ratio` is what the paper's text defines, `step_ratio_table` what its tables print. Runtime, the fifth, is a
-clock's and not a sum over episodes. As sums, all metrics take weights, strata and the bootstrap in the same way.
+`step_ratio` is defined in the text of the paper, `step_ratio_table` is printed in its tables. The fifth metric of the
+paper, the runtime, is measured and not a ratio of sums. Ratios of sums take weights, strata and the bootstrap alike.
+
+The module also has the overlap of segmentation masks, and the blind optimum: the success of the best path that does not
+use any observation, on the same suite.
 
 Legend: E episodes.
 """
@@ -35,7 +38,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric as what every episode adds to two sums."""
+    """The contributions of every episode to the two sums of a metric."""
 
     numerator: Floats
     """(E,)."""
@@ -43,11 +46,11 @@ class Metric:
     """(E,)."""
 
     def value(self) -> float | None:
-        """The metric over all episodes; None where no episode counts."""
+        """Return the metric over all episodes, or None if its denominator is zero."""
         return ratio(float(self.numerator.sum()), float(self.denominator.sum()))
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> "Metric":
-        """The metric over some of the episodes; the others add nothing."""
+        """Return the metric over some of the episodes."""
         return Metric(self.numerator * chosen, self.denominator * chosen)
 
 
@@ -57,12 +60,12 @@ def metrics(log: RolloutLog) -> dict[str, Metric]:
     weight = suite.weight / suite.weight.sum() * len(suite)
     minimum = suite.distance
     won, lost = weight * log.found, weight * ~log.found
-    residual = suite.grid.apart(log.path[:, -1], suite.goal)
+    residual = suite.grid.moves_between(log.path[:, -1], suite.goal)
     scored = {
         "success": Metric(won, weight),
         "steps": Metric(weight * steps, weight),
         "step_ratio": Metric(won * steps / minimum, won),
-        "step_ratio_table": Metric(won, won * minimum / np.maximum(steps, 1)),  # no move where the start is declared
+        "step_ratio_table": Metric(won, won * minimum / np.maximum(steps, 1)),  # zero moves if the start is declared
         "residual_distance": Metric(lost * residual, lost),
     }
     if log.declared is not None:
@@ -72,27 +75,23 @@ def metrics(log: RolloutLog) -> dict[str, Metric]:
 
 
 def ratio(numerator: float, denominator: float) -> float | None:
-    """Divide, or give None where there is nothing to divide by."""
+    """Return the quotient, or None if the denominator is zero."""
     return numerator / denominator if denominator else None
 
 
-# ---------- How well marked buildings match the true ones, from counts of pixels that can be added up exactly.
-# ~
-
-
 class Overlap(NamedTuple):
-    """Pixels of the building class.
+    """Pixel counts of the building class.
 
     >>> pooled([Overlap(1, 1, 0), Overlap(1, 0, 1)])
     Overlap(tp=2, fp=1, fn=1)
     """
 
     tp: int
-    """Buildings that were marked."""
+    """True positives."""
     fp: int
-    """Marked, and no building."""
+    """False positives."""
     fn: int
-    """Buildings that were not marked."""
+    """False negatives."""
 
     @property
     def iou(self) -> float:
@@ -106,21 +105,18 @@ class Overlap(NamedTuple):
 
 
 def pooled(counts: Iterable[Overlap]) -> Overlap:
-    """All counts as one."""
+    """Return the sum of counts."""
     return Overlap(*(sum(column) for column in zip(*counts, strict=True)))
 
 
-# ---------- The blind optimum: what flying the best path without looking would score on the same suite.
-# ~
-
-FLOWN_FOR: dict[str, blind.PriorOf] = {"far-pairs": priors.far_pairs}
-"""Suites, by name, whose blind flight is the best for their own prior; all others have the per-distance one."""
+BLIND_PRIORS: dict[str, blind.PriorOf] = {"far-pairs": priors.far_pairs}
+"""Suites whose blind path is optimal for their own prior. For all others it is optimal for the per-distance prior."""
 
 
 def blind_optimum(suite: Suite) -> float:
-    """The success of blind flight, the mean over its optimal paths.
+    """Return the success of the best path without observations, as the mean over all optimal paths.
 
-    In expectation over the draw for a suite that was generated from a prior, on exactly its episodes otherwise.
+    It is the expectation for a suite that was sampled from a prior, and the value on exactly its episodes otherwise.
     """
     if suite.prior is None:
         starts = sorted({(row, col) for row, col in suite.start.tolist()})
@@ -132,17 +128,17 @@ def blind_optimum(suite: Suite) -> float:
 
 
 def blind_optimum_by_distance(grid: Grid, budget: int, prior: blind.PriorOf) -> dict[int, float]:
-    """The success of the path that is best for a prior, in expectation over the prior, for each of its distances."""
+    """Return the expected success of the best path for a prior, for each distance of the prior."""
     table, found, distances = prior(grid), _found(grid, budget, prior), grid.distances()
     strata = {int(distance): table * (distances == distance) for distance in np.unique(distances[table > 0])}
     return {distance: float((part * found).sum() / part.sum()) for distance, part in strata.items()}
 
 
 def blind_optimum_is_exact(suite: Suite) -> bool:
-    """Whether the blind optimum is proven; otherwise it is a lower bound, or a mean over some of the optimal paths.
+    """Return True if the blind optimum is proven. Otherwise it is a lower bound, or a mean over some optimal paths.
 
-    All optimal paths are worth the same under the prior they are optimal for; for any other suite the mean over them
-    is proven only when all of them are known.
+    All optimal paths have the same value under their own prior. For any other suite, the mean is proven only if all
+    optimal paths are known.
     """
     prior = _prior_of(suite)
     if suite.prior is None:
@@ -153,11 +149,11 @@ def blind_optimum_is_exact(suite: Suite) -> bool:
 
 
 def _prior_of(suite: Suite) -> blind.PriorOf:
-    return FLOWN_FOR.get(suite.name, priors.per_distance)
+    return BLIND_PRIORS.get(suite.name, priors.per_distance)
 
 
 def _found(grid: Grid, budget: int, prior: blind.PriorOf) -> npt.NDArray[np.float64]:
-    """How often the best paths find a goal: by start and goal, (count, count)."""
+    """Return the share of the best paths that find each goal from each start, (count, count)."""
     starts = list(grid.cells())
     found = blind.success_table(grid, budget, starts, prior)
     return np.stack([found[start].ravel() for start in starts])

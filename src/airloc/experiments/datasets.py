@@ -126,8 +126,8 @@ def images_task(
 
     Args:
         name: Description of the images.
-        splits: For each split, `train` and `val`: the `split` and `options` of the dataset to read, and with `limit` the
-            largest number of images.
+        splits: For each split, `train` and `val`: the `split` and `options` of the dataset to read, and the largest
+            number of images as `limit`.
         dataset: Name of the dataset.
         source: Folder of the dataset; None for procedural areas.
         data: Digest of the content of the dataset; empty for procedural areas.
@@ -167,4 +167,4 @@ def _read_areas(dataset: Dataset, grid: Grid, *, pairs: bool) -> tuple[list[Sear
 
 
 def _read_images(dataset: Dataset, side: int | None) -> Iterator[SearchArea]:
-    return dataset.images() if side is None else dataset.areas(Grid(1, 1, side, 0))
+    return dataset.images() if side is None else dataset.areas(Grid(4, 4, side // 4, 0))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from airloc.agents.checkpoint import CONFIG, WEIGHTS
 from airloc.agents.pretrained import weights_root
-from airloc.agents.registry import CHECKPOINTS, plugin_agents
+from airloc.agents.registry import AGENTS, CHECKPOINTS, plugin_agents
 
 
 def folder_digest(folder: Path) -> str:
@@ -31,11 +31,11 @@ def weights_digest(agent: str) -> str:
     agent of another package the result is the name and version of that package; for an agent without weights it is
     empty.
     """
-    if agent in plugin_agents():
-        return plugin_agents()[agent]
-    folder = weights_root() / CHECKPOINTS.get(agent, agent)
-    if not folder.is_dir():
+    if agent not in AGENTS:
+        return plugin_agents().get(agent, "")
+    if agent not in CHECKPOINTS:
         return ""
+    folder = weights_root() / CHECKPOINTS[agent]
     digest = hashlib.sha256()
     for path in filter(Path.is_file, (folder / CONFIG, folder / WEIGHTS)):  # loading the agent reports a missing file
         digest.update(hashlib.sha256(path.read_bytes()).digest())

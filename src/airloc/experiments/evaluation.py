@@ -12,7 +12,7 @@ from airloc.areas.area import SearchArea
 from airloc.areas.prepared import Prepared
 from airloc.evaluation.analysis import calibration, prior_agreement
 from airloc.evaluation.controls import GoalChange
-from airloc.evaluation.evaluate import Score, evaluate
+from airloc.evaluation.scores import Score, evaluate
 from airloc.experiments.datasets import AREAS_FOLDER, GOALS_FOLDER
 from airloc.experiments.graph import Task, TaskContext, TaskKind
 from airloc.experiments.training import agent_folder

@@ -1,7 +1,7 @@
 """Plan the paper's tables and figures as tasks, and read their results."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -9,7 +9,7 @@ from airloc.agents.policy import VARIANTS
 from airloc.agents.pretrained import is_installed
 from airloc.agents.registry import AIRLOC_AGENTS, CHECKPOINTS, available_agents
 from airloc.errors import AirlocError
-from airloc.evaluation.benchmarks.paper import PAPER_AGENTS, SUCCESSOR_PROTOCOL, TABLES, Setup, Table, table
+from airloc.evaluation.benchmarks.paper import PAPER_AGENTS, SUCCESSOR_PROTOCOL, TABLES, Setup, table
 from airloc.experiments.datasets import AREAS_FOLDER
 from airloc.experiments.digests import weights_digest
 from airloc.experiments.evaluation import evaluation_task
@@ -86,7 +86,7 @@ class PaperPlanner:
             AirlocError: If none of the required datasets is present.
         """
         evaluations: dict[Setup, Task] = {}
-        for setup in dict.fromkeys(self._setups(selection)):
+        for setup in dict.fromkeys(_setups(selection, other_agents())):
             task = self.evaluation(setup) if self.data.has(setup.data) else None
             if task is not None:
                 evaluations[setup] = task
@@ -155,18 +155,6 @@ class PaperPlanner:
         settings = {"segmenter_steps": steps, "variant": "airloc", "seed": self.seed}
         return Task(SEGMENTER, f"on {role}", settings, {"images": self.data.images(role)})
 
-    def _setups(self, selection: Selection) -> Iterator[Setup]:
-        for number in selection.tables:
-            each = table(number)
-            yield from (Setup.of(each, row) for row in each.rows if row.seed != "average")
-            yield from _other_setups(each)
-        if DISTANCE_FIGURE in selection.figures:
-            yield from _distance_setups()
-        if set(SEARCH_FIGURES) & set(selection.figures):
-            yield from _search_setups()
-        if selection.successors:
-            yield from _successor_setups()
-
 
 @dataclass(frozen=True)
 class PaperPlan:
@@ -204,28 +192,30 @@ def other_agents() -> list[str]:
     return [name for name in available_agents() if name not in PAPER_AGENTS and "xbd" not in name]
 
 
-def _other_setups(each: Table) -> Iterator[Setup]:
-    """Iterate over the agents that are not in the paper, on the data of a table."""
-    for grid in dict.fromkeys(row.grid for row in each.rows):
-        yield from (Setup(name, each.data, each.split, grid) for name in other_agents())
+def _setups(selection: Selection, others: list[str]) -> Iterator[Setup]:
+    """Iterate over the evaluations of a selection, with repetitions.
 
-
-def _distance_setups() -> Iterator[Setup]:
-    for grid in ("5x5", "7x7"):
-        for name in ("airloc", "airloc-no-residual", "airloc-no-prior", "priv-local", *other_agents()):
-            yield Setup(name, "masa", "val", grid)
-
-
-def _search_setups() -> Iterable[Setup]:
-    places = (("masa", "test", "5x5"), ("dubai", "test", "5x5"), ("xbd-disaster", "test", "7x7"))
-    return (Setup(name, *place) for place in places for name in SEARCH_AGENTS)
-
-
-def _successor_setups() -> Iterator[Setup]:
-    protocol = SUCCESSOR_PROTOCOL
-    for episodes in ("far-pairs", "uniform"):
-        for name in ("airloc", "airloc-priv", "priv-local", "local", "priv-random", *other_agents()):
-            yield Setup(name, "masa", "val", protocol.grid, episodes=episodes, moves=protocol.moves)
+    Args:
+        selection: Tables and figures.
+        others: Agents to evaluate beside those of the paper.
+    """
+    for number in selection.tables:
+        each = table(number)
+        yield from (Setup.of(each, row) for row in each.rows if row.seed != "average")
+        for grid in dict.fromkeys(row.grid for row in each.rows):
+            yield from (Setup(name, each.data, each.split, grid) for name in others)
+    if DISTANCE_FIGURE in selection.figures:
+        for grid in ("5x5", "7x7"):
+            for name in ("airloc", "airloc-no-residual", "airloc-no-prior", "priv-local", *others):
+                yield Setup(name, "masa", "val", grid)
+    if set(SEARCH_FIGURES) & set(selection.figures):
+        for place in (("masa", "test", "5x5"), ("dubai", "test", "5x5"), ("xbd-disaster", "test", "7x7")):
+            yield from (Setup(name, *place) for name in SEARCH_AGENTS)
+    if selection.successors:
+        grid, moves = SUCCESSOR_PROTOCOL.grid, SUCCESSOR_PROTOCOL.moves
+        for episodes in ("far-pairs", "uniform"):
+            for name in ("airloc", "airloc-priv", "priv-local", "local", "priv-random", *others):
+                yield Setup(name, "masa", "val", grid, episodes=episodes, moves=moves)
 
 
 def _shipped_name(setup: Setup) -> str | None:

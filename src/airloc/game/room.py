@@ -147,5 +147,5 @@ class PlayRoom(Room):
         rng, counts = np.random.default_rng(secrets.randbits(128)), Counter(played_areas)
         fewest = min(counts[area] for area in range(len(self.world.names)))
         areas = [area for area in range(len(self.world.names)) if counts[area] == fewest]
-        (start,), (goal,) = self.world.sampler.draw(rng, 1)
+        (start,), (goal,) = self.world.sampler.sample(rng, 1)
         return Episode(int(rng.choice(areas)), (int(start[0]), int(start[1])), (int(goal[0]), int(goal[1])))

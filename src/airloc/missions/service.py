@@ -154,10 +154,17 @@ class SearchService:
             active = self._active.get(search)
             if active is None:
                 active = self._build(stored)
-                for row, col, coverage, pixels in self._store.glimpses(search):
-                    active.field.searcher.observe((row, col), Glimpse(_patch(pixels), coverage))
+                self._replay(active)
             self._remember(active)
             yield active
+
+    def _replay(self, active: _ActiveSearch) -> None:
+        """Let the searcher observe the stored glimpses again."""
+        searcher = active.field.searcher
+        for row, col, coverage, pixels in self._store.glimpses(active.stored.id):
+            if searcher.status != "searching":  # a recovered search without some photos may end earlier
+                break
+            searcher.observe((row, col), Glimpse(_patch(pixels), coverage))
 
     def _is_cancelled(self, search: str) -> bool:
         stored = self._store.find(search)

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from airloc.areas.area import Pixels, SearchArea
-from airloc.areas.changes import CHANGES, View, take
+from airloc.areas.changes import CHANGES, GoalTransform, cut_goal
 from airloc.areas.synthetic import generate
 from airloc.drawing.heatmap import belief_strip, draw_belief, percent, stacked
 from airloc.drawing.sheet import contact_sheet
@@ -128,8 +128,8 @@ def changes_sheet(seed: int = 0, tile: int = 112) -> Pixels:
     pictures, captions = [], []
     for name, change in CHANGES.items():
         for regime, cell in CHANGE_CELLS:
-            view = change(stream(seed, "sheet", name, regime), 1.0)
-            pictures += [take(images[regime], grid, cell, each) for each in (View(), view)]
+            transform = change(stream(seed, "sheet", name, regime), 1.0)
+            pictures += [cut_goal(images[regime], grid, cell, each) for each in (GoalTransform(), transform)]
             captions += ["the cell", name]
     return contact_sheet(pictures, captions, columns=2 * len(CHANGE_CELLS), tile=tile)
 

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from airloc.evaluation.evaluate import Score
+from airloc.evaluation.scores import Score
 from airloc.evaluation.intervals import Interval
 
 DASH = "–"  # noqa: RUF001 (an en dash is meant)

@@ -1,6 +1,6 @@
-"""The tensor environment: many episodes in step, all areas on the device.
+"""The tensor environment: many episodes in parallel, with all areas on one device.
 
-Legend: B episodes in step, S side of a cell. Nothing here leaves the device.
+Legend: B episodes of a batch, S side of a cell in pixels. No tensor leaves the device.
 """
 
 from typing import NamedTuple
@@ -12,50 +12,50 @@ from airloc.task.cells import CellTable
 
 
 class Observation(NamedTuple):
-    """What agents see after a move. The goal's picture comes once, with the briefing."""
+    """What agents observe after a move. They receive the goal patch once, with `EpisodeBatch`."""
 
     patch: torch.Tensor
-    """The glimpses of the current cells, (B, S, S, 3) uint8, black outside."""
+    """Patches of the current cells, (B, S, S, 3) uint8, black outside the area."""
     position: torch.Tensor
-    """The current cells, (B, 2) int64; outside the area too."""
+    """Current cells, (B, 2) int64, possibly outside the area."""
     moves_left: torch.Tensor
     """Moves left of the budget, (B,) int64."""
 
 
 class Step(NamedTuple):
-    """What a step of the batch gave."""
+    """Result of a step."""
 
     observation: Observation
     reward: torch.Tensor
-    """`3 * found - 1`; zero for episodes that had ended before, (B,) int64."""
+    """`3 * found - 1`, or zero for episodes that ended before, (B,) int64."""
     found: torch.Tensor
-    """Episodes whose goal has been found, (B,) bool."""
+    """True for episodes whose goal has been found, (B,) bool."""
     ended: torch.Tensor
-    """Episodes that are over, found or out of moves, (B,) bool."""
+    """True for episodes that are over, (B,) bool."""
 
 
-class Declared(NamedTuple):
-    """What a round of declarations gave, in the variant that ends by them."""
+class Declaration(NamedTuple):
+    """Result of a round of declarations, in the variant that ends by declaration."""
 
     found: torch.Tensor
-    """Episodes that declared the goal now and were right, (B,) bool."""
+    """True for episodes that declare the goal now, correctly, (B,) bool."""
     false_alarm: torch.Tensor
-    """Episodes that declared it now and were wrong, (B,) bool."""
+    """True for episodes that declare the goal now, wrongly, (B,) bool."""
     ended: torch.Tensor
-    """Episodes that are over, declared or out of moves, (B,) bool."""
+    """True for episodes that are over, (B,) bool."""
     reward: torch.Tensor
-    """3 for a find, minus 3 times its cost for a false alarm, otherwise zero, (B,) float."""
+    """3 for a find, -3 times its cost for a false alarm, otherwise zero, (B,) float."""
 
 
 class BatchEnv:
-    """Plays a batch of episodes in step; an episode that has ended stays where it is.
+    """Plays a batch of episodes in parallel. An episode that has ended stays where it is.
 
     Args:
         cells: The patches of all areas.
-        budget: Moves allowed in an episode.
-        goal_cells: Where the goals' pictures are taken from; the same areas unless given.
-        by_declaration: Episodes end by `declare`, which is to be called after `reset` and after every `step`.
-        false_alarm_cost: What a wrong declaration costs in finds.
+        budget: Maximum number of moves of an episode.
+        goal_cells: The patches that goals are taken from. Default: `cells`.
+        by_declaration: Episodes end by `declare`, which must be called after `reset` and after every `step`.
+        false_alarm_cost: Cost of a wrong declaration in units of finds.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class BatchEnv:
         self._moves = rules.moves_on(cells.device)
 
     def reset(self, area: torch.Tensor, start: torch.Tensor, goal: torch.Tensor) -> Observation:
-        """Begin episodes: areas (B,), start cells (B, 2), goal cells (B, 2)."""
+        """Start episodes with these areas (B,), start cells (B, 2) and goal cells (B, 2)."""
         self._area, self._goal = area, goal
         self._position = start
         self._steps = torch.zeros_like(area)
@@ -84,11 +84,11 @@ class BatchEnv:
         return self._observe()
 
     def goal_patches(self) -> torch.Tensor:
-        """The pictures of the goals, (B, S, S, 3) uint8."""
+        """Return the goal patches, (B, S, S, 3) uint8."""
         return self.goal_cells.patches(self._area, self._goal)
 
     def step(self, action: torch.Tensor) -> Step:
-        """Move by actions (B,)."""
+        """Make the moves (B,)."""
         out = rules.move(
             self._position, self._steps, self._goal, action, moves=self._moves, budget=self.budget, grid=self.cells.grid
         )
@@ -102,13 +102,13 @@ class BatchEnv:
         self._ended = over | found | truncated
         return Step(self._observe(), reward.masked_fill(over, 0), self._found, self._ended)
 
-    def declare(self, said: torch.Tensor) -> Declared:
-        """End the episodes that say (B,) that the goal is here, and those whose last move is spent."""
+    def declare(self, declared: torch.Tensor) -> Declaration:
+        """End the episodes that declare the goal (B,), and those without moves left."""
         playing = ~self._ended
-        verdict = rules.declare(self._position, self._goal, said & playing, cost=self.false_alarm_cost)
-        self._found = self._found | verdict.found
-        self._ended = self._ended | (said & playing) | (self._steps >= self.budget)
-        return Declared(verdict.found, verdict.false_alarm, self._ended, verdict.reward)
+        outcome = rules.declare(self._position, self._goal, declared & playing, cost=self.false_alarm_cost)
+        self._found = self._found | outcome.found
+        self._ended = self._ended | (declared & playing) | (self._steps >= self.budget)
+        return Declaration(outcome.found, outcome.false_alarm, self._ended, outcome.reward)
 
     def _observe(self) -> Observation:
         return Observation(self.cells.patches(self._area, self._position), self._position, self.budget - self._steps)

@@ -1,4 +1,7 @@
-"""All patches of all areas, each stored contiguously, so that a glimpse is one gather.
+"""Patches of areas as one table, so that a glimpse is one gather, and flips of areas as augmentation.
+
+A flip changes an image and its episodes alike. An orientation is a number from 0 to 3: bit 0 flips left to right, bit 1
+flips top to bottom.
 
 Legend: A areas, n cells of a grid, S side of a cell in pixels, D = S * S * 3 bytes of a patch.
 """
@@ -14,23 +17,25 @@ from airloc.errors import AirlocError
 from airloc.grid import MOVES, Grid
 from airloc.task.rules import ArrayT, inside
 
+ORIENTATIONS = 4
+
 
 class CellTable:
-    """The patches of a list of areas on one device, and black for everything outside.
+    """The patches of a list of areas on one device, and a black patch for every cell outside.
 
     Args:
-        images: The areas' images at the grid's size, (A, height, width, 3) uint8.
-        grid: The grid laid on every area.
-        device: Where the patches are kept.
+        images: Images of the areas at the size of the grid, (A, height, width, 3) uint8.
+        grid: Grid of every area.
+        device: Device of the patches.
     """
 
     def __init__(self, images: Sequence[Pixels], grid: Grid, device: torch.device | str = "cpu") -> None:
         if len(images) == 0:
-            raise AirlocError("There are no areas", "Give at least one area")
+            raise AirlocError("There are no areas", "Use at least one area")
         self.grid = grid
         self.areas = len(images)
         side = grid.cell
-        # One row a patch and a black one at the end, where every cell outside points to.
+        # One row per patch; the last row is black and stands for every cell outside.
         table = np.zeros((self.areas * grid.count + 1, side, side, 3), dtype=np.uint8)
         for number, image in enumerate(images):
             table[number * grid.count : (number + 1) * grid.count] = cut_patches(image, grid)
@@ -38,22 +43,22 @@ class CellTable:
 
     @classmethod
     def of(cls, areas: Sequence[SearchArea], grid: Grid, device: torch.device | str = "cpu") -> "CellTable":
-        """Make the table of search areas, fitted to the grid where they are not yet."""
+        """Build the table of search areas, which are fitted to the grid if necessary."""
         return cls([fit(area, grid).image for area in areas], grid, device)
 
     @property
     def device(self) -> torch.device:
-        """Where the patches are kept."""
+        """Device of the patches."""
         return self._table.device
 
     @property
     def array(self) -> Pixels:
-        """The patches as a NumPy array, (A * n + 1, S, S, 3), black last; a view where the device is the CPU."""
+        """Patches as a NumPy array, (A * n + 1, S, S, 3), the black one last; a view if the device is the CPU."""
         side = self.grid.cell
         return self._table.cpu().numpy().reshape(-1, side, side, 3)
 
     def rows(self, area: ArrayT, position: ArrayT) -> ArrayT:
-        """Numbers of the table's rows that hold the patches at positions (B, 2) of areas (B,): (B,)."""
+        """Return the rows of the table with the patches at positions (B, 2) of areas (B,): (B,)."""
         row = area * self.grid.count + position[..., 0] * self.grid.cols + position[..., 1]
         seen = inside(position, self.grid)
         rows: ArrayT = row * seen + self.areas * self.grid.count * ~seen
@@ -65,7 +70,7 @@ class CellTable:
         return self._table.index_select(0, self.rows(area, position)).view(-1, side, side, 3)
 
     def mean_patch(self) -> torch.Tensor:
-        """The mean of all patches, (S, S, 3) uint8."""
+        """Return the mean of all patches, (S, S, 3) uint8."""
         total = self._table[:-1].sum(dim=0, dtype=torch.float64)
         side = self.grid.cell
         return (total / (len(self._table) - 1)).round().to(torch.uint8).view(side, side, 3)
@@ -75,39 +80,32 @@ def cut_patches(image: Pixels, grid: Grid) -> Pixels:
     """Cut an image of the grid's size into its patches in row-major order, (n, S, S, 3)."""
     if image.shape[:2] != grid.size:
         raise AirlocError(
-            f"An image of {image.shape[1]} x {image.shape[0]} px does not lie under a grid of {grid}",
-            f"Fit it to {grid.size[1]} x {grid.size[0]} px first",
+            f"An image of {image.shape[1]} x {image.shape[0]} px does not have the size of a {grid} grid",
+            f"Resample it to {grid.size[1]} x {grid.size[0]} px first",
         )
     padded = np.pad(image, ((0, grid.gap), (0, grid.gap), (0, 0)))
     blocks = padded.reshape(grid.rows, grid.pitch, grid.cols, grid.pitch, 3).swapaxes(1, 2)
     return blocks[:, :, : grid.cell, : grid.cell].reshape(grid.count, grid.cell, grid.cell, 3)
 
 
-# ---------- Flips of areas as augmentation: the image and its episodes turned over together.
-# ~
-# ~ An orientation is a number from 0 to 3: bit 0 flips left to right, bit 1 flips top to bottom.
-
-ORIENTATIONS = 4
-
-
 def flip_image(image: Pixels, orientation: int) -> Pixels:
-    """Flip an image (or a patch), (H, W, 3)."""
+    """Flip an image or a patch, (H, W, 3)."""
     return image[:: -1 if orientation & 2 else 1, :: -1 if orientation & 1 else 1]
 
 
 def flip_cells(cells: npt.NDArray[np.int64], orientation: int, grid: Grid) -> npt.NDArray[np.int64]:
-    """Give the cells (..., 2) where the content of `cells` lies after the flip; its own inverse."""
+    """Return where the content of `cells` (..., 2) is after the flip. The function is its own inverse."""
     last = np.array([grid.rows - 1, grid.cols - 1])
     return np.where(_flipped_axes(orientation), last - cells, cells)
 
 
 def flip_moves(orientation: int) -> npt.NDArray[np.int64]:
-    """Give the number of each of the eight moves after the flip, (8,)."""
+    """Return the index of each of the eight moves after the flip, (8,)."""
     flipped = np.where(_flipped_axes(orientation), -MOVES, MOVES)
     numbers: npt.NDArray[np.int64] = (flipped[:, None] == MOVES[None]).all(axis=2).argmax(axis=1)
     return numbers
 
 
 def _flipped_axes(orientation: int) -> npt.NDArray[np.bool_]:
-    """Which of (rows, columns) the flip reverses."""
+    """Return which of rows and columns the flip reverses, (2,)."""
     return np.array([bool(orientation & 2), bool(orientation & 1)])

@@ -1,4 +1,4 @@
-"""A picture of a search under way."""
+"""The Gymnasium environment of aerial view goal localization. The docstring of `SearchEnv` is its specification."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -16,96 +16,88 @@ from airloc.task.cells import ORIENTATIONS, flip_cells, flip_image
 from airloc.task.rules import FALSE_ALARM_COST, Actions
 from airloc.task.world import World
 
-
-def render_search(image: Pixels, grid: Grid, path: Sequence[Cell], goal_patch: Pixels) -> Pixels:
-    """Draw the path over the area, unvisited cells dimmed, with the goal's picture at the right."""
-    search = draw_trajectory(image, grid, path, goal=None, dim_unvisited=True, margin=1)
-    height = search.shape[0]
-    side = min(height, max(grid.cell, height // 4))
-    column = np.zeros((height, side + 16, 3), dtype=np.uint8)
-    shown = goal_patch[np.arange(side) * grid.cell // side][:, np.arange(side) * grid.cell // side]
-    column[:side, 16:] = shown
-    return np.concatenate([search, column], axis=1)
-
-
-# ---------- The Gymnasium environment of aerial view goal localization.
-# ~
-
 Obs: TypeAlias = dict[str, Any]
 
 
 class SearchEnv(gym.Env[Obs, np.int64]):
-    """Find the place shown in a picture, one glimpse at a time, within a budget of moves.
+    """Find the goal of which only an image is known, one glimpse at a time, within a budget of moves.
 
-    The agent stands over a cell of a grid laid on an aerial image and sees that cell alone. It is given the picture
-    of the goal, another cell of the same area, and moves until it stands over it or the budget is spent.
+    The agent is above a cell of a grid on an aerial image, and observes this cell only. It receives the patch of the
+    goal, another cell of the same area, and moves until it is above the goal or the budget is used up.
 
-    ## Actions
-    `Discrete(8)`, the king's moves, clockwise from north:
+    ## Action space
+    `Discrete(8)`, the moves of the king in chess, clockwise from north:
 
-    | number | 0 | 1  | 2 | 3  | 4 | 5  | 6 | 7  |
-    |--------|---|----|---|----|---|----|---|----|
-    | move   | N | NE | E | SE | S | SW | W | NW |
+    | index | 0 | 1  | 2 | 3  | 4 | 5  | 6 | 7  |
+    |-------|---|----|---|----|---|----|---|----|
+    | move  | N | NE | E | SE | S | SW | W | NW |
 
-    Moves may leave the area; that is allowed, counted, and never of use.
+    A move may leave the area. It counts like any other move.
 
-    With `moves=4` it is `Discrete(4)`: N, E, S, W. The border is then closed: a move across it is counted and leads
-    nowhere, and distance is Manhattan's.
+    With `moves=4` the space is `Discrete(4)`: N, E, S, W. The border is closed: a move across it counts, but does not
+    change the position. Distance is the Manhattan distance.
 
-    With `declare=True` there is one more action, the last: "here", 8 (4 with four moves). See Declaring.
+    With `declare=True` there is one more action, the last one: the declaration, 8 (or 4). See Declarations.
 
-    ## Observations
-    `Dict` with
+    ## Observation space
+    `Dict` with the keys
 
-    | key          | space                         | meaning                                                       |
-    |--------------|-------------------------------|---------------------------------------------------------------|
-    | `patch`      | `Box(0, 255, (S, S, 3), uint8)` | the current cell in RGB, S = 48 px; black outside the area  |
-    | `goal`       | `Box(0, 255, (S, S, 3), uint8)` | the picture of the goal, the same throughout the episode    |
-    | `position`   | `Box(-T, side - 1 + T, (2,), int64)` | row and column of the current cell                     |
-    | `moves_left` | `Box(0, T, (1,), int64)`      | what is left of the budget T                                  |
+    | key          | space                                | meaning                                                  |
+    |--------------|--------------------------------------|----------------------------------------------------------|
+    | `patch`      | `Box(0, 255, (S, S, 3), uint8)`      | RGB image of the current cell, S = 48; black outside     |
+    | `goal`       | `Box(0, 255, (S, S, 3), uint8)`      | the goal patch, constant during the episode              |
+    | `position`   | `Box(-T, side - 1 + T, (2,), int64)` | row and column of the current cell                       |
+    | `moves_left` | `Box(0, T, (1,), int64)`             | moves left of the budget T                               |
 
-    The goal's cell is never observed.
+    The goal cell is never observed.
 
-    ## Reward
-    `3 * found - 1` for each move: 2 for the one that reaches the goal, -1 for every other.
+    ## Rewards
+    `3 * found - 1` for each move: 2 for the move that reaches the goal, -1 for any other.
 
-    ## Start
-    An area is drawn, and a start and a different goal from `prior`: `uniform` over all pairs, `per-distance` or
-    `pairs-per-distance` with every distance equally often, `far-pairs` with every one from half the largest on, or a
-    fixed `distance`. `reset(options={"area": ..., "start": ..., "goal": ..., "distance": ...})` fixes any of these for
-    one episode.
+    ## Starting state
+    An area is sampled uniformly, and a start and a different goal from `prior`: `uniform` over all pairs;
+    `per-distance` or `pairs-per-distance`, in which all distances are equally probable; `far-pairs`, in which all
+    distances from half the largest one on are equally probable; or a fixed `distance`.
+    `reset(options={"area": ..., "start": ..., "goal": ..., "distance": ...})` fixes any of these for one episode.
 
-    ## End
-    `terminated` when the goal is reached, `truncated` when the budget is spent without it (10 moves on 5 x 5, 14 on
-    7 x 7, twice the longer side by default).
+    ## Episode end
+    `terminated` is True when the goal is reached. `truncated` is True when the budget is used up before: by default
+    twice the longer side of the grid, 10 moves on 5 x 5 and 14 on 7 x 7.
 
-    ## Declaring
-    In the field nobody tells the agent that it has arrived. With `declare=True` reaching the goal changes nothing;
-    the episode ends by "here", which is no move and may be said at every glimpse, the first and the last included:
+    ## Declarations
+    In the field, nothing tells the agent that it has reached the goal. With `declare=True`, reaching the goal has no
+    effect. The agent ends the episode by a declaration, which is not a move. It may declare at every glimpse,
+    including the first and the last:
 
-    | what was done                                | reward                 | ends         | info at the end |
-    |----------------------------------------------|------------------------|--------------|-----------------|
-    | a move                                       | -1                     |              |                 |
-    | "here" over the goal                         | 3                      | `terminated` | `found`         |
-    | "here" elsewhere                             | -3 `false_alarm_cost`  | `terminated` | `false_alarm`   |
-    | anything but "here" with no move left        | 0                      | `truncated`  | `missed`        |
+    | action                                   | reward                | end          | info at the end |
+    |------------------------------------------|-----------------------|--------------|-----------------|
+    | a move                                   | -1                    |              |                 |
+    | declaration at the goal                  | 3                     | `terminated` | `found`         |
+    | declaration elsewhere                    | -3 `false_alarm_cost` | `terminated` | `false_alarm`   |
+    | a move when no moves are left            | 0                     | `truncated`  | `missed`        |
 
-    So a find after n moves returns 3 - n, as it does without declaring, and an episode has up to T + 1 steps. A false
-    alarm costs 4 finds unless told otherwise; where 3 `false_alarm_cost` is less than T, crying at once costs less than
-    searching in vain.
+    A find after n moves has the return 3 - n, as without declarations, and an episode has up to T + 1 steps. A false
+    alarm costs 4 finds by default. If 3 `false_alarm_cost` is less than T, an immediate false alarm costs less than a
+    search without success.
 
     ## Info
-    `action_mask` int8, one for each action: 1 for the moves that stay in the area, and for "here". `area`: its name. At
-    the end `distance`: from start to goal, for reports by distance; before, it would give part of the goal away. With
-    `declare=True` at the end also `found`, `false_alarm` and `missed`, of which one is true.
+    `action_mask` (int8, one value per action) is 1 for the moves that stay in the area and for the declaration. `area`
+    is the name of the area. At the end, `distance` is the distance from start to goal; during the episode it would
+    reveal a part of the goal's position. With `declare=True`, one of `found`, `false_alarm` and `missed` is True at the
+    end.
 
     ## Arguments
-    `areas`: search areas, 64 procedural ones unless given. `grid`: a `Grid` or a text such as `"5x7"`. `budget`.
-    `moves`: 8, or 4 (see Actions); by default the grid's own. `declare`, `false_alarm_cost`: see Declaring.
-    `prior`, `distance`: see Start. `flips`: turn areas over at random, as augmentation. `render_mode`: `rgb_array`.
+    * `areas`: search areas. Default: 64 procedural areas.
+    * `grid`: a `Grid` or a text such as `"5x7"`.
+    * `budget`: maximum number of moves.
+    * `moves`: 8 or 4. Default: the moves of the grid.
+    * `prior`, `distance`: see Starting state.
+    * `declare`, `false_alarm_cost`: see Declarations.
+    * `flips`: flip areas at random, as augmentation.
+    * `render_mode`: `rgb_array` or None.
 
-    ## Versions
-    `airloc/Search-5x5-v0`, `airloc/Search-7x7-v0` and, with arguments, `airloc/Search-v0`. v0: first release.
+    ## Version history
+    * v0: initial release, as `airloc/Search-5x5-v0`, `airloc/Search-7x7-v0` and, with arguments, `airloc/Search-v0`.
 
     ## Example
     ```pycon
@@ -118,7 +110,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
 
     ```
 
-    Nobody tells of the arrival, and the agent says "here" where it is not:
+    A false alarm at the start:
 
     ```pycon
     >>> env = gym.make("airloc/Search-5x5-v0", declare=True)
@@ -157,37 +149,37 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         self._over = True
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
-        """Begin an episode; see the class for the options."""
+        """Start an episode. The class docstring describes the options."""
         super().reset(seed=seed)
         rng = self.np_random
-        self._area, self._position, self._goal = self.world.draw_one(rng, options or {})
+        self._area, self._position, self._goal = self.world.sample_one(rng, options or {})
         self._orientation = int(rng.integers(ORIENTATIONS)) if self.flips else 0
         self._steps = np.array(0)
-        self._goal_patch = self._see(self._goal)
+        self._goal_patch = self._patch(self._goal)
         self._path = [self._cell()]
         self._over = False
         return self._observe(), self._info()
 
     def step(self, action: np.int64 | int) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
-        """Move to a neighbouring cell, or say that this is the goal's."""
+        """Move to an adjacent cell, or declare that the current cell is the goal."""
         if self._over:
-            raise AirlocError("There is no episode to step in: none has begun, or it has ended", "Call reset first")
+            raise AirlocError("No episode is running", "Call reset before step")
         if not self.action_space.contains(action):
-            raise AirlocError(f"{action!r} is no move", f"Give a whole number from 0 to {self.actions.count - 1}")
-        turn = self.actions.play(self._position, self._steps, self._goal, np.asarray(action))
-        if turn.steps > self._steps:
-            self._path.append((int(turn.position[0]), int(turn.position[1])))
-        self._position, self._steps = turn.position, turn.steps
-        terminated, truncated = bool(turn.found | turn.false_alarm), bool(turn.missed)
+            raise AirlocError(f"{action!r} is not an action", f"Use an integer from 0 to {self.actions.count - 1}")
+        outcome = self.actions.step(self._position, self._steps, self._goal, np.asarray(action))
+        if outcome.steps > self._steps:
+            self._path.append((int(outcome.position[0]), int(outcome.position[1])))
+        self._position, self._steps = outcome.position, outcome.steps
+        terminated, truncated = bool(outcome.found | outcome.false_alarm), bool(outcome.missed)
         self._over = terminated | truncated
         info = self._info()
         if self._over:
-            info |= {how: bool(is_so) for how, is_so in self.actions.ending(turn).items()}
-            info["distance"] = int(self.grid.apart(np.array(self._path[0]), self._goal))
-        return self._observe(), float(turn.reward), terminated, truncated, info
+            info |= {how: bool(is_so) for how, is_so in self.actions.ending(outcome).items()}
+            info["distance"] = int(self.grid.moves_between(np.array(self._path[0]), self._goal))
+        return self._observe(), float(outcome.reward), terminated, truncated, info
 
     def render(self) -> Pixels | None:
-        """Draw the search so far: what has been seen in the light, the rest dimmed, the goal's picture beside."""
+        """Draw the path so far on the area, with unvisited cells dimmed and the goal patch at the right."""
         if self.render_mode is None or not self._path:
             return None
         image = flip_image(self.world.image(self._area), self._orientation)
@@ -197,14 +189,14 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         row, col = self._position.tolist()
         return row, col
 
-    def _see(self, position: npt.NDArray[np.int64]) -> Pixels:
-        """The patch at a position of the area as it is turned in this episode."""
+    def _patch(self, position: npt.NDArray[np.int64]) -> Pixels:
+        """Return the patch at a position of the area as flipped in this episode."""
         original = flip_cells(position, self._orientation, self.grid)
         return flip_image(self.world.patches(np.array(self._area), original), self._orientation)
 
     def _observe(self) -> Obs:
         return {
-            "patch": self._see(self._position).copy(),
+            "patch": self._patch(self._position).copy(),
             "goal": self._goal_patch.copy(),
             "position": self._position.copy(),
             "moves_left": np.array([self.budget - self._steps]),
@@ -218,7 +210,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
 
 
 def observation_space(grid: Grid, budget: int) -> spaces.Dict[Any]:
-    """The space of single observations on a grid."""
+    """Return the space of single observations on a grid."""
     patch = spaces.Box(0, 255, (grid.cell, grid.cell, 3), np.uint8)
     far = np.array(grid.shape, dtype=np.int64) - 1 + budget
     return spaces.Dict(
@@ -229,3 +221,14 @@ def observation_space(grid: Grid, budget: int) -> spaces.Dict[Any]:
             "moves_left": spaces.Box(0, budget, (1,), np.int64),
         }
     )
+
+
+def render_search(image: Pixels, grid: Grid, path: Sequence[Cell], goal_patch: Pixels) -> Pixels:
+    """Draw the path on the area, with unvisited cells dimmed and the goal patch at the right."""
+    search = draw_trajectory(image, grid, path, goal=None, dim_unvisited=True, margin=1)
+    height = search.shape[0]
+    side = min(height, max(grid.cell, height // 4))
+    column = np.zeros((height, side + 16, 3), dtype=np.uint8)
+    shown = goal_patch[np.arange(side) * grid.cell // side][:, np.arange(side) * grid.cell // side]
+    column[:side, 16:] = shown
+    return np.concatenate([search, column], axis=1)

@@ -1,17 +1,19 @@
-"""The rules of the task, pure and written once; every environment is a thin shell over them.
+"""The rules of the task, as pure functions. All environments are thin wrappers around them.
 
-A move adds one of the eight king's steps to the position. It may leave the area: that is allowed, counted and
-shows black. On a grid of four moves only the straight steps are moves, under the same numbers, and the border is
-closed: any other step is counted and leads nowhere. The episode ends when the position is the goal's (found) or when
-the budget of moves is spent (truncated). Each move earns `3 * found - 1`: two for the one that finds the goal, minus
-one for any other.
+A move adds one of eight steps to the position. It may leave the area, where every glimpse is black. On a grid of four
+moves, only the straight steps are moves, with the same indices, and the border is closed: any other step is counted but
+does not change the position. The episode ends when the position is the goal cell (found) or when the budget is used up
+(truncated). The reward of a move is `3 * found - 1`: 2 for the move that finds the goal, -1 for any other.
 
-In the variant that ends by declaration nobody is told of an arrival. At every glimpse, the first and the last included,
-the agent may say that the goal is here: that ends the episode, found where it is true, a false alarm where it is not.
-Saying it is no move. It earns 3 where it is true, so that a find after n moves returns 3 - n in both variants, and
-minus 3 times the cost of a false alarm where it is not. Who has no move left and does not say it has missed the goal.
+In the variant that ends by declaration, reaching the goal has no effect. At every glimpse, including the first and the
+last, the agent may declare that the glimpse shows the goal. A declaration ends the episode: it is a find if it is
+correct, and a false alarm otherwise. It is not a move. Its reward is 3 for a find, so that a find after n moves has the
+return 3 - n in both variants, and -3 times the cost of a false alarm otherwise. An agent without moves left that does
+not declare has missed the goal.
 
-The functions take NumPy arrays and torch tensors alike. Legend: `...` any batch shape, cells have a last axis of 2.
+The functions take NumPy arrays and torch tensors alike.
+
+Legend: `...` any batch shape, A actions. Cells have a last axis of 2.
 """
 
 from dataclasses import dataclass
@@ -25,31 +27,32 @@ import torch
 from airloc.errors import AirlocError
 from airloc.grid import MOVES, Grid
 
+Ints = npt.NDArray[np.int64]
 ArrayT = TypeVar("ArrayT", npt.NDArray[Any], torch.Tensor)
 
 FOUND_REWARD = 3
 STEP_REWARD = -1
 
 FALSE_ALARM_COST = 4.0
-"""What a false alarm costs in finds, unless said otherwise."""
+"""Default cost of a false alarm in units of finds."""
 
 MAX_BUDGET = 2048
-"""Twice what it takes to fly over every cell of the largest grid."""
+"""Largest budget: twice the number of cells of the largest grid."""
 
 
-class Outcome(NamedTuple, Generic[ArrayT]):
-    """What a move led to."""
+class MoveOutcome(NamedTuple, Generic[ArrayT]):
+    """Result of a move."""
 
     position: ArrayT
-    """The cell moved to, (..., 2)."""
+    """Cell after the move, (..., 2)."""
     steps: ArrayT
-    """Moves made so far, this one included, (...)."""
+    """Number of moves including this one, (...)."""
     reward: ArrayT
     """`3 * found - 1`, (...)."""
     found: ArrayT
-    """Whether the position is the goal's, bool (...)."""
+    """True if the position is the goal cell, bool (...)."""
     truncated: ArrayT
-    """Whether the budget is spent without a find, bool (...)."""
+    """True if the budget is used up without a find, bool (...)."""
 
 
 def move(
@@ -61,17 +64,17 @@ def move(
     moves: ArrayT,
     budget: int,
     grid: Grid | None = None,
-) -> Outcome[ArrayT]:
+) -> MoveOutcome[ArrayT]:
     """Make one move.
 
     Args:
         position: Cells before the move, (..., 2).
-        steps: Moves made before this one, (...).
-        goal: Cells of the goals, (..., 2).
-        action: Numbers of moves in `moves`, (...).
-        moves: The move table `airloc.grid.MOVES`, as an array of the same kind, (8, 2).
-        budget: Moves allowed in an episode.
-        grid: Whose rules of movement hold; without one those of eight moves.
+        steps: Number of moves before this one, (...).
+        goal: Goal cells, (..., 2).
+        action: Indices into `moves`, (...).
+        moves: The move table `airloc.grid.MOVES` as an array of the same kind, (8, 2).
+        budget: Maximum number of moves of an episode.
+        grid: Grid, which may restrict the moves. Default: eight moves.
 
     >>> import numpy as np
     >>> out = move(np.array([0, 0]), np.array(9), np.array([1, 1]), np.array(3), moves=MOVES, budget=10)
@@ -85,54 +88,56 @@ def move(
     steps = steps + 1
     found = (position == goal).all(-1)
     reward = FOUND_REWARD * found + STEP_REWARD
-    return Outcome(position, steps, reward, found, (steps >= budget) & ~found)
+    return MoveOutcome(position, steps, reward, found, (steps >= budget) & ~found)
 
 
-class Verdict(NamedTuple, Generic[ArrayT]):
-    """What a declaration led to."""
+class DeclarationOutcome(NamedTuple, Generic[ArrayT]):
+    """Result of a declaration."""
 
     found: ArrayT
-    """Whether the goal was declared where it is, bool (...)."""
+    """True if the goal is declared correctly, bool (...)."""
     false_alarm: ArrayT
-    """Whether it was declared where it is not, bool (...)."""
+    """True if the goal is declared wrongly, bool (...)."""
     reward: ArrayT
-    """3 for a find, minus 3 times its cost for a false alarm, zero where nothing was declared, float (...)."""
+    """3 for a find, -3 times its cost for a false alarm, zero without a declaration, float (...)."""
 
 
-def declare(position: ArrayT, goal: ArrayT, said: ArrayT, *, cost: float = FALSE_ALARM_COST) -> Verdict[ArrayT]:
-    """Judge declarations.
+def declare(
+    position: ArrayT, goal: ArrayT, declared: ArrayT, *, cost: float = FALSE_ALARM_COST
+) -> DeclarationOutcome[ArrayT]:
+    """Evaluate declarations.
 
     Args:
-        position: Cells that agents are over, (..., 2).
-        goal: Cells of the goals, (..., 2).
-        said: Which episodes say that the goal is here, bool (...).
-        cost: What a false alarm costs in finds.
+        position: Current cells, (..., 2).
+        goal: Goal cells, (..., 2).
+        declared: True for episodes that declare the goal, bool (...).
+        cost: Cost of a false alarm in units of finds.
 
     >>> import numpy as np
-    >>> verdict = declare(np.array([[1, 1], [1, 2]]), np.array([[1, 1], [1, 1]]), np.array([True, True]))
-    >>> verdict.found.tolist(), verdict.false_alarm.tolist(), verdict.reward.tolist()
+    >>> outcome = declare(np.array([[1, 1], [1, 2]]), np.array([[1, 1], [1, 1]]), np.array([True, True]))
+    >>> outcome.found.tolist(), outcome.false_alarm.tolist(), outcome.reward.tolist()
     ([True, False], [False, True], [3.0, -12.0])
     """
     arrived = (position == goal).all(-1)
-    found, wrong = said & arrived, said & ~arrived
-    return Verdict(found, wrong, FOUND_REWARD * found - FOUND_REWARD * cost * wrong)
+    found, wrong = declared & arrived, declared & ~arrived
+    return DeclarationOutcome(found, wrong, FOUND_REWARD * found - FOUND_REWARD * cost * wrong)
 
 
-class Turn(NamedTuple, Generic[ArrayT]):
-    """What a move or a declaration led to, in the variant that ends by declaration."""
+class StepOutcome(NamedTuple, Generic[ArrayT]):
+    """Result of a move or a declaration."""
 
     position: ArrayT
-    """The cell the agent is over, (..., 2)."""
+    """Current cell, (..., 2)."""
     steps: ArrayT
-    """Moves made so far, (...)."""
+    """Number of moves, (...)."""
     reward: ArrayT
-    """That of the declaration, or minus one for a move, float (...)."""
+    """Reward of the declaration or the move, (...)."""
     found: ArrayT
-    """Whether the goal was declared where it is, bool (...)."""
+    """True if the goal is declared correctly, bool (...)."""
     missed: ArrayT
-    """Whether nothing was declared and there was no move left to make, bool (...)."""
+    """True if nothing was declared and there are no moves left, bool (...)."""
     false_alarm: ArrayT
-    """Whether the goal was declared where it is not, bool (...)."""
+    """True if the goal is declared wrongly, bool (...)."""
 
 
 def declare_or_move(
@@ -140,129 +145,125 @@ def declare_or_move(
     steps: ArrayT,
     goal: ArrayT,
     action: ArrayT,
-    said: ArrayT,
+    declared: ArrayT,
     *,
     moves: ArrayT,
     budget: int,
     grid: Grid | None = None,
     cost: float = FALSE_ALARM_COST,
-) -> Turn[ArrayT]:
-    """Declare where it is said (...) that the goal is here, and move elsewhere while there are moves; see `move`."""
-    verdict = declare(position, goal, said, cost=cost)
-    flies = ~said & (steps < budget)
+) -> StepOutcome[ArrayT]:
+    """Declare the goal where `declared` (...) is True, and move elsewhere while there are moves left; see `move`."""
+    outcome = declare(position, goal, declared, cost=cost)
+    flies = ~declared & (steps < budget)
     to = move(position, steps, goal, action, moves=moves, budget=budget, grid=grid).position
-    return Turn(
+    return StepOutcome(
         position=position + (to - position) * flies[..., None],
         steps=steps + flies,
-        reward=verdict.reward + STEP_REWARD * flies,
-        found=verdict.found,
-        missed=~said & (steps >= budget),
-        false_alarm=verdict.false_alarm,
+        reward=outcome.reward + STEP_REWARD * flies,
+        found=outcome.found,
+        missed=~declared & (steps >= budget),
+        false_alarm=outcome.false_alarm,
     )
 
 
 def inside(position: ArrayT, grid: Grid) -> ArrayT:
-    """Whether cells lie in the grid, bool (...)."""
+    """Return True for cells in the grid, bool (...)."""
     row, col = position[..., 0], position[..., 1]
     return (row >= 0) & (row < grid.rows) & (col >= 0) & (col < grid.cols)
 
 
 def moves_inside(position: ArrayT, grid: Grid, moves: ArrayT) -> ArrayT:
-    """Which of the eight moves end in the grid, bool (..., 8)."""
+    """Return True for the moves that end in the grid, bool (..., 8)."""
     return inside(position[..., None, :] + moves, grid)
 
 
 def moves_allowed(position: ArrayT, grid: Grid, moves: ArrayT) -> ArrayT:
-    """Which of the eight moves lead somewhere, bool (..., 8): all; on a grid of four the straight ones that stay in."""
+    """Return True for the moves that change the position, bool (..., 8).
+
+    These are all of them, or on a grid of four moves the straight ones that end in the grid.
+    """
     within = moves_inside(position, grid, moves)
     allowed: ArrayT = within | ~within if grid.moves == 8 else within & _is_straight(moves)
     return allowed
 
 
 def _is_straight(step: ArrayT) -> ArrayT:
-    """Whether steps (..., 2) lead north, east, south or west, bool (...)."""
+    """Return True for steps (..., 2) to the north, east, south or west, bool (...)."""
     straight: ArrayT = abs(step).sum(-1) == 1
     return straight
 
 
 @lru_cache
 def moves_on(device: torch.device) -> torch.Tensor:
-    """The move table on a device, (8, 2), copied there once."""
+    """Return the move table on a device, (8, 2); it is copied there once."""
     return torch.from_numpy(MOVES).to(device)
 
 
 def check_false_alarm_cost(cost: float) -> float:
-    """Give the cost of a false alarm in finds back if it is one."""
+    """Return the cost of a false alarm, or raise an error if it is not valid."""
     if not 0 <= cost < float("inf"):
-        raise AirlocError(f"A false alarm cannot cost {cost} finds", "Give a number of 0 or more")
+        raise AirlocError(f"A false alarm cannot cost {cost} finds", "Use a cost of 0 or more")
     return cost
 
 
 def check_budget(budget: int) -> int:
-    """Give the budget back if it allows a move at all, and not more than can be kept in memory."""
+    """Return the budget, or raise an error if it is not valid."""
     if budget < 1:
-        raise AirlocError(f"A budget of {budget} allows no move", "Give a budget of 1 or more")
+        raise AirlocError(f"A budget of {budget} moves is too small", "Use a budget of 1 or more")
     if budget > MAX_BUDGET:
-        raise AirlocError(f"A budget of {budget} moves is more than can be played", f"Give at most {MAX_BUDGET}")
+        raise AirlocError(f"A budget of {budget} moves is too large", f"Use a budget of at most {MAX_BUDGET}")
     return budget
-
-
-# ---------- What the numbers mean that players give to the NumPy environments: moves, and "here" where that is said.
-# ~
-# ~ Legend: `...` any batch shape, A actions.
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Actions:
-    """The actions of a task: the moves of its grid, and after them "here" where episodes end by declaration."""
+    """The actions of the NumPy environments: the moves of the grid and, in one variant, the declaration."""
 
     grid: Grid
     budget: int
     declare: bool = False
     """Episodes end by declaration."""
     false_alarm_cost: float = FALSE_ALARM_COST
-    """What a wrong declaration costs in finds."""
+    """Cost of a wrong declaration in units of finds."""
 
     def __post_init__(self) -> None:
         check_false_alarm_cost(self.false_alarm_cost)
 
     @property
     def count(self) -> int:
-        """A, how many there are."""
+        """Number of actions, A."""
         return self.grid.moves + self.declare
 
     def mask(self, position: Ints) -> npt.NDArray[np.int8]:
-        """Which actions stay in the area, (..., A): saying "here" always does."""
+        """Return 1 for actions that stay in the area, int8 (..., A), including the declaration."""
         stay = moves_inside(position, self.grid, MOVES)[..., self.grid.directions]
-        here = np.ones((*stay.shape[:-1], self.count - self.grid.moves), dtype=np.bool_)
-        return np.concatenate([stay, here], axis=-1).astype(np.int8)
+        declaration = np.ones((*stay.shape[:-1], self.count - self.grid.moves), dtype=np.bool_)
+        return np.concatenate([stay, declaration], axis=-1).astype(np.int8)
 
-    def play(self, position: Ints, steps: Ints, goal: Ints, action: Ints) -> Turn[npt.NDArray[Any]]:
-        """Do what actions (...) mean.
+    def step(self, position: Ints, steps: Ints, goal: Ints, action: Ints) -> StepOutcome[npt.NDArray[Any]]:
+        """Apply the actions (...).
 
-        Where arriving is enough, `found` says of an arrival, `missed` that the budget is spent, and no alarm is false.
+        Without declarations, `found` means that the goal is reached, and `missed` that the budget is used up.
         """
-        said = self.declare & (action == self.grid.moves)
-        number = self.grid.directions[np.where(said, 0, action)]
+        declared = self.declare & (action == self.grid.moves)
+        number = self.grid.directions[np.where(declared, 0, action)]
         if not self.declare:
             out = move(position, steps, goal, number, moves=MOVES, budget=self.budget, grid=self.grid)
-            return Turn(*out, false_alarm=said)
+            return StepOutcome(*out, false_alarm=declared)
         return declare_or_move(
             position,
             steps,
             goal,
             number,
-            said,
+            declared,
             moves=MOVES,
             budget=self.budget,
             grid=self.grid,
             cost=self.false_alarm_cost,
         )
 
-    def ending(self, turn: Turn[npt.NDArray[Any]]) -> dict[str, Any]:
-        """What is told of episodes at their end, each (...): how they ended, where they end by declaration."""
+    def ending(self, outcome: StepOutcome[npt.NDArray[Any]]) -> dict[str, Any]:
+        """Return how episodes ended, each (...), for `info`; empty without declarations."""
         if not self.declare:
             return {}
-        return {"found": turn.found, "false_alarm": turn.false_alarm, "missed": turn.missed}
+        return {"found": outcome.found, "false_alarm": outcome.false_alarm, "missed": outcome.missed}

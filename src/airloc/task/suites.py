@@ -1,6 +1,9 @@
-"""Suites: named, versioned, hashed lists of episodes, generated from a seed or read from a CSV file.
+"""Suites: named, versioned, hashed lists of episodes, generated from a seed or read from an episode file.
 
-Legend: E episodes. An episode is an area (by number in `areas`), a start, a goal and the suite's budget.
+An episode is an area (an index into `Suite.areas`), a start, a goal and the budget of the suite. An episode file is a
+CSV file with the header `area,start_row,start_col,goal_row,goal_col`; `area` is a file name in the folder of areas.
+
+Legend: E episodes.
 """
 
 import csv
@@ -20,7 +23,7 @@ from airloc.task import priors
 from airloc.task.rules import check_budget
 
 VERSION = 1
-"""Part of every digest: raised when the same seed starts to draw other episodes."""
+"""Part of every digest; raised when the same seed generates other episodes."""
 
 HEADER = ("area", "start_row", "start_col", "goal_row", "goal_col")
 
@@ -29,26 +32,26 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Suite:
-    """A list of episodes over named areas, all with one grid and one budget."""
+    """A list of episodes over named areas, with one grid and one budget."""
 
     name: str
-    """What the suite is called: its kind, or the file it came from."""
+    """Name of the suite: its kind, or its episode file."""
     grid: Grid
     budget: int
     areas: tuple[str, ...]
     """Names of the areas that the episodes refer to."""
     area: Ints
-    """Number of each episode's area, (E,)."""
+    """Index of the area of each episode, (E,)."""
     start: Ints
     """Start cells, (E, 2)."""
     goal: Ints
     """Goal cells, (E, 2)."""
     prior: priors.Prior | None = None
-    """What the episodes were drawn from; None for a list of episodes that stands for itself."""
+    """Distribution that the episodes were sampled from; None for an episode file."""
     weight: npt.NDArray[np.float64] = field(default_factory=lambda: np.ones(0))
-    """How much each episode counts, (E,); ones unless the suite is weighted."""
+    """Weight of each episode, (E,). Default: ones."""
     by_declaration: bool = False
-    """Whether episodes end by the agent's declaration, rather than by its arrival."""
+    """True if episodes end by a declaration of the agent instead of by reaching the goal."""
 
     def __post_init__(self) -> None:
         check_budget(self.budget)
@@ -60,12 +63,12 @@ class Suite:
 
     @property
     def distance(self) -> Ints:
-        """Start-to-goal distances, which are also the minimum numbers of moves, (E,)."""
-        return self.grid.apart(self.start, self.goal)
+        """Distances from start to goal, which are the minimum numbers of moves, (E,)."""
+        return self.grid.moves_between(self.start, self.goal)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything that makes the suite what it is."""
+        """SHA-256 of the episodes, weights, grid, budget and variant."""
         head = f"airloc suite {VERSION}\n{self.grid}\n{self.grid.cell} {self.grid.gap}\n{self.budget}\n"
         head += "" if self.grid.moves == 8 else f"{self.grid.moves} moves\n"
         head += "by declaration\n" if self.by_declaration else ""
@@ -73,7 +76,7 @@ class Suite:
         return hashlib.sha256(head.encode() + self.file() + weights).hexdigest()
 
     def over(self, areas: Sequence[str]) -> "Suite":
-        """The episodes over these of the areas, in their order; areas are numbered as given."""
+        """Return the episodes over these areas, with areas indexed in this order."""
         number = {name: index for index, name in enumerate(areas)}
         kept = np.array([self.areas[area] in number for area in self.area.tolist()], dtype=np.bool_)
         area = np.array([number[self.areas[area]] for area in self.area[kept].tolist()], dtype=np.int64)
@@ -81,17 +84,17 @@ class Suite:
         return replace(self, areas=tuple(areas), area=area, start=start, goal=goal, weight=weight)
 
     def episodes(self, numbers: Sequence[int]) -> "Suite":
-        """Some of the episodes, over the same areas."""
+        """Return some of the episodes, over the same areas."""
         kept = np.array(numbers, dtype=np.int64)
         area, start, goal = self.area[kept], self.start[kept], self.goal[kept]
         return replace(self, area=area, start=start, goal=goal, weight=self.weight[kept])
 
     def file(self) -> bytes:
-        """The suite as an episode file; names of files that are not UTF-8 keep their bytes."""
+        """Return the content of an episode file. File names that are not UTF-8 keep their bytes."""
         return self.csv().encode("utf-8", "surrogateescape")
 
     def csv(self) -> str:
-        """The suite as the text of an episode file."""
+        """Return the text of an episode file."""
         out = io.StringIO()
         rows = csv.writer(out, lineterminator="\n")
         rows.writerow(HEADER)
@@ -103,7 +106,7 @@ class Suite:
 def per_distance(
     areas: Sequence[str], grid: Grid, *, per_area: int = 1, seed: int = 0, budget: int | None = None
 ) -> Suite:
-    """Draw episodes per distance and area: the start uniform over cells that have the distance, then the goal."""
+    """Sample episodes for each distance and area, as `priors.per_distance` defines."""
     rng = stream(seed, "suite", "per-distance", str(grid))
     distances = grid.distances()
     starts, goals = [], []
@@ -120,9 +123,9 @@ def per_distance(
 def far_pairs(
     areas: Sequence[str], grid: Grid, *, per_area: int = 5, seed: int = 0, budget: int | None = None
 ) -> Suite:
-    """Draw episodes per far distance and area, the pair uniform among those at the distance.
+    """Sample episodes for each far distance and area, with the pair uniform over those at the distance.
 
-    On a 5 x 5 grid of four moves this is the protocol of the paper's successors: Manhattan distance 4 to 8.
+    On a 5 x 5 grid with four moves, this is the protocol of the paper's successors: Manhattan distance 4 to 8.
     """
     rng = stream(seed, "suite", "far-pairs", str(grid), grid.moves)
     table = grid.distances()
@@ -134,7 +137,7 @@ def far_pairs(
 
 
 def uniform(areas: Sequence[str], grid: Grid, *, per_area: int = 4, seed: int = 0, budget: int | None = None) -> Suite:
-    """Draw episodes with start and goal uniform over all cells, and different."""
+    """Sample episodes uniformly over all pairs of different cells."""
     rng = stream(seed, "suite", "uniform", str(grid))
     start = rng.integers(grid.count, size=len(areas) * per_area)
     goal = (start + rng.integers(1, grid.count, size=len(start))) % grid.count
@@ -143,10 +146,10 @@ def uniform(areas: Sequence[str], grid: Grid, *, per_area: int = 4, seed: int = 
 
 
 def all_pairs(areas: Sequence[str], grid: Grid, *, budget: int | None = None, equal_distances: bool = False) -> Suite:
-    """List every start and goal of every area.
+    """List all pairs of start and goal of every area.
 
-    With `equal_distances` the pairs are weighted as `per_distance` draws them, so that a score on this suite is the
-    expectation of the score on that one, without the noise of the draw.
+    With `equal_distances`, the weights are the probabilities of `per_distance`, so that a score on this suite is the
+    expectation of the score on that one, without sampling noise.
     """
     start, goal = (index.ravel() for index in np.nonzero(~np.eye(grid.count, dtype=bool)))
     prior = priors.per_distance(grid) if equal_distances else priors.uniform(grid)
@@ -158,7 +161,7 @@ def all_pairs(areas: Sequence[str], grid: Grid, *, budget: int | None = None, eq
 
 
 GENERATED = ("per-distance", "all-pairs", "uniform", "far-pairs")
-"""Kinds of suites that are made from areas alone."""
+"""Kinds of suites that are generated from areas."""
 
 
 def generate(
@@ -171,20 +174,30 @@ def generate(
     seed: int = 0,
     budget: int | None = None,
 ) -> Suite:
-    """Make a suite of one of the kinds in `GENERATED`; `per_area` is the kind's own where it is None."""
+    """Generate a suite.
+
+    Args:
+        kind: A name in `GENERATED`.
+        areas: Names of the areas.
+        grid: The grid.
+        per_area: Episodes per area, or per area and distance. Default: the default of the kind.
+        equal_distances: Weight `all-pairs` so that every distance counts the same.
+        seed: Random seed.
+        budget: Maximum number of moves. Default: the default of the grid.
+    """
     if kind == "all-pairs":
         return all_pairs(areas, grid, budget=budget, equal_distances=equal_distances)
     draw = {"per-distance": per_distance, "uniform": uniform, "far-pairs": far_pairs}[kind]
     return draw(areas, grid, seed=seed, budget=budget, **({} if per_area is None else {"per_area": per_area}))
 
 
-def declared(suite: Suite) -> Suite:
-    """The same episodes in the variant that ends by declaration; a suite of its own, with its own digest."""
+def end_by_declaration(suite: Suite) -> Suite:
+    """Return the same episodes in the variant that ends by declaration, with another name and digest."""
     return replace(suite, name=f"{suite.name}, declared", by_declaration=True)
 
 
 def _uniform_in_rows(allowed: npt.NDArray[np.bool_], rng: np.random.Generator) -> Ints:
-    """Draw one allowed column in each row, uniformly."""
+    """Sample one allowed column in each row, uniformly."""
     nth = rng.integers(allowed.sum(axis=1))
     drawn: Ints = (np.cumsum(allowed, axis=1) > nth[:, None]).argmax(axis=1)
     return drawn
@@ -200,26 +213,23 @@ def _suite(
     goal: Ints,
     prior: priors.Prior,
 ) -> Suite:
-    """Put a generated suite together from row-major cell numbers."""
+    """Build a suite from row-major indices of cells."""
     if not areas:
-        raise AirlocError("There are no areas to draw episodes on", "Give at least one area")
+        raise AirlocError("A suite needs areas, and there are none", "Use at least one area")
     cells = np.array(list(grid.cells()), dtype=np.int64)
     budget = grid.default_budget if budget is None else budget
     return Suite(name, grid, budget, tuple(areas), area, cells[start], cells[goal], prior)
 
 
-# ---------- Reading episode files: CSV with the header `area,start_row,start_col,goal_row,goal_col`.
-# ~
-# ~ `area` is a file name inside the areas folder. A broken file is an error that names the file, the line and the cure.
-
-Row = tuple[str, Cell, Cell]
-
-
 def read_suite(path: Path, grid: Grid, *, budget: int | None = None) -> Suite:
-    """Read an episode file as a suite over the areas it names, in the order of their first appearance."""
+    """Read an episode file. The areas of the suite have the order of their first appearance.
+
+    Raises:
+        AirlocError: If the file is broken; the message names the file and the line.
+    """
     rows = [_read_row(row, line, path, grid) for line, row in _read_lines(path)]
     if not rows:
-        raise AirlocError(f"The episode file {path} lists no episodes", "Add at least one row below the header")
+        raise AirlocError(f"The episode file {path} has no episodes", "Add at least one row below the header")
     numbers: dict[str, int] = {}
     area = [numbers.setdefault(name, len(numbers)) for name, _, _ in rows]
     return Suite(
@@ -234,7 +244,7 @@ def read_suite(path: Path, grid: Grid, *, budget: int | None = None) -> Suite:
 
 
 def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
-    """Give the rows below the header with their line numbers; empty lines are passed over."""
+    """Return the rows below the header with their line numbers, without empty lines."""
     try:
         with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
             reader = csv.reader(file, strict=True)
@@ -242,31 +252,29 @@ def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
     except FileNotFoundError:
         raise AirlocError(f"There is no episode file {path}", "Check the path") from None
     except (OSError, ValueError, csv.Error) as error:
-        raise AirlocError(f"Cannot read the episode file {path}: {error}", "Give a CSV file in UTF-8") from error
+        raise AirlocError(f"Cannot read the episode file {path}: {error}", "Use a CSV file in UTF-8") from error
     if not rows or tuple(name.strip() for name in rows[0][1]) != HEADER:
-        raise AirlocError(
-            f"The episode file {path} does not begin with the header", f"Make its first line {','.join(HEADER)}"
-        )
+        raise AirlocError(f"The episode file {path} has no header", f"Make its first line {','.join(HEADER)}")
     return rows[1:]
 
 
-def _read_row(row: list[str], line: int, path: Path, grid: Grid) -> Row:
-    """Read one episode and check it against the grid."""
+def _read_row(row: list[str], line: int, path: Path, grid: Grid) -> tuple[str, Cell, Cell]:
+    """Parse one episode and check it against the grid."""
     where = f"line {line} of the episode file {path}"
     try:
         name, (start_row, start_col, goal_row, goal_col) = row[0], (int(text) for text in row[1:])
     except ValueError:
         raise AirlocError(
-            f"Cannot read {where}: {','.join(row)[:80]!r} is not an area and four whole numbers",
+            f"Cannot read {where}: {','.join(row)[:80]!r} is not an area and four integers",
             f"Write it as {','.join(HEADER)}",
         ) from None
     start, goal = (start_row, start_col), (goal_row, goal_col)
     for what, cell in (("start", start), ("goal", goal)):
         if not grid.contains(cell):
             raise AirlocError(
-                f"The {what} {cell} in {where} lies outside the grid of {grid}",
+                f"The {what} {cell} in {where} is outside the {grid} grid",
                 f"Use rows 0 to {grid.rows - 1} and columns 0 to {grid.cols - 1}, or another --grid",
             )
     if start == goal:
-        raise AirlocError(f"Start and goal are both {start} in {where}", "Make them different cells")
+        raise AirlocError(f"Start and goal are both {start} in {where}", "Use different cells")
     return name, start, goal

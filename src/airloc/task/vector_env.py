@@ -1,4 +1,4 @@
-"""The native vector environment: many independent searches in one NumPy step."""
+"""The vector environment: many independent episodes in one NumPy step."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,14 +20,14 @@ from airloc.task.world import World
 
 
 class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
-    """`SearchEnv`, many at a time: the same spaces, rewards and ends, and the same arguments but for rendering.
+    """Many instances of `SearchEnv`: the same spaces, rewards and ends, and the same arguments except `render_mode`.
 
-    `reset(options=...)` takes whole episodes alone: arrays `area` (by number), `start` and `goal`. At the end of an
-    episode `infos["distance"]` is given, where `infos["_distance"]` says; with `declare=True` so are `found`,
-    `false_alarm` and `missed`.
+    `reset(options=...)` takes complete episodes only: the arrays `area` (indices), `start` and `goal`. At the end of an
+    episode, `infos` has `distance` and, with `declare=True`, `found`, `false_alarm` and `missed`; as in Gymnasium,
+    `infos["_distance"]` is the mask of the environments that have the value.
 
-    Autoreset mode: `NEXT_STEP`. The step after an episode's last ignores its action and gives the first observation
-    of the next episode with a reward of zero.
+    Autoreset mode: `NEXT_STEP`. The step after the last step of an episode ignores its action and returns the first
+    observation of the next episode with a reward of zero.
 
     ```pycon
     >>> import airloc, gymnasium as gym
@@ -74,44 +74,44 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         self._over: npt.NDArray[np.bool_] | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
-        """Begin an episode everywhere; arrays `area`, `start` and `goal` in the options fix all of them."""
+        """Start an episode in every environment; the options `area`, `start` and `goal` fix all episodes."""
         super().reset(seed=seed)
         everywhere = np.ones(self.num_envs, dtype=bool)
         self._begin(everywhere)
         if options:
             if options.keys() != {"area", "start", "goal"}:
-                raise AirlocError("The options do not fix whole episodes", "Give area, start and goal together")
-            self._place(everywhere, *self.world.check(*(options[what] for what in ("area", "start", "goal"))))
+                raise AirlocError("The reset options do not fix complete episodes", "Use area, start and goal together")
+            self._place(everywhere, *self.world.check_episodes(*(options[what] for what in ("area", "start", "goal"))))
         self._over = np.zeros(self.num_envs, dtype=bool)
         return self._observe(), self._info()
 
     def step(
         self, actions: npt.NDArray[Any]
     ) -> tuple[Obs, npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], dict[str, Any]]:
-        """Move or declare everywhere; where an episode had ended, begin the next one instead."""
+        """Apply the actions; an environment whose episode has ended starts the next one instead."""
         if self._over is None:
-            raise AirlocError("No episode has begun", "Call reset before step")
+            raise AirlocError("No episode has started", "Call reset before step")
         playing = ~self._over
-        turn = self.actions.play(self._position, self._steps, self._goal, np.asarray(actions))
-        self._position, self._steps = turn.position, turn.steps
-        terminated, truncated = (turn.found | turn.false_alarm) & playing, turn.missed & playing
+        outcome = self.actions.step(self._position, self._steps, self._goal, np.asarray(actions))
+        self._position, self._steps = outcome.position, outcome.steps
+        terminated, truncated = (outcome.found | outcome.false_alarm) & playing, outcome.missed & playing
         if self._over.any():
             self._begin(self._over)
         ended = terminated | truncated
         infos = self._info()
         if ended.any():
-            told = {**self.actions.ending(turn), "distance": self.grid.apart(self._start, self._goal)}
-            for name, value in told.items():
+            final = {**self.actions.ending(outcome), "distance": self.grid.moves_between(self._start, self._goal)}
+            for name, value in final.items():
                 infos |= {name: np.where(ended, value, np.zeros_like(value)), f"_{name}": ended}
         self._over = ended
-        return self._observe(), (turn.reward * playing).astype(np.float64), terminated, truncated, infos
+        return self._observe(), (outcome.reward * playing).astype(np.float64), terminated, truncated, infos
 
     def _begin(self, where: npt.NDArray[np.bool_]) -> None:
-        """Draw new episodes where asked."""
+        """Sample new episodes for these environments."""
         rng, count = self.np_random, int(where.sum())
         if self.flips:
             self._orientation[where] = rng.integers(ORIENTATIONS, size=count)
-        self._place(where, *self.world.draw(rng, count))
+        self._place(where, *self.world.sample(rng, count))
 
     def _place(
         self,
@@ -122,10 +122,10 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
     ) -> None:
         self._area[where], self._position[where], self._start[where], self._goal[where] = area, start, start, goal
         self._steps[where] = 0
-        self._goal_patch[where] = self._see(self._goal)[where]
+        self._goal_patch[where] = self._patches(self._goal)[where]
 
-    def _see(self, position: npt.NDArray[np.int64]) -> Pixels:
-        """The patches at positions of the areas as they are turned in these episodes, (B, S, S, 3)."""
+    def _patches(self, position: npt.NDArray[np.int64]) -> Pixels:
+        """Return the patches at positions of the areas as flipped in these episodes, (B, S, S, 3)."""
         if not self.flips:
             return self.world.patches(self._area, position)
         patches = np.empty_like(self._goal_patch)
@@ -138,7 +138,7 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
 
     def _observe(self) -> Obs:
         return {
-            "patch": self._see(self._position),
+            "patch": self._patches(self._position),
             "goal": self._goal_patch.copy(),
             "position": self._position.copy(),
             "moves_left": (self.budget - self._steps)[:, None],

@@ -1,4 +1,4 @@
-"""What the NumPy environments share: the areas' patches, the budget, and how episodes are drawn."""
+"""Areas, grid, budget and distribution of episodes: what the NumPy environments share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,21 +19,22 @@ from airloc.task.rules import check_budget, inside
 Ints = npt.NDArray[np.int64]
 
 DEFAULT_AREAS = 64
+"""Number of procedural areas of an environment without areas."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """Areas under a grid, and the distribution of episodes over them."""
+    """Areas with a grid, and the distribution of episodes over them."""
 
     names: tuple[str, ...]
     images: tuple[Pixels, ...]
     grid: Grid
     budget: int
     table: Pixels
-    """All patches and a black one at the end, (A * n + 1, S, S, 3)."""
+    """All patches, and a black one at the end, (A * n + 1, S, S, 3)."""
     cells: CellTable
     prior: priors.Prior
-    """What starts and goals are drawn from."""
+    """Distribution of starts and goals."""
     sampler: priors.PairSampler
 
     @classmethod
@@ -46,7 +47,7 @@ class World:
         distance: int | None,
         moves: MoveCount | None = None,
     ) -> "World":
-        """Fit areas (procedural ones unless given) to a grid and prepare the drawing of episodes."""
+        """Fit areas (by default procedural ones) to a grid and prepare the sampling of episodes."""
         grid = Grid.parse(grid) if isinstance(grid, str) else grid
         grid = grid if moves is None else replace(grid, moves=moves)
         if areas is None:
@@ -66,35 +67,40 @@ class World:
         )
 
     def patches(self, area: Ints, position: Ints) -> Pixels:
-        """The patches at positions (..., 2) of areas (...): (..., S, S, 3), black outside."""
+        """Return the patches at positions (..., 2) of areas (...): (..., S, S, 3), black outside."""
         return np.asarray(self.table[self.cells.rows(area, position)])
 
     def image(self, area: int) -> Pixels:
-        """The whole image of an area."""
+        """Return the whole image of an area."""
         return self.images[area]
 
-    def draw(self, rng: np.random.Generator, count: int) -> tuple[Ints, Ints, Ints]:
-        """Draw areas (count,), starts (count, 2) and goals (count, 2)."""
+    def sample(self, rng: np.random.Generator, count: int) -> tuple[Ints, Ints, Ints]:
+        """Sample areas (count,), starts (count, 2) and goals (count, 2)."""
         area = rng.integers(len(self.names), size=count)
-        return area, *self.sampler.draw(rng, count)
+        return area, *self.sampler.sample(rng, count)
 
-    def check(self, area: Any, start: Any, goal: Any) -> tuple[Ints, Ints, Ints]:
-        """Give episodes as arrays if they are such: areas by number (B,), starts and different goals inside (B, 2)."""
+    def check_episodes(self, area: Any, start: Any, goal: Any) -> tuple[Ints, Ints, Ints]:
+        """Return episodes as arrays: indices of areas (B,), starts (B, 2) and goals (B, 2).
+
+        Raises:
+            AirlocError: If an episode is invalid.
+        """
         areas, starts, goals = (np.asarray(part, dtype=np.int64) for part in (area, start, goal))
         good = (areas >= 0) & (areas < len(self.names)) & inside(starts, self.grid) & inside(goals, self.grid)
-        if not (good & (starts != goals).any(axis=-1)).all():
+        valid = good & (starts != goals).any(axis=-1)
+        if not valid.all():
             raise AirlocError(
-                "Some of the episodes are none",
-                f"Number areas from 0 to {len(self.names) - 1}, and keep starts and different goals inside {self.grid}",
+                f"{np.size(valid) - int(valid.sum())} of {np.size(valid)} episodes are invalid",
+                f"Use areas 0 to {len(self.names) - 1}, and starts and different goals inside the {self.grid} grid",
             )
         return areas, starts, goals
 
-    def draw_one(self, rng: np.random.Generator, options: dict[str, Any]) -> tuple[int, Ints, Ints]:
-        """Draw one episode, with what `options` fixes of area, start, goal and distance."""
+    def sample_one(self, rng: np.random.Generator, options: dict[str, Any]) -> tuple[int, Ints, Ints]:
+        """Sample one episode; `options` may fix area, start, goal and distance."""
         unknown = options.keys() - {"area", "start", "goal", "distance"}
         if unknown:
             raise AirlocError(
-                f"Unknown reset options: {', '.join(sorted(unknown))}", "Use area, start, goal and distance alone"
+                f"Unknown reset options: {', '.join(sorted(unknown))}", "Use area, start, goal and distance only"
             )
         area = int(rng.integers(len(self.names)))
         if "area" in options:
@@ -102,11 +108,11 @@ class World:
         sampler = self.sampler
         if options.keys() & {"start", "goal", "distance"}:
             sampler = priors.PairSampler(self._conditional_prior(options), self.grid)
-        (start,), (goal,) = sampler.draw(rng, 1)
+        (start,), (goal,) = sampler.sample(rng, 1)
         return area, start, goal
 
     def _conditional_prior(self, options: dict[str, Any]) -> priors.Prior:
-        """The prior given a start, a goal or a distance; two fixed cells are an episode whatever the prior says."""
+        """Return the prior given a start, a goal or a distance. Two fixed cells ignore the prior."""
         start, goal, distance = (options.get(what) for what in ("start", "goal", "distance"))
         prior = self.prior if distance is None else priors.at_distance(self.grid, int(distance))
         if start is not None and goal is not None:
@@ -118,8 +124,8 @@ class World:
             chosen *= self._is_cell(goal)[None, :]
         if not (prior * chosen).any():
             raise AirlocError(
-                f"No episode has start {start}, goal {goal} and distance {distance}",
-                "Make start and goal different, and choose a distance that they allow",
+                f"No episode has the start {start}, the goal {goal} and the distance {distance}",
+                "Use a different start and goal, and a distance that they allow",
             )
         return prior * chosen
 
@@ -132,16 +138,16 @@ class World:
         raise AirlocError(f"There is no area {area!r}", f"Use a name or a number from 0 to {len(self.names) - 1}")
 
     def _is_cell(self, cell: Sequence[int]) -> npt.NDArray[np.bool_]:
-        """Which row-major number is the cell's, (count,)."""
+        """Return the mask of one cell, (count,)."""
         row, col = (int(number) for number in cell)
         if not self.grid.contains((row, col)):
-            raise AirlocError(f"The cell {(row, col)} lies outside the grid of {self.grid}", "Choose a cell inside")
+            raise AirlocError(f"The cell {(row, col)} is outside the {self.grid} grid", "Use a cell inside")
         return np.asarray(np.arange(self.grid.count) == self.grid.index((row, col)))
 
 
 @lru_cache(maxsize=4)
 def _procedural_areas(grid: Grid) -> tuple[SearchArea, ...]:
-    """The areas of an environment that is given none, made once."""
+    """Return the procedural areas of an environment without areas; they are made once."""
     return tuple(Synthetic(count=DEFAULT_AREAS).areas(grid))
 
 

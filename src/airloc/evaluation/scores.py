@@ -1,4 +1,4 @@
-"""Scores as records: the JSON of the `evaluate` contract, and trajectories as JSON lines."""
+"""Scores of agents on suites, and their JSON records."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -43,26 +43,26 @@ class Score:
         return self.log.suite
 
     def value(self, metric: str) -> float | None:
-        """A metric over all episodes."""
+        """Return a metric over all episodes."""
         return self.metrics[metric].value()
 
     def interval(self, metric: str) -> Interval:
-        """The 95 % interval of a metric."""
+        """Return the 95 % interval of a metric."""
         return self.bootstrap.interval(self.metrics[metric])
 
     def by_distance(self) -> dict[int, tuple[float | None, Interval]]:
-        """Success and its interval for every start-to-goal distance of the suite."""
+        """Return success and its interval for every distance from start to goal."""
         distance = self.suite.distance
         strata = {int(d): self.metrics["success"].where(distance == d) for d in np.unique(distance)}
         return {d: (metric.value(), self.bootstrap.interval(metric)) for d, metric in strata.items()}
 
     @property
     def runtime_ms(self) -> float:
-        """Wall time of acting per episode."""
+        """Wall time in the agent per episode, in milliseconds."""
         return 1000 * self.log.seconds / len(self.suite)
 
     def record(self, *, timing: bool = True) -> dict[str, Any]:
-        """The score as the record of the `evaluate` contract."""
+        """Return the JSON values that `airloc evaluate` writes; without timing, `runtime_ms` is None."""
         suite, strata = self.suite, self.by_distance()
         return {
             "agent": self.agent,
@@ -81,46 +81,6 @@ class Score:
             "moves": suite.grid.moves,
             "suite": {"name": suite.name, "sha256": suite.digest},
         }
-
-
-def compare(first: Score, second: Score) -> dict[str, Any]:
-    """The record of a paired comparison: `first` minus `second` on the same episodes."""
-    only_first, only_second = discordant(first.log.found, second.log.found)
-    return {
-        "agent": second.agent,
-        "success": second.value("success"),
-        "found_by_first_only": only_first,
-        "found_by_second_only": only_second,
-        "metrics": paired_difference(first.metrics, second.metrics, first.bootstrap),
-    }
-
-
-def to_json(record: Mapping[str, Any]) -> str:
-    """Write a record so that equal records are equal bytes; NaN is refused."""
-    return json.dumps(record, indent=2, allow_nan=False) + "\n"
-
-
-def trajectory_lines(score: Score) -> str:
-    """One JSON object a line and episode: area, start, goal, found, steps and the path."""
-    suite, log = score.suite, score.log
-    lines = []
-    for number in range(len(suite)):
-        steps = int(log.steps[number])
-        line = {
-            "area": suite.areas[suite.area[number]],
-            "start": suite.start[number].tolist(),
-            "goal": suite.goal[number].tolist(),
-            "distance": int(suite.distance[number]),
-            "found": bool(log.found[number]),
-            "steps": steps,
-            "path": log.path[number, : steps + 1].tolist(),
-        }
-        lines.append(json.dumps(line) + "\n")
-    return "".join(lines)
-
-
-# ---------- From an agent, areas and a suite to a score.
-# ~
 
 
 def evaluate(
@@ -175,8 +135,44 @@ def evaluate(
     return Score.of(log, areas, seed)
 
 
+def compare(first: Score, second: Score) -> dict[str, Any]:
+    """Return the JSON values of a paired comparison, `first` minus `second` on the same episodes."""
+    only_first, only_second = discordant(first.log.found, second.log.found)
+    return {
+        "agent": second.agent,
+        "success": second.value("success"),
+        "found_by_first_only": only_first,
+        "found_by_second_only": only_second,
+        "metrics": paired_difference(first.metrics, second.metrics, first.bootstrap),
+    }
+
+
+def to_json(record: Mapping[str, Any]) -> str:
+    """Return a record as JSON text. NaN is an error."""
+    return json.dumps(record, indent=2, allow_nan=False) + "\n"
+
+
+def trajectory_lines(score: Score) -> str:
+    """Return one line of JSON per episode: area, start, goal, distance, found, steps and path."""
+    suite, log = score.suite, score.log
+    lines = []
+    for number in range(len(suite)):
+        steps = int(log.steps[number])
+        line = {
+            "area": suite.areas[suite.area[number]],
+            "start": suite.start[number].tolist(),
+            "goal": suite.goal[number].tolist(),
+            "distance": int(suite.distance[number]),
+            "found": bool(log.found[number]),
+            "steps": steps,
+            "path": log.path[number, : steps + 1].tolist(),
+        }
+        lines.append(json.dumps(line) + "\n")
+    return "".join(lines)
+
+
 def check_device(name: str) -> str:
-    """Give the device's name back if this machine has it."""
+    """Return the name of a device, or raise an error if this machine does not have it."""
     try:
         torch.zeros(1, device=name).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:

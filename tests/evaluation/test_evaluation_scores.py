@@ -1,3 +1,5 @@
+"""Scores, controls and records of `evaluate`."""
+
 import json
 
 import numpy as np
@@ -10,7 +12,7 @@ from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import mean_goal, wrong_goal
-from airloc.evaluation.evaluate import check_device, compare, evaluate, to_json, trajectory_lines
+from airloc.evaluation.scores import check_device, compare, evaluate, to_json, trajectory_lines
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
 from airloc.grid import Grid
 from airloc.task import suites
@@ -21,7 +23,7 @@ GRID = Grid(5, 5)
 
 
 class Seer:
-    """Knows all areas and recognises the goal's patch: finds every goal by the shortest path, if it is shown it."""
+    """Knows all areas: finds every goal by the shortest path if it receives the right goal patch."""
 
     name = "seer"
 
@@ -161,3 +163,11 @@ def test_unknown_controls_and_devices_are_refused(toy_areas, suite):
         evaluate(make_agent("random"), suite, toy_areas, control="no-goal")
     with pytest.raises(AirlocError, match="--device cpu"):
         check_device("warp:0")
+
+
+def test_finds_false_alarms_and_misses_sum_to_one(toy_areas: list[SearchArea], suite: suites.Suite):
+    score = evaluate(make_agent("lawnmower"), suites.end_by_declaration(suite), toy_areas, threshold=0.02)
+    parts = [score.value(name) for name in ("success", "false_alarms", "missed")]
+    assert sum(parts) == pytest.approx(1)
+    assert parts[0] > 0
+    assert parts[2] > 0

@@ -1,4 +1,4 @@
-"""Changed goals in the play of a suite."""
+"""Controls and changes of goal patches."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from airloc.areas.area import SearchArea
 from airloc.areas.changes import CHANGES
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import GoalChange, changed_goals, wrong_goal
-from airloc.evaluation.evaluate import evaluate
+from airloc.evaluation.scores import evaluate
 from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.task.cells import CellTable
@@ -20,7 +20,7 @@ GRID = Grid(5, 5)
 
 
 class Onlooker:
-    """Keeps the pictures of the goals that it was shown, and flies north."""
+    """Keeps the goal patches that it receives, and flies north."""
 
     name = "onlooker"
 
@@ -46,15 +46,15 @@ def shown(areas: list[SearchArea], suite: Suite, **options: object) -> np.ndarra
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_the_batch_does_not_matter_and_the_seed_does(toy_areas, suite, name: str):
+def test_changes_depend_on_the_seed_and_not_on_the_batch_size(toy_areas, suite, name: str):
     first, *others = (shown(toy_areas, suite, change=GoalChange(name), batch=batch) for batch in (1024, 7, 1))
     assert all(np.array_equal(first, other) for other in others)
     assert not np.array_equal(first, shown(toy_areas, suite))
     again = np.array_equal(first, shown(toy_areas, suite, change=GoalChange(name), seed=1))
-    assert again is (name == "coarse"), "only coarse pixels leave nothing to chance"
+    assert again is (name == "coarse"), "only the coarse change is not random"
 
 
-def test_an_episode_has_its_picture_whatever_the_other_episodes_are(toy_areas, suite):
+def test_a_changed_goal_does_not_depend_on_other_episodes(toy_areas, suite):
     every = shown(toy_areas, suite, change=GoalChange("all"))
     chosen = [4, 1, 2]
     part = suite.over([suite.areas[area] for area in chosen])
@@ -67,7 +67,7 @@ def test_without_strength_goals_are_the_cells(toy_areas, suite):
         assert np.array_equal(shown(toy_areas, suite, change=GoalChange(name, 0.0)), shown(toy_areas, suite))
 
 
-def test_changes_act_on_the_other_pictures_of_the_ground(toy_areas, suite):
+def test_changes_apply_to_other_images_of_the_same_places(toy_areas, suite):
     darker = [SearchArea(area.name, area.image // 2) for area in toy_areas]
     from_other = shown(toy_areas, suite, goal_areas=darker, change=GoalChange("coarse"))
     assert np.array_equal(from_other, shown(darker, suite, change=GoalChange("coarse")))
@@ -81,19 +81,19 @@ def test_a_wrong_goal_is_changed_like_a_right_one(toy_areas, suite):
     assert all((one != other).any() for one, other in zip(changed, wrong, strict=True))
 
 
-def test_the_mean_of_all_cells_is_no_place_to_take_another_picture_of(toy_areas, suite):
-    with pytest.raises(AirlocError, match=r"of no place.*--control wrong-goal"):
+def test_the_mean_goal_cannot_be_changed(toy_areas, suite):
+    with pytest.raises(AirlocError, match="--control wrong-goal"):
         changed_goals(GoalChange("blur"), suite, toy_areas, control="mean-goal")
 
 
-def test_agents_that_do_not_look_play_as_before(toy_areas, suite):
+def test_a_change_does_not_affect_agents_without_vision(toy_areas, suite):
     plain, changed = (
         evaluate(make_agent("priv-random"), suite, toy_areas, change=change) for change in (None, GoalChange("all"))
     )
     assert np.array_equal(plain.log.path, changed.log.path)
 
 
-def test_names_that_are_not_utf_8_have_their_chance_too(toy_areas):
+def test_file_names_that_are_not_utf_8_work_too(toy_areas):
     odd = [SearchArea("b\udcffd.png", toy_areas[0].image)]
     assert shown(odd, per_distance(["b\udcffd.png"], GRID), change=GoalChange("turned")).shape == (4, 48, 48, 3)
 

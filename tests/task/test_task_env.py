@@ -1,0 +1,328 @@
+"""The Gymnasium, vector and tensor environments follow the same rules, in every variant."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from stable_baselines3.common.env_checker import check_env as sb3_check_env
+
+import airloc  # noqa: F401 (registers the environments)
+from airloc.areas.area import SearchArea
+from airloc.errors import AirlocError
+from airloc.grid import MOVES, Grid, MoveCount
+from airloc.task import rules
+from airloc.task.batch import BatchEnv
+from airloc.task.cells import CellTable, cut_patches
+from airloc.task.env import SearchEnv
+from airloc.task.priors import PairSampler, uniform
+from airloc.task.vector_env import SearchVectorEnv
+
+GRID = Grid(4, 5, 8, 2)
+BUDGET = 10
+EPISODES = 1000
+COST = 1.5
+ENDINGS = ("found", "false_alarm", "missed")
+
+
+@pytest.fixture(scope="module")
+def small_areas() -> list[SearchArea]:
+    rng = np.random.default_rng(0)
+    return [SearchArea(f"small_{n}", rng.integers(0, 256, (*GRID.size, 3), dtype=np.uint8)) for n in range(7)]
+
+
+def patches_at(areas: list[SearchArea], area: np.ndarray, position: np.ndarray) -> np.ndarray:
+    """The patches at positions (B, 2) of areas (B,), black outside."""
+    table = np.concatenate([cut_patches(one.image, GRID) for one in areas])
+    index = area * GRID.count + position @ [GRID.cols, 1]
+    within = rules.inside(position, GRID)
+    return np.where(within[:, None, None, None], table[np.where(within, index, 0)], 0)
+
+
+def reference(position, steps, goal, number, declared, grid: Grid, declare: bool) -> rules.StepOutcome:
+    how = {"moves": MOVES, "budget": BUDGET, "grid": grid}
+    if declare:
+        return rules.declare_or_move(position, steps, goal, number, declared, cost=COST, **how)
+    return rules.StepOutcome(*rules.move(position, steps, goal, number, **how), false_alarm=declared)
+
+
+@pytest.mark.parametrize("moves", [8, 4])
+@pytest.mark.parametrize("declare", [False, True])
+def test_all_environments_agree_with_the_rules_step_by_step(
+    small_areas: list[SearchArea], moves: MoveCount, declare: bool
+):
+    rng, grid = np.random.default_rng(1), Grid(4, 5, 8, 2, moves=moves)
+    area = rng.integers(len(small_areas), size=EPISODES)
+    start, goal = PairSampler(uniform(grid), grid).sample(rng, EPISODES)
+    how = {"declare": declare, "false_alarm_cost": COST}
+    vector = SearchVectorEnv(EPISODES, small_areas, grid, BUDGET, **how)
+    batch = BatchEnv(CellTable.of(small_areas, grid), BUDGET, by_declaration=declare, false_alarm_cost=COST)
+    observation, _ = vector.reset(options={"area": area, "start": start, "goal": goal})
+    first = batch.reset(*(torch.from_numpy(array) for array in (area, start, goal)))
+    assert np.array_equal(observation["patch"], first.patch.numpy())
+    assert np.array_equal(observation["goal"], patches_at(small_areas, area, goal))
+    assert np.array_equal(observation["goal"], batch.goal_patches().numpy())
+
+    position, steps, playing = start.copy(), np.zeros(EPISODES, dtype=np.int64), np.ones(EPISODES, dtype=bool)
+    log, made, counts = [], 0, dict.fromkeys(ENDINGS, 0)
+    for _ in range(BUDGET + declare):
+        at_goal = (position == goal).all(axis=1)
+        declared = declare & (rng.random(EPISODES) < np.where(at_goal, 0.5, 1 / 15))
+        action = np.where(declared, moves, rng.integers(moves, size=EPISODES))
+        number = grid.directions[np.where(declared, 0, action)]
+        expected = reference(position, steps, goal, number, declared, grid, declare)
+        observation, reward, terminated, truncated, infos = vector.step(action)
+        said = batch.declare(torch.from_numpy(declared)) if declare else None
+        step = batch.step(torch.from_numpy(number))
+        position = np.where(playing[:, None], expected.position, position)
+        steps = np.where(playing, expected.steps, steps)
+        ended = expected.found | expected.false_alarm | expected.missed
+
+        def agree(one, other, playing=playing) -> bool:
+            return np.array_equal(np.asarray(one)[playing], np.asarray(other)[playing])
+
+        assert agree(reward, expected.reward)
+        assert agree(step.reward if said is None else step.reward + said.reward, expected.reward)
+        assert agree(terminated, expected.found | expected.false_alarm)
+        assert agree(truncated, expected.missed)
+        assert agree(step.ended, ended)
+        assert agree(step.found if said is None else said.found, expected.found)
+        for seen in (observation["position"], step.observation.position):
+            assert agree(seen, position)
+        for seen in (observation["patch"], step.observation.patch):
+            assert agree(seen, patches_at(small_areas, area, position))
+        for seen in (observation["moves_left"][:, 0], step.observation.moves_left):
+            assert agree(seen, BUDGET - steps)
+        if declare:
+            assert agree(said.false_alarm, expected.false_alarm)
+            assert all(agree(infos[name] & ended, getattr(expected, name)) for name in ENDINGS if ended.any())
+        log.append((action, position, expected, playing))
+        made += int(playing.sum())
+        counts = {name: counts[name] + int(getattr(expected, name)[playing].sum()) for name in ENDINGS}
+        playing = playing & ~ended
+    assert not playing.any()
+    assert made > 4 * EPISODES
+    assert sum(counts.values()) == EPISODES
+    assert (min(counts.values()) > 50) == declare
+
+    single = SearchEnv(small_areas, grid, BUDGET, **how)
+    for n in range(0, EPISODES, 10):
+        first, _ = single.reset(options={"area": int(area[n]), "start": start[n], "goal": goal[n]})
+        assert np.array_equal(first["goal"], patches_at(small_areas, area[n : n + 1], goal[n : n + 1])[0])
+        for action, position, expected, playing in log:
+            if not playing[n]:
+                break
+            observation, reward, terminated, truncated, info = single.step(action[n])
+            assert (reward, truncated) == (expected.reward[n], expected.missed[n])
+            assert terminated == (expected.found[n] | expected.false_alarm[n])
+            assert np.array_equal(observation["position"], position[n])
+            assert info["action_mask"].shape == (moves + declare,)
+            within = rules.moves_inside(position[n], grid, MOVES)[grid.directions]
+            assert info["action_mask"].tolist() == [*within.tolist(), 1][: moves + declare]
+            if declare and (terminated or truncated):
+                assert [info[name] for name in ENDINGS] == [getattr(expected, name)[n] for name in ENDINGS]
+        assert info["distance"] == grid.moves_between(start[n], goal[n])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("airloc/Search-5x5-v0", {}),
+        ("airloc/Search-7x7-v0", {}),
+        ("airloc/Search-5x5-v0", {"moves": 4}),
+        ("airloc/Search-5x5-v0", {"declare": True}),
+        ("airloc/Search-5x5-v0", {"declare": True, "moves": 4, "false_alarm_cost": 0.5}),
+    ],
+)
+def test_gymnasium_and_stable_baselines_accept_the_environment(small_areas, name: str, arguments: dict):
+    areas = [SearchArea(area.name, area.image.repeat(8, axis=0).repeat(8, axis=1)) for area in small_areas[:2]]
+    check_env(gym.make(name, areas=areas, render_mode="rgb_array", **arguments).unwrapped)
+    sb3_check_env(gym.make(name, areas=areas, **arguments).unwrapped, warn=False)
+
+
+def test_arguments_set_the_grid_the_budget_and_the_distance(small_areas: list[SearchArea]):
+    env = gym.make("airloc/Search-v0", areas=small_areas, grid=GRID, budget=3, distance=4, flips=True)
+    observation, info = env.reset(seed=0)
+    assert "distance" not in info
+    for _ in range(3):
+        *_, ended, info = env.step(0)
+    assert ended
+    assert info["distance"] == 4
+    assert observation["patch"].shape == (8, 8, 3)
+    assert observation["moves_left"].tolist() == [3]
+
+
+def test_the_same_seed_gives_the_same_episodes(small_areas: list[SearchArea]):
+    env = SearchEnv(small_areas, GRID, flips=True)
+    first = [env.reset(seed=5)[0]["goal"].tobytes(), env.reset()[0]["goal"].tobytes()]
+    again = [env.reset(seed=5)[0]["goal"].tobytes(), env.reset()[0]["goal"].tobytes()]
+    assert first == again
+    assert first[0] != first[1]
+
+
+def test_rendering_shows_the_search_and_only_on_demand(small_areas: list[SearchArea]):
+    env = SearchEnv(small_areas, GRID, render_mode="rgb_array")
+    assert env.render() is None
+    env.reset(seed=0)
+    before = env.render()
+    env.step(0)
+    after = env.render()
+    assert before is not None
+    assert after is not None
+    assert after.dtype == np.uint8
+    assert SearchEnv(small_areas, GRID).render() is None
+
+
+def test_the_vector_environment_resets_in_the_next_step(small_areas: list[SearchArea]):
+    envs = gym.make_vec("airloc/Search-v0", num_envs=3, areas=small_areas, grid=GRID, budget=2)
+    assert envs.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
+    start, goal = np.array([(0, 0)] * 3), np.array([(0, 1), (3, 4), (3, 4)])
+    envs.reset(seed=0, options={"area": np.zeros(3, dtype=int), "start": start, "goal": goal})
+    _, reward, terminated, truncated, _ = envs.step(np.array([2, 2, 2]))
+    assert (reward.tolist(), terminated.tolist(), truncated.any()) == ([2, -1, -1], [True, False, False], False)
+    observation, reward, terminated, truncated, _ = envs.step(np.array([2, 6, 6]))
+    assert reward.tolist() == [0, -1, -1]
+    assert truncated.tolist() == [False, True, True]
+    assert observation["moves_left"][0, 0] == 2
+    assert envs.observation_space.contains(observation)
+
+
+def test_flipped_episodes_show_flipped_patches_of_the_same_area(small_areas: list[SearchArea]):
+    envs = SearchVectorEnv(64, small_areas[:1], GRID, flips=True)
+    observation, _ = envs.reset(seed=3)
+    patches = cut_patches(small_areas[0].image, GRID)
+    flipped = {one.tobytes() for p in patches for one in (p, p[::-1], p[:, ::-1], p[::-1, ::-1])}
+    assert all(patch.tobytes() in flipped for patch in observation["patch"])
+    assert any(patch.tobytes() not in {p.tobytes() for p in patches} for patch in observation["patch"])
+
+
+def test_reset_options_fix_what_they_name(small_areas: list[SearchArea]):
+    env = SearchEnv(small_areas, GRID)
+    observation, info = env.reset(seed=0, options={"area": "small_3", "start": (1, 1), "distance": 2})
+    assert info["area"] == "small_3"
+    assert fly_north(env)[-1]["distance"] == 2
+    assert observation["position"].tolist() == [1, 1]
+    goal_only, _ = env.reset(options={"area": 2, "goal": (3, 4)})
+    assert np.array_equal(goal_only["goal"], patches_at(small_areas, np.array([2]), np.array([[3, 4]]))[0])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"area": 99},
+        {"area": "nowhere"},
+        {"start": (9, 9)},
+        {"start": (0, 0), "goal": (0, 0)},
+        {"distance": 9},
+        {"x": 1},
+    ],
+)
+def test_invalid_reset_options_are_refused(small_areas: list[SearchArea], options: dict):
+    with pytest.raises(AirlocError):
+        SearchEnv(small_areas, GRID).reset(options=options)
+
+
+def fly_north(env: SearchEnv) -> tuple:
+    """Step north until the episode ends."""
+    while True:
+        outcome = env.step(0)
+        if outcome[2] or outcome[3]:
+            return outcome
+
+
+def test_steps_after_the_end_and_invalid_actions_are_refused(small_areas: list[SearchArea]):
+    env = SearchEnv(small_areas, GRID)
+    with pytest.raises(AirlocError, match="reset"):
+        env.step(0)
+    env.reset(seed=0)
+    for action in (8, -1):
+        with pytest.raises(AirlocError, match="0 to 7"):
+            env.step(action)
+    fly_north(env)
+    with pytest.raises(AirlocError, match="reset"):
+        env.step(0)
+
+
+@pytest.mark.parametrize(
+    ("area", "start", "goal"), [(-1, (0, 0), (1, 1)), (99, (0, 0), (1, 1)), (0, (9, 9), (1, 1)), (0, (1, 1), (1, 1))]
+)
+def test_invalid_episodes_of_a_vector_environment_are_counted(small_areas: list[SearchArea], area, start, goal):
+    options = {"area": [area, 0], "start": [start, (0, 0)], "goal": [goal, (1, 1)]}
+    with pytest.raises(AirlocError, match="1 of 2"):
+        SearchVectorEnv(2, small_areas, GRID).reset(options=options)
+
+
+def test_invalid_use_of_the_environments_is_refused(small_areas: list[SearchArea]):
+    with pytest.raises(AirlocError, match="reset"):
+        SearchVectorEnv(2, small_areas, GRID).step(np.zeros(2, dtype=int))
+    with pytest.raises(AirlocError, match="area, start and goal"):
+        SearchVectorEnv(2, small_areas, GRID).reset(options={"area": [0, 0]})
+    with pytest.raises(AirlocError, match="'hopeful'"):
+        SearchEnv(small_areas, GRID, prior="hopeful")
+    for cost in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(AirlocError, match=str(cost)):
+            SearchEnv(small_areas, GRID, declare=True, false_alarm_cost=cost)
+
+
+def test_a_find_has_the_same_return_with_and_without_declarations(small_areas: list[SearchArea]):
+    returns = []
+    for declare in (False, True):
+        env = SearchEnv(small_areas, GRID, BUDGET, declare=declare)
+        env.reset(options={"area": 0, "start": (0, 0), "goal": (0, 3)})
+        outcomes = [env.step(move) for move in ([2, 2, 2, 8] if declare else [2, 2, 2])]
+        assert [terminated for _, _, terminated, _, _ in outcomes] == [False] * (len(outcomes) - 1) + [True]
+        returns.append(sum(reward for _, reward, *_ in outcomes))
+    assert returns == [0.0, 0.0]
+
+
+def test_the_last_glimpse_can_be_declared_and_a_move_instead_is_a_miss(small_areas: list[SearchArea]):
+    env = SearchEnv(small_areas, GRID, 1, declare=True)
+    for last, reward, ending in ((8, 3.0, "found"), (2, 0.0, "missed")):
+        env.reset(options={"area": 0, "start": (0, 0), "goal": (0, 1)})
+        observation, _, terminated, truncated, info = env.step(2)
+        assert (terminated, truncated, observation["moves_left"].tolist()) == (False, False, [0])
+        assert not set(ENDINGS) & set(info)
+        observation, got, *_, info = env.step(last)
+        assert (got, info[ending], sum(info[name] for name in ENDINGS)) == (reward, True, 1)
+        assert observation["position"].tolist() == [0, 1], "without moves left the position does not change"
+
+
+def test_the_tensor_environment_ends_each_episode_once(small_areas: list[SearchArea]):
+    env = BatchEnv(CellTable.of(small_areas[:1], GRID), 1, by_declaration=True)
+    env.reset(torch.tensor([0, 0]), torch.tensor([[0, 0], [0, 0]]), torch.tensor([[0, 1], [3, 4]]))
+    assert not env.declare(torch.tensor([False, False])).ended.any()
+    step = env.step(torch.tensor([2, 2]))
+    assert (step.ended.any(), step.reward.tolist()) == (False, [-1, -1])
+    last = env.declare(torch.tensor([True, False]))
+    assert (last.found.tolist(), last.false_alarm.any()) == ([True, False], False)
+    assert last.ended.all()
+    again = env.declare(torch.tensor([True, True]))
+    assert not (again.found | again.false_alarm).any()
+
+
+def test_a_vector_of_declaring_environments_continues_after_the_end(small_areas: list[SearchArea]):
+    envs = gym.make_vec("airloc/Search-v0", num_envs=2, areas=small_areas, grid=GRID, budget=3, declare=True)
+    assert envs.single_action_space.n == 9
+    envs.reset(seed=0, options={"area": [0, 0], "start": [(0, 0)] * 2, "goal": [(0, 1)] * 2})
+    _, reward, terminated, _, infos = envs.step(np.array([8, 2]))
+    assert (reward.tolist(), terminated.tolist()) == ([-12, -1], [True, False])
+    assert (infos["false_alarm"].tolist(), infos["_false_alarm"].tolist()) == ([True, False], [True, False])
+    observation, reward, terminated, truncated, infos = envs.step(np.array([8, 8]))
+    assert (reward.tolist(), terminated.tolist(), truncated.any()) == ([0, 3], [False, True], False)
+    assert (infos["found"].tolist(), infos["_found"].tolist()) == ([False, True], [False, True])
+    assert observation["moves_left"][0, 0] == 3
+
+
+def test_the_declaration_is_an_action_only_where_episodes_end_by_it(small_areas: list[SearchArea]):
+    env = SearchEnv(small_areas, GRID)
+    _, info = env.reset(seed=0)
+    assert (env.action_space.n, info["action_mask"].shape) == (8, (8,))
+    envs = SearchVectorEnv(1, small_areas, GRID)
+    envs.reset(seed=0)
+    with pytest.raises(IndexError):
+        envs.step(np.array([8]))
+    env = SearchEnv(small_areas, GRID, declare=True)
+    env.reset(seed=0)
+    with pytest.raises(AirlocError, match="0 to 8"):
+        env.step(9)
