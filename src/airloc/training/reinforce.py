@@ -37,7 +37,7 @@ from airloc.task.cells import ORIENTATIONS, flip_image
 from airloc.training.atlas import Atlas
 from airloc.training.data import DataConfig, large_validation_areas, load_atlas, validation_areas
 from airloc.training.features import FeatureTable, PrivilegedMoves, tabulate
-from airloc.training.learner import Learner, Update
+from airloc.training.learner import Learner
 from airloc.training.runs import (
     COUNT,
     NON_NEGATIVE,
@@ -176,8 +176,8 @@ def train_policy(
     validate = _validator(policy, config, validation, larger)
 
     with Run.open(folder, config) as run:
-        update: Update = partial(reinforce_update, policy, learner, features, config)
-        update = learner.capture(update) if features.on_device else update
+        eager = partial(reinforce_update, policy, learner, features, config)
+        update = learner.capture(eager) if features.on_device else eager
         best = {name: tensor.detach().clone() for name, tensor in policy.named_parameters()}
         best_success = torch.full((config.seeds,), -1.0, device=device)
         highest, waited = -1.0, 0
