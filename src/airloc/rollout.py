@@ -311,9 +311,15 @@ class _Player:
             found = found | reached
             path.append(observation.position)
         path += path[-1:] * (suite.budget + 1 - len(path))
-        result = (torch.stack(path, dim=1), found, suite.budget - observation.moves_left, declared)
         recorded = {by: _padded(values, suite.budget + (by.at == "glimpse")) for by, values in tape.items() if values}
-        return _Batch(*(part.cpu().numpy() for part in result), clock.seconds, recorded)
+        return _Batch(
+            path=torch.stack(path, dim=1).cpu().numpy(),
+            found=found.cpu().numpy(),
+            steps=(suite.budget - observation.moves_left).cpu().numpy(),
+            declared=declared.cpu().numpy(),
+            seconds=clock.seconds,
+            recorded=recorded,
+        )
 
     def _episodes(self, these: slice) -> EpisodeBatch:
         suite, device = self.suite, self.env.cells.device

@@ -26,8 +26,8 @@ from airloc.agents.registry import AIRLOC_AGENTS, BELIEF_AGENTS, available_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.folder import Folder
 from airloc.errors import AirlocError
-from airloc.evaluation.scores import compare, evaluate
 from airloc.evaluation.metrics import blind_optimum
+from airloc.evaluation.scores import compare, evaluate
 from airloc.grid import Grid
 from airloc.task.suites import Suite, all_pairs
 from untrained import Stage, untrained_airloc, untrained_encoder, untrained_relation

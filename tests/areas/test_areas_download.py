@@ -3,7 +3,6 @@
 import hashlib
 import io
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -289,9 +288,3 @@ def test_broken_checksums_are_refused(mirror, tmp_path: Path, text: str) -> None
 def test_a_dataset_folder_that_cannot_be_written_is_named(mirror) -> None:
     with pytest.raises(AirlocError, match="/proc/masa"):
         fetch(mirror, Path("/proc/masa"))
-
-
-def test_without_pooch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(AirlocError, match=r"pooch.*airloc\["):
-        fetch_file("http://127.0.0.1:9/a", tmp_path / "a")

@@ -77,6 +77,7 @@ def test_the_page_has_a_table_a_chart_eight_trajectories_and_a_search_step_by_st
     assert "airloc demo --areas 9 --grid 5x5 --seed 0 --out &#x27;/" in text, "a path with a space is quoted"
 
 
+@pytest.mark.browser
 def test_a_browser_shows_the_page_and_asks_nobody_for_anything(demo: Path):
     chromium = shutil.which("chromium")
     if chromium is None:

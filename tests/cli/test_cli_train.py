@@ -100,7 +100,7 @@ def test_a_variant_that_cannot_be_is_refused(airloc, calls):
     assert calls == []
 
 
-def test_the_checkpoint_is_of_the_variant_asked_for_and_can_be_evaluated(airloc, world, tmp_path):
+def test_the_checkpoint_has_the_variant_of_the_flags_and_can_be_evaluated(airloc, world, tmp_path):
     flags = ("--no-residual", "--no-sem-seg", "--priv")
     outcome = airloc("train", "airloc", "--root", world, *TINY, *flags, "--out", tmp_path / "run")
     assert outcome.code == 0, outcome
@@ -138,14 +138,14 @@ def test_weights_from_xbd_carry_its_terms_and_say_them_when_used(airloc, tmp_pat
     assert "CC BY-NC-SA 4.0" in used.err
 
 
-def test_no_gpu_when_asked_for_one(airloc, tmp_path):
+def test_a_gpu_that_is_not_there_is_refused(airloc, tmp_path):
     if torch.cuda.is_available():
         pytest.skip("there is one")
     assert airloc("train", "--device", "cuda", "--out", tmp_path / "run").refused("'cuda'", "--device cpu")
     assert not (tmp_path / "run").exists()
 
 
-def test_pictures_without_masks_cannot_train_the_segmenter(airloc, tmp_path):
+def test_images_without_masks_cannot_train_the_segmenter(airloc, tmp_path):
     Image.fromarray(np.zeros((200, 200, 3), dtype=np.uint8)).save(tmp_path / "a.png")
     outcome = airloc("train", "segmenter", "--root", tmp_path, *TINY, "--out", tmp_path / "run")
     assert outcome.refused("--synthetic 500")
@@ -153,16 +153,15 @@ def test_pictures_without_masks_cannot_train_the_segmenter(airloc, tmp_path):
 
 @pytest.mark.parametrize("stage", ["segmenter", "embedder", "airloc", "belief"])
 def test_a_data_folder_that_is_not_there_is_refused_and_leaves_no_run_folder(airloc, tmp_path, stage):
-    assert airloc("train", stage, "--root", tmp_path / "none", "--out", tmp_path / "run").refused(
-        str(tmp_path / "none")
-    )
+    root = tmp_path / "none"
+    assert airloc("train", stage, "--root", root, "--out", tmp_path / "run").refused(str(root))
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("stage", ["embedder", "belief"])
 def test_data_without_images_leaves_no_run_folder(airloc, tmp_path, stage):
-    outcome = airloc("train", stage, "--synthetic", 0, "--no-sem-seg" if stage == "embedder" else "--steps=1",
-                     "--out", tmp_path / "run")  # fmt: skip
+    options = ("--no-sem-seg",) if stage == "embedder" else ("--steps", 1)
+    outcome = airloc("train", stage, "--synthetic", 0, *options, "--out", tmp_path / "run")
     assert outcome.refused("--synthetic")
     assert not (tmp_path / "run").exists()
 
@@ -191,7 +190,7 @@ def test_a_second_run_into_one_folder_is_refused(airloc, world, tmp_path):
     assert second.refused(str(first.pid), str(tmp_path / "run"))
 
 
-def test_figures_are_lines_on_the_error_stream_with_the_speed_of_policies(capsys):
+def test_metrics_are_lines_on_the_error_stream_with_the_speed_of_policies(capsys):
     with _progress({"segmenter": 10, "embedder": 20, "policy": 128}, seeds=2) as on_step:
         on_step("segmenter", 10, {"loss": 0.5})
         on_step("embedder", 20, {"loss": 0.5, "val_accuracy": 0.25})

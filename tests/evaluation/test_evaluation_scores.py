@@ -12,8 +12,8 @@ from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import mean_goal, wrong_goal
-from airloc.evaluation.scores import check_device, compare, evaluate, to_json, trajectory_lines
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
+from airloc.evaluation.scores import check_device, compare, evaluate, to_json, trajectory_lines
 from airloc.grid import Grid
 from airloc.task import suites
 from airloc.task.batch import Observation

@@ -35,6 +35,8 @@ from airloc.task.cells import CellTable
 from airloc.vision.position import to_training_grid
 from untrained import untrained_airloc, untrained_relation
 
+pytestmark = pytest.mark.export
+
 GRID = Grid(5, 5)
 
 

@@ -58,9 +58,9 @@ def sizes(atlas: Atlas) -> list[tuple[int, int]]:
     return list(zip(atlas.height.tolist(), atlas.width.tolist(), strict=True))
 
 
-def test_a_folder_of_pictures_is_used_at_its_own_and_coarser_resolutions(tmp_path):
+def test_a_folder_of_images_is_used_at_its_own_and_coarser_resolutions(tmp_path):
     save_image(tmp_path, "a.png", 10)
-    (tmp_path / "notes.txt").write_text("no picture")
+    (tmp_path / "notes.txt").write_text("not an image")
     atlas = load_atlas(DataConfig(root=tmp_path, synthetic=0), 48, CPU)
     assert sizes(atlas) == [(200, 200), (150, 150), (100, 100), (70, 70)]
     assert sizes(load_atlas(DataConfig(root=tmp_path, synthetic=0), 152, CPU)) == [(200, 200)]
@@ -77,7 +77,7 @@ def test_datasets_are_sampled_by_their_weights_whatever_their_size(tmp_path):
     assert shares(atlas) == pytest.approx({20: 0.75, 10: 0.25})
 
 
-def test_pictures_of_known_ground_size_are_brought_to_cells_around_100_m(world):
+def test_images_of_known_ground_size_are_resampled_to_cells_around_100_m(world):
     atlas = load_atlas(DataConfig(root=world, synthetic=0), 152, CPU)
     expected = [round(640 * 52 / (100 * share)) for share in (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)]
     assert sizes(atlas) == [(side, side) for side in expected] * 2
@@ -120,7 +120,7 @@ def test_eight_validation_windows_of_massachusetts_hold_7_by_7(data_root):
     assert len(large_validation_areas(DataConfig(root=data_root), Grid(7, 7))) == 8
 
 
-def test_masks_are_laid_out_with_their_pictures(world):
+def test_masks_are_stored_with_their_images(world):
     atlas = load_atlas(DataConfig(root=world, synthetic=0), 48, CPU, masks=True)
     at = sizes(atlas)[0]
     mask = resample(read_mask(world / "masa" / "masks" / "0.png").astype(np.uint8) * 255, at) >= 128
@@ -128,7 +128,7 @@ def test_masks_are_laid_out_with_their_pictures(world):
     assert mask.any()
 
 
-def test_pictures_without_masks_are_left_out_of_segmentation_or_refused(tmp_path, world):
+def test_images_without_masks_are_skipped_for_segmentation_or_refused(tmp_path, world):
     save_image(tmp_path / "naip", "a.png", 10)
     with pytest.raises(AirlocError, match=r"--synthetic 500"):
         load_atlas(DataConfig(root=tmp_path, synthetic=0), 48, CPU, masks=True)

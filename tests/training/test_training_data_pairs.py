@@ -23,9 +23,9 @@ STILL = GoalAugmentation(shared_jitter=0.0, goal_jitter_probability=0.0, off_gri
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two pairs of one storm, one picture of another without its partner."""
-    place = tmp_path_factory.mktemp("xbd") / "images"
-    place.mkdir()
+    """Two pairs of one storm, one image of another without its partner."""
+    place = tmp_path_factory.mktemp("pairs") / "xbd" / "images"
+    place.mkdir(parents=True)
     for seed in range(2):
         for day, disaster in (("pre", None), ("post", "burnt")):
             area = generate(seed, (208, 216), disaster=disaster, regime="suburb")
@@ -56,7 +56,7 @@ def test_scales_at_which_a_pair_is_too_small_are_left_out(folder):
     assert larger.height.tolist() == [208, 208]
 
 
-def test_pairs_are_drawn_as_often_as_asked_and_other_pictures_are_one_day_twice(folder):
+def test_pairs_are_sampled_with_their_share_and_other_images_are_paired_with_themselves(folder):
     plain = Atlas.from_images([np.full((200, 200, 3), 7, dtype=np.uint8)], [1.0], CPU)
     pairs = load_pair_atlas(PairConfig(pairs=str(folder)), None, SIDE, CPU, TWO)
     assert pairs is not None

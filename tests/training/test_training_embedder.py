@@ -142,11 +142,11 @@ def test_neighbours_are_all_adjacent_pairs_of_a_block_in_their_direction():
 
 
 def test_drawn_neighbours_lie_in_their_direction_however_the_block_is_turned():
-    """In a picture whose channels are the row and the column, what a patch shows tells where it was and how turned."""
+    """The channels of the image are row and column, so that a patch shows its place and its symmetry."""
     row, col = torch.meshgrid(torch.arange(SPAN), torch.arange(SPAN), indexing="ij")
-    picture = torch.stack([row, col, torch.zeros_like(row)], dim=2).to(torch.uint8).numpy()
+    image = torch.stack([row, col, torch.zeros_like(row)], dim=2).to(torch.uint8).numpy()
     torch.manual_seed(0)
-    patches = sample_blocks(Atlas.from_images([picture], [1.0], "cpu"), 40, strength=0.0)
+    patches = sample_blocks(Atlas.from_images([image], [1.0], "cpu"), 40, strength=0.0)
     places = (patches * RGB_STD + RGB_MEAN)[:, :2] * 255  # row and column of every pixel, (9 B, 2, S, S)
     current, goal = neighbour_pairs(places, places)
     steps = torch.from_numpy(MOVES)[pair_directions(40, CPU)].float()

@@ -39,7 +39,7 @@ def table(grid: Grid, count: int = 2, budget: int = 3, sem_seg: bool = True) -> 
 @pytest.mark.parametrize("shape", [(1, 2), (3, 3), (2, 4)])
 def test_lookups_are_the_outputs_of_the_encoder(shape, sem_seg):
     grid, budget = Grid(*shape), 3
-    features, encoder, pictures = (
+    features, encoder, all_images = (
         table(grid, budget=budget, sem_seg=sem_seg),
         untrained_encoder(sem_seg),
         images(grid, 2),
@@ -48,7 +48,7 @@ def test_lookups_are_the_outputs_of_the_encoder(shape, sem_seg):
     area = torch.randint(2, (40,), generator=chance)
     position = torch.stack([torch.randint(-budget, n + budget, (40,), generator=chance) for n in shape], dim=1)
     goal = torch.stack([torch.randint(n, (40,), generator=chance) for n in shape], dim=1)
-    patches = [cut_patches(image, grid) for image in pictures]
+    patches = [cut_patches(image, grid) for image in all_images]
     black = np.zeros((48, 48, 3), dtype=np.uint8)
     here, there = [], []
     for a, p, g in zip(area.tolist(), position.tolist(), goal.tolist(), strict=True):

@@ -1,10 +1,6 @@
 """Policy training: the loop, its run folder and its settings."""
 
 import math
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +22,7 @@ from airloc.training.reinforce import (
     Validation,
     crop_areas,
     finished_result,
+    sample_episodes,
     train_policy,
 )
 from airloc.training.runs import Run
@@ -36,31 +33,12 @@ SMALL, SHORT = Grid(4, 4), 5
 CPU = torch.device("cpu")
 
 
-TRAIN = """
-import sys
-from pathlib import Path
-import torch
-from airloc.grid import Grid
-from airloc.training.features import FeatureTable
-from airloc.training.learner import Learner
-from airloc.training.reinforce import PolicyConfig, train_policy
-
-grid, budget = Grid(3, 3), 3
-chance = torch.Generator().manual_seed(0)
-features = FeatureTable(
-    grid, 2, torch.randn(2 * 10 * 9, 264, generator=chance), torch.randn(9, 9, 256, generator=chance), budget
-)
-config = PolicyConfig(grid="3x3", budget=budget, episodes=60 * 8, batch=8, validate_every=6, seeds=2, patience=1000)
-print("begun", flush=True)
-trained = train_policy(
-    Path(sys.argv[1]), config, features, features, on_step=lambda done, figures: print(done, flush=True)
-)
-torch.save({**trained.policies, "success": torch.tensor(trained.success)}, sys.argv[2])
-"""
+class KilledError(Exception):
+    """Stands for a kill."""
 
 
-def silent(done, figures):
-    del done, figures
+def silent(done, metrics):
+    del done, metrics
 
 
 def hinted(areas: int, seed: int, noise: float = 0.5) -> FeatureTable:
@@ -103,27 +81,23 @@ def test_it_learns_to_search_far_above_the_best_blind_path(tmp_path):
     assert trained.success[0] > floor + 0.3
 
 
-def test_a_killed_run_resumes_and_ends_with_the_same_weights(tmp_path):
-    def start(folder: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", TRAIN, str(tmp_path / folder), str(tmp_path / f"{folder}.pt")]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+def test_a_run_killed_between_two_saves_resumes_and_ends_with_the_same_weights(small, tmp_path, monkeypatch):
+    whole = train_policy(tmp_path / "whole", tiny(seeds=2), small, small, on_step=silent)
+    updates = []
 
-    with start("whole") as process:
-        process.communicate()
-        assert process.returncode == 0
-    with start("broken") as process:
-        for _ in range(3):
-            assert process.stdout.readline()
-        time.sleep(np.random.default_rng().uniform(0, 0.03))
-        process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
-    assert not (tmp_path / "broken.pt").exists()
-    with start("broken") as process:
-        process.communicate()
-        assert process.returncode == 0
-    whole, broken = (torch.load(tmp_path / f"{name}.pt", weights_only=True) for name in ("whole", "broken"))
-    assert whole.keys() == broken.keys()
-    assert all(torch.equal(whole[name], broken[name]) for name in whole)
+    def killed(features, policies, batch):
+        updates.append(0)
+        if len(updates) in (8, 12):  # the second time in the resumed run
+            raise KilledError
+        return sample_episodes(features, policies, batch)
+
+    monkeypatch.setattr(reinforce, "sample_episodes", killed)
+    for _ in range(2):
+        with pytest.raises(KilledError):
+            train_policy(tmp_path / "broken", tiny(seeds=2), small, small, on_step=silent)
+    resumed = train_policy(tmp_path / "broken", tiny(seeds=2), small, small, on_step=silent)
+    assert resumed.success == whole.success
+    assert all(torch.equal(resumed.policies[name], tensor) for name, tensor in whole.policies.items())
     assert (tmp_path / "broken" / "metrics.jsonl").read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()
 
 
@@ -131,7 +105,7 @@ def test_stacked_policies_learn_as_each_would_alone(small, tmp_path, monkeypatch
     """Two policies from the same weights, given the same episodes and the same chance, stay the same as one alone."""
 
     def alike(policies: int) -> dict[str, torch.Tensor]:
-        made, drawn = reinforce.Policy, reinforce.draw_episodes
+        made, drawn = reinforce.Policy, reinforce.sample_episodes
         steps = []
 
         def twins(variant: Variant, count: int) -> Policy:
@@ -148,7 +122,7 @@ def test_stacked_policies_learn_as_each_would_alone(small, tmp_path, monkeypatch
         reinforce_episodes = type(drawn(small, 1, 1))
         with monkeypatch.context() as patch:
             patch.setattr(reinforce, "Policy", twins)
-            patch.setattr(reinforce, "draw_episodes", draw)
+            patch.setattr(reinforce, "sample_episodes", draw)
             patch.setattr(reinforce, "_gumbel_noise", _same_for_all)
             folder = tmp_path / str(policies)
             return train_policy(folder, tiny(seeds=policies), small, small, on_step=silent).policies
@@ -165,11 +139,11 @@ def _same_for_all(policy: Policy, budget: int, batch: int, *, sample: bool) -> t
 
 
 def test_policies_learn_apart_and_each_keeps_its_best(small, tmp_path):
-    told = []
-    trained = train_policy(tmp_path, tiny(seeds=3), small, small, on_step=lambda *step: told.append(step))
-    assert [done for done, _ in told] == [80, 160, 240, 320]
+    logged = []
+    trained = train_policy(tmp_path, tiny(seeds=3), small, small, on_step=lambda *step: logged.append(step))
+    assert [done for done, _ in logged] == [80, 160, 240, 320]
     assert len({tensor[k].numpy().tobytes() for tensor in [trained.policies["read"]] for k in range(3)}) == 3
-    assert told[-1][1]["val_best"] == pytest.approx(np.mean(trained.success))
+    assert logged[-1][1]["val_best"] == pytest.approx(np.mean(trained.success))
     for k in range(3):
         best = Policy(tiny().variant)
         best.load_state_dict({name: tensor[[k]] for name, tensor in trained.policies.items()})
@@ -183,19 +157,19 @@ def larger() -> FeatureTable:
     return FeatureTable(grid, 1, table, torch.randn(25, 25, 256, generator=chance), reach)
 
 
-def test_success_on_a_larger_grid_is_told_and_chooses_only_when_asked(small, tmp_path):
-    told = {}
+def test_success_on_a_larger_grid_is_logged_and_selects_only_if_configured(small, tmp_path):
+    logged = {}
     for select in ("own", "both"):
-        steps = told.setdefault(select, [])
+        steps = logged.setdefault(select, [])
         trained = train_policy(
             tmp_path / select,
-            tiny(select=select, larger_grid="5x5", learning_rate=1e-2, seeds=2),
+            tiny(select=select, larger_grid="5x5", learning_rate=1e-2, seeds=2, episodes=160),
             small,
             small,
             larger(),
-            on_step=lambda _, figures, steps=steps: steps.append(figures),
+            on_step=lambda _, metrics, steps=steps: steps.append(metrics),
         )
-        assert told[select][-1]["val_best"] == pytest.approx(np.mean(trained.success))
+        assert logged[select][-1]["val_best"] == pytest.approx(np.mean(trained.success))
         for k in range(2):
             best = Policy(tiny().variant)
             best.load_state_dict({name: tensor[[k]] for name, tensor in trained.policies.items()})
@@ -205,9 +179,9 @@ def test_success_on_a_larger_grid_is_told_and_chooses_only_when_asked(small, tmp
             )
             kept = own if select == "own" else (own + beyond) / 2
             assert trained.success[k] == pytest.approx(kept, abs=1e-5)
-    assert all(0 <= figures["val_success_5x5"] <= 1 for figures in told["own"])
-    without = [{k: v for k, v in figures.items() if k != "val_best"} for figures in told["own"]]
-    assert without == [{k: v for k, v in figures.items() if k != "val_best"} for figures in told["both"]]
+    assert all(0 <= metrics["val_success_5x5"] <= 1 for metrics in logged["own"])
+    without = [{k: v for k, v in metrics.items() if k != "val_best"} for metrics in logged["own"]]
+    assert without == [{k: v for k, v in metrics.items() if k != "val_best"} for metrics in logged["both"]]
 
 
 def test_choosing_by_a_larger_grid_needs_areas_of_its_size(small, tmp_path):
@@ -233,11 +207,11 @@ def test_on_a_gpu_training_is_captured_and_learns(tmp_path):
 
 
 def test_the_last_updates_are_validated_too(small, tmp_path):
-    told = []
+    logged = []
     config = tiny(episodes=7 * 16 + 3, validate_every=5)
-    trained = train_policy(tmp_path / "a", config, small, small, on_step=lambda done, f: told.append((done, f)))
-    assert [done for done, _ in told] == [80, 112]
-    assert all(0 <= figures["success"] <= 1 for _, figures in told)
+    trained = train_policy(tmp_path / "a", config, small, small, on_step=lambda done, f: logged.append((done, f)))
+    assert [done for done, _ in logged] == [80, 112]
+    assert all(0 <= metrics["success"] <= 1 for _, metrics in logged)
     assert trained.success[0] >= 0
     rare = train_policy(tmp_path / "b", tiny(episodes=32, validate_every=1000), small, small, on_step=silent)
     assert 0 <= rare.success[0] <= 1, "at least one validation"
@@ -246,14 +220,14 @@ def test_the_last_updates_are_validated_too(small, tmp_path):
 def test_it_stops_when_validation_no_longer_improves(small, tmp_path, monkeypatch):
     success = iter([0.5, 0.6, 0.6, 0.4, 0.7])
     monkeypatch.setattr(Validation, "success", lambda *_: torch.tensor([next(success)]))
-    told = []
+    logged = []
     config = tiny(patience=2)
-    trained = train_policy(tmp_path, config, small, small, on_step=lambda done, f: told.append(done))
-    assert told == [80, 160, 240, 320]
+    trained = train_policy(tmp_path, config, small, small, on_step=lambda done, f: logged.append(done))
+    assert logged == [80, 160, 240, 320]
     assert trained.success == pytest.approx((0.6,))
-    again = train_policy(tmp_path, config, small, small, on_step=lambda done, f: told.append(done))
+    again = train_policy(tmp_path, config, small, small, on_step=lambda done, f: logged.append(done))
     assert again.success == trained.success
-    assert len(told) == 4
+    assert len(logged) == 4
     assert finished_result(tmp_path, config).success == trained.success
 
 
@@ -261,7 +235,7 @@ def test_a_run_that_goes_on_has_not_ended(small, tmp_path):
     config = tiny()
     assert finished_result(tmp_path, config) is None
 
-    def stop(done, figures):
+    def stop(done, metrics):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -315,19 +289,19 @@ def test_invalid_settings_are_refused(settings, said):
 
 
 def test_areas_are_cut_at_any_offset_and_turned_over_in_all_four_flips():
-    picture = np.random.default_rng(0).integers(0, 256, (220, 230, 3), dtype=np.uint8)
+    image = np.random.default_rng(0).integers(0, 256, (220, 230, 3), dtype=np.uint8)
     grid = Grid(4, 4)
-    areas = crop_areas(Atlas.from_images([picture], [1.0], "cpu"), 3, grid, seed=0)
+    areas = crop_areas(Atlas.from_images([image], [1.0], "cpu"), 3, grid, seed=0)
     assert areas.shape == (12, 204, 204, 3)
-    windows = np.lib.stride_tricks.sliding_window_view(picture, (204, 204), axis=(0, 1))
+    windows = np.lib.stride_tricks.sliding_window_view(image, (204, 204), axis=(0, 1))
     for first in range(0, 12, 4):
         area = areas[first]
         assert (windows == area.transpose(2, 0, 1)).all(axis=(2, 3, 4)).any()
         assert np.array_equal(areas[first + 1], area[:, ::-1])
         assert np.array_equal(areas[first + 2], area[::-1])
         assert np.array_equal(areas[first + 3], area[::-1, ::-1])
-    assert np.array_equal(areas, crop_areas(Atlas.from_images([picture], [1.0], "cpu"), 3, grid, seed=0))
-    assert len(crop_areas(Atlas.from_images([picture], [1.0], "cpu"), 257, Grid(1, 2), seed=0)) == 4 * 257
+    assert np.array_equal(areas, crop_areas(Atlas.from_images([image], [1.0], "cpu"), 3, grid, seed=0))
+    assert len(crop_areas(Atlas.from_images([image], [1.0], "cpu"), 257, Grid(1, 2), seed=0)) == 4 * 257
 
 
 def moved(features: FeatureTable, device: str) -> FeatureTable:

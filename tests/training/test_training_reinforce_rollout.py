@@ -45,8 +45,8 @@ def stage(toy_areas) -> Stage:
 @pytest.fixture(scope="module")
 def seen(toy_areas) -> dict[bool, FeatureTable]:
     """Features of the areas from an untrained encoder, with and without segmentation."""
-    pictures = np.stack([area.image for area in toy_areas[:3]])
-    return {sem: tabulate(untrained_encoder(sem), pictures, GRID, BUDGET, device=CPU) for sem in (True, False)}
+    areas = np.stack([area.image for area in toy_areas[:3]])
+    return {sem: tabulate(untrained_encoder(sem), areas, GRID, BUDGET, device=CPU) for sem in (True, False)}
 
 
 def of_suite(stage: Stage) -> Episodes:
@@ -107,8 +107,8 @@ def test_drawn_moves_are_played_by_the_rules_step_by_step(stage, seen, name):
     assert 0 < int(found.sum()) < 100
 
 
-def test_log_probabilities_are_those_of_moves_drawn_that_often(seen):
-    """Flown often from one place, first moves come as often as their probabilities say."""
+def test_moves_are_sampled_with_their_probabilities(seen):
+    """From one place, the frequencies of first moves approach their probabilities."""
     torch.manual_seed(0)
     many = 4000
     middle = torch.full((1, many), 12)
@@ -133,7 +133,7 @@ def test_stacked_policies_act_as_each_would_alone(seen):
         torch.testing.assert_close(own.log_prob[0], together.log_prob[k], rtol=1e-4, atol=1e-4)
 
 
-def test_episodes_are_drawn_from_all_areas_and_pairs_with_start_and_goal_apart(seen):
+def test_episodes_are_sampled_from_all_areas_and_all_pairs_of_different_cells(seen):
     torch.manual_seed(0)
     episodes = sample_episodes(seen[True], 2, 20_000)
     assert episodes.area.unique().tolist() == [0, 1, 2]
@@ -151,7 +151,7 @@ def test_validation_is_the_success_of_the_agent_on_all_pairs_at_equal_distances(
     assert float(Validation(features, 1).weight.sum()) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_a_validation_is_the_same_however_many_areas_are_flown_at_once(seen, monkeypatch):
+def test_a_validation_is_the_same_for_any_number_of_areas_at_once(seen, monkeypatch):
     torch.manual_seed(0)
     policy, validation, success = Policy(VARIANTS["airloc"], 2), Validation(seen[True], 2), []
     for at_once in (1, 2400, 10**6):
@@ -165,8 +165,8 @@ def test_a_validation_is_the_same_however_many_areas_are_flown_at_once(seen, mon
 
 def test_small_grids_fly_far_outside_without_falling_off_the_table():
     grid = Grid(1, 3)
-    pictures = np.zeros((1, *grid.size, 3), dtype=np.uint8)
-    features = tabulate(untrained_encoder(), pictures, grid, 6, device=CPU)
+    areas = np.zeros((1, *grid.size, 3), dtype=np.uint8)
+    features = tabulate(untrained_encoder(), areas, grid, 6, device=CPU)
     policy = Policy(VARIANTS["airloc"])
     for corner in range(8):
         with torch.no_grad():
@@ -206,7 +206,7 @@ def test_what_does_not_count_changes_nothing():
     assert out.isfinite().all()
 
 
-def test_policies_are_normalised_apart():
+def test_policies_are_normalised_independently():
     value = torch.tensor([[1.0, 3.0], [100.0, 300.0]])
     out = normalise_by_group(value, torch.zeros(2, 2, dtype=torch.long), torch.ones(2, 2), groups=1)
     assert torch.equal(out[0], out[1])

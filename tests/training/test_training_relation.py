@@ -26,8 +26,8 @@ from airloc.training.relation import (
     validate,
     walk_loss,
 )
-from airloc.vision.offsets import NUM_OFFSETS, offset_index, offsets_between_cells
-from airloc.vision.relation import RelationNetwork
+from airloc.vision.offsets import NUM_OFFSETS, offset_index
+from airloc.vision.relation import RelationNetwork, offsets_between_cells
 from untrained import untrained_relation
 
 SMALL = Grid(3, 3)

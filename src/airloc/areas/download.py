@@ -128,7 +128,7 @@ def fetch_file(
     Returns:
         The SHA-256 of the file.
     """
-    pooch = _import_pooch()
+    pooch = _quiet_pooch()
     part = to.with_name(to.name + ".part")
     downloader = _Downloader(part, timeouts or Timeouts(), on_bytes, check if sha256 is None else None)
     try:
@@ -239,18 +239,16 @@ class _Links(HTMLParser):
             self.links += [value for key, value in attrs if key == "href" and value]
 
 
-def _import_pooch() -> Any:
-    try:
-        import pooch
-    except ImportError:
-        raise AirlocError("Downloads need the package pooch", "Run: pip install 'airloc[train]'") from None
+def _quiet_pooch() -> Any:
+    """Import pooch, which is slow to import, and silence its messages."""
+    import pooch
+
     pooch.get_logger().setLevel("ERROR")
     return pooch
 
 
 def _request(url: str, headers: dict[str, str], timeouts: Timeouts, *, stream: bool) -> "Response":
     """Send a GET request; raise _InterruptedError if another attempt may succeed."""
-    _import_pooch()
     import requests  # a dependency of pooch
 
     if urlsplit(url).scheme not in ("http", "https"):
@@ -334,7 +332,7 @@ def _is_complete(path: Path, sha256: str | None) -> bool:
     if not path.is_file():
         return False
     if sha256 is not None:
-        return str(_import_pooch().file_hash(path)) == sha256
+        return str(_quiet_pooch().file_hash(path)) == sha256
     try:
         read_image(path)
     except AirlocError:

@@ -2,7 +2,7 @@
 
 `airloc data show geotiff --path ortho.tif --cell-metres 100` shows them; they serve for training and evaluation like
 any others. Areas that leave the outline, or of which the image shows less than nine tenths, are left out. The dataset
-needs the packages of the extra `geo`.
+needs the packages of the extra `field`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -137,7 +137,7 @@ class GeoTiff(Dataset):
     def _check_packages() -> None:
         missing = [name for name in _PACKAGES if find_spec(name) is None]
         if missing:
-            raise AirlocError(f"GeoTIFF files need {', '.join(missing)}", "Run: pip install 'airloc[geo]'")
+            raise AirlocError(f"GeoTIFF files need {', '.join(missing)}", "Run: pip install 'airloc[field]'")
 
 
 def _corners(layout: "Layout", first: Cell, grid: Grid) -> "Points":

@@ -14,7 +14,7 @@ from tyro.conf import Positional, arg
 from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.airloc import AirlocAgent
 from airloc.agents.registry import DEFAULT_AGENT
-from airloc.cli.console import bar, promised
+from airloc.cli.console import progress_bar, writable_outputs
 from airloc.cli.options import Episodes, PlayOptions, load_agents, load_episodes, status
 from airloc.errors import AirlocError
 from airloc.evaluation.analysis import (
@@ -25,9 +25,9 @@ from airloc.evaluation.analysis import (
     match_calibration,
     prior_agreement,
 )
-from airloc.evaluation.scores import to_json
 from airloc.evaluation.intervals import Bootstrap
 from airloc.evaluation.metrics import Overlap, pooled
+from airloc.evaluation.scores import to_json
 from airloc.files import save_picture, write_atomically
 from airloc.reports.analysis import calibration_chart, calibration_table, exploitation_chart, exploitation_table
 from airloc.reports.searches import choose_failures, failure_sheet
@@ -51,7 +51,7 @@ class Calibration(PlayOptions):
     def run(self) -> None:
         """Play the episodes, compare, write and print."""
         self.check()
-        with promised([path for path in (self.chart, self.json) if path]):
+        with writable_outputs([path for path in (self.chart, self.json) if path]):
             log, found = self._play()
             count = int((first_glimpses(log.path, log.suite.grid) if self.here else log.moved).sum())
             if self.chart is not None:
@@ -100,7 +100,7 @@ class Exploitation(PlayOptions):
     def run(self) -> None:
         """Play the episodes, count, write and print."""
         self.check()
-        with promised([path for path in (self.chart, self.json) if path]):
+        with writable_outputs([path for path in (self.chart, self.json) if path]):
             found = self._play()
             if self.chart is not None:
                 write_atomically(self.chart, exploitation_chart(found, self.parsed_grid().max_distance))
@@ -138,7 +138,7 @@ class Failures(PlayOptions):
         if self.count < 1 or self.columns < 1:
             problem = f"A sheet of {self.count} searches in {self.columns} columns is empty"
             raise AirlocError(problem, "Use --count and --columns of 1 or more")
-        with promised([path for path in (self.sheet, self.json) if path]):
+        with writable_outputs([path for path in (self.sheet, self.json) if path]):
             agents = load_agents([self.agent], AgentOptions(seed=self.seed, device=self.device))
             episodes = load_episodes(self)
             ((log, _),) = _rollouts(agents, episodes, self, BELIEF)
@@ -168,7 +168,7 @@ class Folds:
         """Read the pixel counts of every fold, add them up and print them."""
         if not self.runs:
             raise AirlocError("No run is named", "Name the --out folder of every fold of 'airloc train segmenter'")
-        with promised([self.json] if self.json else []):
+        with writable_outputs([self.json] if self.json else []):
             counts = fold_overlaps([folder / "segmenter" for folder in self.runs])
             rows = {**{str(fold): count for fold, count in counts.items()}, "pooled": pooled(counts.values())}
             if self.json is not None:
@@ -205,7 +205,7 @@ def _rollouts(
     """Play the episodes with every agent and one recorder."""
     suite, areas, goal_areas = episodes
     status(f"Playing {len(suite) * len(agents):,} episodes")
-    with bar("playing", len(suite) * len(agents)) as advance:
+    with progress_bar("playing", len(suite) * len(agents)) as advance:
         logs = [
             rollout(
                 agent,

@@ -63,7 +63,7 @@ def _missing(modules: Sequence[str], extra: str) -> AirlocError:
 
 
 @contextmanager
-def promised(paths: Sequence[Path]) -> Iterator[None]:
+def writable_outputs(paths: Sequence[Path]) -> Iterator[None]:
     """Check that files can be written before the work that makes them.
 
     If the work fails, folders created for the files are removed again.
@@ -91,7 +91,7 @@ def promised(paths: Sequence[Path]) -> Iterator[None]:
 
 
 @contextmanager
-def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show a progress bar. Yield the function that advances it."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with _progress(*columns) as progress:
@@ -99,7 +99,7 @@ def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: progress.advance(task, done)
 
 
-def reading(areas: Iterator[SearchArea]) -> list[SearchArea]:
+def collect_areas(areas: Iterator[SearchArea]) -> list[SearchArea]:
     """Return all areas, and show how many were read."""
     columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed:.0f}"))
     with _progress(*columns) as progress:

@@ -12,12 +12,12 @@ from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.registry import BELIEF_AGENTS, DEFAULT_AGENT
 from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.synthetic import Synthetic
-from airloc.cli.console import bar, promised, reading
+from airloc.cli.console import collect_areas, progress_bar, writable_outputs
 from airloc.cli.options import load_agents, status
 from airloc.drawing.sheet import contact_sheet
 from airloc.errors import AirlocError
-from airloc.evaluation.scores import Score, evaluate
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
+from airloc.evaluation.scores import Score, evaluate
 from airloc.files import save_picture, write_atomically
 from airloc.grid import Grid
 from airloc.reports.demo import choose_search, demo_page, draw_searches
@@ -60,9 +60,9 @@ def run(options: Demo) -> None:
     check_size(grid)
     if options.areas < 1:
         raise AirlocError(f"--areas {options.areas} is out of range", "Use --areas 1 or more")
-    with promised([path for path in (options.out, options.picture) if path]):
+    with writable_outputs([path for path in (options.out, options.picture) if path]):
         agents = load_agents(options.agents, AgentOptions(seed=options.seed))
-        areas = reading(Synthetic(count=options.areas, seed=options.seed).areas(grid))
+        areas = collect_areas(Synthetic(count=options.areas, seed=options.seed).areas(grid))
         suite = per_distance([area.name for area in areas], grid, seed=options.seed)
         scores = _play(agents, suite, areas, options.seed)
         floor = blind_optimum(suite)
@@ -75,7 +75,7 @@ def run(options: Demo) -> None:
 def _play(agents: Sequence[Agent], suite: Suite, areas: Sequence[SearchArea], seed: int) -> list[Score]:
     """Return the scores of the agents, the best one last."""
     status(f"Playing {len(suite):,} episodes with each of {len(agents)} agents")
-    with bar("playing", len(suite) * len(agents)) as advance:
+    with progress_bar("playing", len(suite) * len(agents)) as advance:
         scores = [evaluate(agent, suite, areas, seed=seed, on_batch=advance) for agent in agents]
     return sorted(scores, key=lambda score: score.value("success") or 0.0)
 

@@ -13,7 +13,7 @@ from airloc import __version__
 from airloc.agents.agent import AgentOptions
 from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import DEFAULT_AGENT
-from airloc.cli.console import bar, promised
+from airloc.cli.console import progress_bar, writable_outputs
 from airloc.cli.options import PlayOptions, load_agents, load_episodes
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import GoalChange, check_control
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> None:
 def run(options: Evaluate) -> None:
     """Check the options, read the input, play, write and print."""
     options.check()
-    with promised([path for path in (options.json, options.trajectories, options.save_episodes) if path]):
+    with writable_outputs([path for path in (options.json, options.trajectories, options.save_episodes) if path]):
         scores = _score(options)
         record = _record(scores, options)
         _write(options, scores[0], record)
@@ -99,7 +99,7 @@ def _score(options: Evaluate) -> list[Score]:
     agents = load_agents(names, how)
     suite, areas, goal_areas = load_episodes(options)
     suite = suite if options.false_alarm_cost is None else end_by_declaration(suite)
-    with bar("playing", len(suite) * len(agents)) as advance:
+    with progress_bar("playing", len(suite) * len(agents)) as advance:
         return [
             evaluate(
                 agent,

@@ -13,7 +13,7 @@ from tyro.conf import Positional
 
 from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import make_agent
-from airloc.cli.console import need, promised
+from airloc.cli.console import need, writable_outputs
 from airloc.errors import AirlocError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def run(options: Export) -> None:
     from airloc.export.compare import RUNNER
     from airloc.export.export import export_agent
 
-    with promised([options.onnx / RUNNER]):
+    with writable_outputs([options.onnx / RUNNER]):
         report = export_agent(agent, options.onnx, episodes=options.episodes, seed=options.seed, on_step=announce)
     _print(report)
 

@@ -15,7 +15,7 @@ from airloc.areas.dataset import Dataset
 from airloc.areas.prepared import Prepared
 from airloc.areas.records import NameFilter
 from airloc.areas.registry import DATASETS, load_dataset
-from airloc.cli.console import reading
+from airloc.cli.console import collect_areas
 from airloc.errors import AirlocError
 from airloc.evaluation.scores import check_device
 from airloc.grid import Grid
@@ -175,7 +175,7 @@ def _read_areas(
 ) -> tuple[list[SearchArea], list[SearchArea] | None]:
     """Read the areas, or those with these names, and the areas of their goals if they are others."""
     if options.goals is None:
-        return reading(options.load(names=names).areas(grid)), None
+        return collect_areas(options.load(names=names).areas(grid)), None
     if options.areas is not None and Prepared.detect(options.goals) and not Prepared.detect(options.areas):
         raise AirlocError(
             f"{options.goals} holds prepared areas, but {options.areas} does not", "Prepare both folders, or neither"

@@ -10,7 +10,7 @@ from rich.console import Console
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.registry import load_dataset
-from airloc.cli.console import need, reading
+from airloc.cli.console import collect_areas, need
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.rules import check_budget
@@ -110,10 +110,10 @@ def say(text: str) -> None:
 def _areas(options: Play, grid: Grid) -> tuple[list[SearchArea], list[SearchArea]]:
     """Return areas to play on and other areas to watch agents on, because spectators see areas whole."""
     if options.areas is not None:
-        areas = reading(load_dataset(options.areas).areas(grid))
+        areas = collect_areas(load_dataset(options.areas).areas(grid))
         if len(areas) > 1:
             watched = areas[:: max(2, len(areas) // WATCH_AREAS)]
             return [area for area in areas if area not in watched], watched
-        return areas, reading(load_dataset("synthetic", count=WATCH_AREAS, seed=options.seed + 1).areas(grid))
-    areas = reading(load_dataset("synthetic", count=PLAY_AREAS + WATCH_AREAS, seed=options.seed).areas(grid))
+        return areas, collect_areas(load_dataset("synthetic", count=WATCH_AREAS, seed=options.seed + 1).areas(grid))
+    areas = collect_areas(load_dataset("synthetic", count=PLAY_AREAS + WATCH_AREAS, seed=options.seed).areas(grid))
     return areas[:PLAY_AREAS], areas[PLAY_AREAS:]

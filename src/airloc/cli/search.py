@@ -16,7 +16,7 @@ from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import Pixels
 from airloc.areas.images import read_image
-from airloc.cli.console import bar, need, promised
+from airloc.cli.console import need, progress_bar, writable_outputs
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.flight import Camera
@@ -107,8 +107,8 @@ def run(options: SearchOptions, made_by: str) -> None:
         with progress.status("planning the search"):
             search, truth = _start(options, raster)
         most_photos = min(search.searcher.budget + 1, int(search.layout.searchable.sum()))
-        with promised([options.out / PAGE]):
-            with bar("searching", most_photos) as advance:
+        with writable_outputs([options.out / PAGE]):
+            with progress_bar("searching", most_photos) as advance:
                 record = simulate(search, raster, truth, advance)
             if not any(photo.coverage for photo in record.photos):
                 _warn(f"{options.area} has no data along the flight: the search observed nothing")

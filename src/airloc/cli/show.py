@@ -13,7 +13,7 @@ from tyro.conf import Positional, arg
 from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import DEFAULT_AGENT
 from airloc.areas.area import SearchArea
-from airloc.cli.console import promised
+from airloc.cli.console import writable_outputs
 from airloc.cli.options import AreaOptions, load_agents, status
 from airloc.drawing.sheet import save_gif
 from airloc.errors import AirlocError
@@ -79,7 +79,7 @@ def run(options: Show) -> None:
     grid = options.parsed_grid()
     start, goal = _ends(options, grid)
     strip = Path("out/search.png") if options.strip is None and options.gif is None else options.strip
-    with promised([path for path in (strip, options.gif) if path]):
+    with writable_outputs([path for path in (strip, options.gif) if path]):
         episodes = _play(options, grid, start, goal)
         status(f"Drawing {sum(episode.moves + 1 for episode in episodes)} frames")
         if strip is not None:

@@ -15,11 +15,11 @@ from airloc.agents.registry import DEFAULT_AGENT, available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.dataset import Dataset
 from airloc.areas.registry import load_dataset
-from airloc.cli.console import bar, need, promised, reading
+from airloc.cli.console import collect_areas, need, progress_bar, writable_outputs
 from airloc.cli.play import check_agents, check_screen, say, time_limit
 from airloc.errors import AirlocError
-from airloc.evaluation.scores import Score, compare, evaluate, to_json, trajectory_lines
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
+from airloc.evaluation.scores import Score, compare, evaluate, to_json, trajectory_lines
 from airloc.files import write_atomically
 from airloc.grid import Grid
 from airloc.reports.tables import comparison_line, number, percent, percent_interval, score_table
@@ -72,7 +72,7 @@ class Create:
 
         grid = Grid.parse(self.grid)
         config = self._config(grid)
-        with promised([self.out]):
+        with writable_outputs([self.out]):
             areas, games = self._games(grid)
             study = game.create_study(self.out, config, areas, self._practice_areas(grid), games)
         say(f"{self.out}: {self.people} participants, {len(games[0])} games each on {len(areas)} areas.")
@@ -105,7 +105,7 @@ class Create:
         from airloc import game
 
         listed = None if self.episodes is None else read_suite(self.episodes, grid, budget=self.budget)
-        areas = reading(self._dataset(None if listed is None else listed.areas).areas(grid))
+        areas = collect_areas(self._dataset(None if listed is None else listed.areas).areas(grid))
         if listed is None:
             names = [area.name for area in areas]
             return areas, game.draw_games(names, grid, self.people, self.per_distance, self.seed)
@@ -125,8 +125,8 @@ class Create:
 
     def _practice_areas(self, grid: Grid) -> list[SearchArea]:
         if self.practice is None:
-            return reading(load_dataset("synthetic", count=PRACTICE_AREAS, seed=PRACTICE_SEED).areas(grid))
-        return reading(load_dataset(self.practice).areas(grid))
+            return collect_areas(load_dataset("synthetic", count=PRACTICE_AREAS, seed=PRACTICE_SEED).areas(grid))
+        return collect_areas(load_dataset(self.practice).areas(grid))
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class ShowResults:
         names = available_agents() if self.agents is None else list(self.agents)
         folder = [] if self.records is None else [self.records / f"{name}.json" for name in ("Human", *names)]
         outputs = (self.csv, self.json, self.trajectories, self.save_episodes, *folder)
-        with promised([path for path in outputs if path]):
+        with writable_outputs([path for path in outputs if path]):
             human = results.score()
             agents = _score_agents(names, results)
             self._write(results, human, agents)
@@ -255,7 +255,7 @@ def main(arguments: Sequence[str]) -> None:
 def _score_agents(names: Sequence[str], results: "game.Results") -> list[Score]:
     """Let agents play the episodes of the study; the best comes last."""
     agents = [make_agent(name) for name in names]
-    with bar("playing", len(results.suite) * len(agents)) as advance:
+    with progress_bar("playing", len(results.suite) * len(agents)) as advance:
         scores = [evaluate(agent, results.suite, results.areas, on_batch=advance) for agent in agents]
     return sorted(scores, key=lambda score: score.value("success") or 0.0)
 

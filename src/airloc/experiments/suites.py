@@ -13,8 +13,8 @@ from airloc.experiments.digests import folder_digest, weights_digest
 from airloc.experiments.evaluation import evaluation_task
 from airloc.experiments.graph import Task, topological_order
 from airloc.experiments.store import Store
-from airloc.reports.results import load_result
-from airloc.reports.suites import SkippedSuite, SuiteResults
+from airloc.reports.results import SuiteResults, load_result
+from airloc.reports.suites import SkippedSuite
 
 
 @dataclass(frozen=True)

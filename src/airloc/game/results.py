@@ -14,8 +14,8 @@ import numpy as np
 
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
-from airloc.evaluation.scores import Score
 from airloc.evaluation.intervals import Bootstrap, Interval
+from airloc.evaluation.scores import Score
 from airloc.game.match import Game
 from airloc.game.study import Participant, Study
 from airloc.grid import Cell, distance

@@ -147,8 +147,8 @@ def successor_rows(results: PaperResults) -> tuple[list[str], list[list[str]]]:
     ]
     floor = successor_floor()
     by_distance = [percent(floor[int(distance)]) for distance in distances]
-    average = percent(sum(floor.values()) / len(floor))
-    return header, [*rows, ["blind optimum", *by_distance, average, DASH, "41.7", "exact"]]
+    mean = percent(sum(floor.values()) / len(floor))
+    return header, [*rows, ["blind optimum", *by_distance, mean, DASH, "41.7", "exact"]]
 
 
 def successor_html(results: PaperResults) -> Html:

@@ -8,8 +8,8 @@ from airloc.areas.area import Pixels, SearchArea
 from airloc.drawing.charts import Reference, Series, line_chart
 from airloc.drawing.page import Html, command, figure, image_tag, page, paragraph, row, section, table
 from airloc.drawing.trajectory import draw_trajectory
-from airloc.evaluation.scores import Score
 from airloc.evaluation.metrics import blind_optimum_is_exact
+from airloc.evaluation.scores import Score
 from airloc.reports.tables import floor_name, number, percent, percent_interval
 
 TRAJECTORIES = 8

@@ -9,8 +9,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from airloc.evaluation.scores import Score
 from airloc.evaluation.intervals import Interval
+from airloc.evaluation.scores import Score
 
 DASH = "–"  # noqa: RUF001 (an en dash is meant)
 

@@ -176,8 +176,8 @@ def train_policy(
     validate = _validator(policy, config, validation, larger)
 
     with Run.open(folder, config) as run:
-        update = partial(reinforce_update, policy, learner, features, config)
-        update = learner.capture(update) if features.on_device else update
+        eager = partial(reinforce_update, policy, learner, features, config)
+        update = learner.capture(eager) if features.on_device else eager
         best = {name: tensor.detach().clone() for name, tensor in policy.named_parameters()}
         best_success = torch.full((config.seeds,), -1.0, device=device)
         highest, waited = -1.0, 0

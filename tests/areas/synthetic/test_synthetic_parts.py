@@ -100,7 +100,7 @@ def test_a_shadow_falls_away_from_the_sun_and_is_as_long_as_the_tower_at_45_degr
 ) -> None:
     height = np.zeros((41, 41), dtype=np.float32)
     height[20, 20] = 10.0
-    shadow = cast_shadows(height, Canvas(41, 41, 1.0), sun, steep=1.0)
+    shadow = cast_shadows(height, Canvas(41, 41, 1.0), sun, tan_elevation=1.0)
     rows, cols = np.nonzero(shadow)
     assert set(zip((rows - 20).tolist(), (cols - 20).tolist(), strict=True)) == {
         (n * step[0], n * step[1]) for n in range(1, 10)

@@ -1,4 +1,4 @@
-"""A procedural world as a source of search areas: deterministic from a seed, at any size and resolution."""
+"""Procedural areas: deterministic from a seed, at any size and resolution."""
 
 from airloc.areas.synthetic.disasters import DISASTERS
 from airloc.areas.synthetic.source import REGIMES, Synthetic, generate

@@ -1,4 +1,4 @@
-"""Things with four corners, from cars to towers: arrays of turned rectangles, and the pixels they cover.
+"""Objects with four corners, from cars to towers: arrays of rotated rectangles, and the pixels they cover.
 
 Legend: n: number of boxes; k: number of covered pixels.
 """
@@ -13,7 +13,7 @@ from airloc.areas.synthetic.canvas import Bools, Canvas, Floats, Ints, floats
 
 
 class Kind(IntEnum):
-    """What a box is, which is how it is painted."""
+    """The kind of an object, which decides how it is painted."""
 
     YARD = 0
     """Trodden ground of a farm."""
@@ -23,7 +23,7 @@ class Kind(IntEnum):
     PITCH = 3
     COURT = 4
     RUBBLE = 5
-    """What a disaster scattered."""
+    """Debris of a disaster."""
     CAR = 6
     BOAT = 7
     FLAT = 8
@@ -31,14 +31,14 @@ class Kind(IntEnum):
     GABLE = 9
     HIP = 10
     ASH = 11
-    """What a fire leaves of a building."""
+    """A building after a fire."""
     WRECK = 12
-    """What a storm leaves of a building."""
+    """A building after a storm."""
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """Turned rectangles on the ground."""
+    """Rotated rectangles on the ground."""
 
     x: Floats
     y: Floats
@@ -61,11 +61,11 @@ class Boxes:
 
     @property
     def buildings(self) -> Bools:
-        """Which boxes are buildings."""
+        """True for buildings, (n,)."""
         return self.kind >= Kind.FLAT
 
-    def in_sight(self, ground_m: tuple[float, float]) -> Bools:
-        """Which boxes may reach into an area of a height and width in metres."""
+    def overlapping(self, ground_m: tuple[float, float]) -> Bools:
+        """Return True for boxes that may overlap an area of a height and width in metres."""
         reach = np.maximum(self.length, self.width)
         seen: Bools = (np.abs(self.x) < ground_m[1] / 2 + reach) & (np.abs(self.y) < ground_m[0] / 2 + reach)
         return seen
@@ -80,7 +80,7 @@ def box(
     x: Floats, y: Floats, cos: Floats, sin: Floats, length: Floats | float, width: Floats | float,
     height: Floats | float, kind: Ints | int, colour: Floats,
 ) -> Boxes:  # fmt: skip
-    """Make boxes; what is given once holds for all of them."""
+    """Make boxes; scalars hold for all of them."""
     n = len(x)
     seven = (np.broadcast_to(floats(one), n) for one in (x, y, cos, sin, length, width, height))
     px, py, pcos, psin, plength, pwidth, pheight = seven
@@ -89,7 +89,7 @@ def box(
 
 
 def no_boxes() -> Boxes:
-    """An empty list of boxes."""
+    """Return an empty list of boxes."""
     none = np.zeros(0, dtype=np.float32)
     return box(none, none, none, none, 0, 0, 0, Kind.PAVED, np.zeros((0, 3), dtype=np.float32))
 
@@ -100,7 +100,7 @@ def beside(base: Boxes, u: Floats, v: Floats) -> tuple[Floats, Floats]:
 
 
 def join(parts: list[Boxes]) -> Boxes:
-    """All boxes of several lists, in their order."""
+    """Concatenate lists of boxes."""
     return Boxes(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Boxes)))
 
 
@@ -111,7 +111,7 @@ class Stamp:
     pixel: Ints
     """Flat pixel index, (k,)."""
     owner: Ints
-    """Which box covers it, (k,)."""
+    """Index of the box that covers it, (k,)."""
     u: Floats
     """Metres from the box's centre along its length, (k,)."""
     v: Floats

@@ -1,4 +1,4 @@
-"""Where the pixels of an area lie on the ground.
+"""The position of an area's pixels on the ground.
 
 The world is defined in metres, with its origin in the middle of the area, x to the east and y to the south;
 only a canvas knows about pixels, so the same seed shows the same world at every resolution.
@@ -20,7 +20,7 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
 def floats(values: npt.ArrayLike) -> Floats:
-    """An array of single precision."""
+    """Return an array of single precision."""
     return np.asarray(values, dtype=np.float32)
 
 
@@ -51,14 +51,14 @@ class Canvas:
         return (((np.arange(self.height) + 0.5) - self.height / 2) * self.px).astype(np.float32)[:, None]
 
     def finer(self, factor: int) -> "Canvas":
-        """The same ground in pixels `factor` times smaller."""
+        """Return the same ground in pixels `factor` times smaller."""
         return Canvas(self.height * factor, self.width * factor, self.px / factor)
 
     def cover(self, inside: Floats) -> Floats:
-        """How much of a pixel is covered, 0 to 1, when its centre lies `inside` metres within an edge."""
+        """Return the covered fraction of a pixel whose centre is `inside` metres within an edge."""
         covered: Floats = np.clip(inside / self.px + np.float32(0.5), 0.0, 1.0)
         return covered
 
     def line(self, distance: Floats, width: float) -> Floats:
-        """How much of a pixel a line of `width` metres covers, `distance` metres away; thin lines fade."""
+        """Return the fraction of a pixel that a line of `width` metres at `distance` metres covers; thin lines fade."""
         return self.cover(width / 2 - np.abs(distance)) * np.float32(min(1.0, width / self.px))

@@ -35,10 +35,10 @@ def bend(rng: np.random.Generator, reach: float, steepness: float, wavelengths: 
     slopes = rng.dirichlet((2.0, 2.0, 1.0)) * steepness
     phase = rng.uniform(0, 2 * np.pi, 3)
     value, slope = np.zeros_like(along), np.zeros_like(along)
-    for k, steep, start in zip(number.tolist(), slopes.tolist(), phase.tolist(), strict=True):
+    for k, peak, start in zip(number.tolist(), slopes.tolist(), phase.tolist(), strict=True):
         angle = along * k + start
-        value += np.sin(angle) * (steep / k)
-        slope += np.cos(angle) * steep
+        value += np.sin(angle) * (peak / k)
+        slope += np.cos(angle) * peak
     return Bend(value - value[len(value) // 2], slope)
 
 

@@ -1,11 +1,11 @@
-"""What a fire, a flood or a storm leaves of a world: the same roads and footprints, another sight.
+"""The damage of a fire, a flood or a storm to a world; roads and building footprints stay.
 
 - `burnt`: the ground is scorched in patches, most houses there are footprints of grey ash, trees are charred.
 - `flooded`: brown water stands on low ground, over streets and cars; roofs and crowns stick out.
 - `debris`: roofs are torn open, rubble lies around them, trees are felled or stripped.
 
-Buildings keep their outlines: the mask of the area after a disaster marks what stood there before it, so the
-two areas of a pair share one mask.
+Buildings keep their outlines: the mask of the area after a disaster marks the buildings before it, so that
+the two areas of a pair share one mask.
 """
 
 from dataclasses import replace
@@ -20,12 +20,12 @@ from airloc.areas.synthetic.plan import Plan, Survey
 from airloc.areas.synthetic.trees import Crowns
 
 DISASTERS = ("burnt", "flooded", "debris")
-"""What can befall an area."""
+"""Names of the disasters."""
 
 SCAR_M = 1.8
 """Metres per texel of the noise that decides where damage is heavy."""
 HOUSE_M = 13.0
-"""Metres within which the parts of a house share its fate."""
+"""Metres within which the parts of a house are damaged alike."""
 TERRAIN_M = 2.2
 """Metres per texel of the land's height."""
 
@@ -33,31 +33,31 @@ RUBBLE = floats([(176, 168, 152), (138, 120, 100), (206, 202, 194), (110, 100, 9
 
 
 def severity(plan: Plan, x: Floats, y: Floats) -> Floats:
-    """How hard points were hit, 0 to 1: nearly everything, but not everywhere."""
+    """Return the severity of damage at points, 0 to 1."""
     hit: Floats = np.clip(0.92 + 0.42 * noise.at("cloud", x, y, SCAR_M, plan.shifts["damage"]), 0, 1)
     return hit
 
 
-def strike_boxes(plan: Plan, disaster: str | None, boxes: Boxes) -> Boxes:
+def damage_boxes(plan: Plan, disaster: str | None, boxes: Boxes) -> Boxes:
     """Destroy buildings; they keep their outlines."""
     if disaster not in ("burnt", "debris"):
         return boxes
     rng = plan.rng("strike", disaster)
     luck = noise.at("grain", boxes.x, boxes.y, HOUSE_M, plan.shifts["damage"])
     hit = severity(plan, boxes.x, boxes.y) + 0.35 * luck > (0.4 if disaster == "burnt" else 0.55)
-    # Towers of concrete lose windows and roofs, not their walls.
+    # Towers of concrete keep their walls.
     lost = boxes.buildings & hit & (boxes.height < 14)
     kind, factor = (Kind.ASH, 0.1) if disaster == "burnt" else (Kind.WRECK, 0.6)
-    disaster_pairs = replace(
+    damaged = replace(
         boxes,
         kind=np.where(lost, kind, boxes.kind),
         height=np.where(lost, boxes.height * np.float32(factor), boxes.height),
     )
-    return join([disaster_pairs, _scatter(rng, boxes[lost], 9 if disaster == "debris" else 2)])
+    return join([damaged, _scatter(rng, boxes[lost], 9 if disaster == "debris" else 2)])
 
 
 def _scatter(rng: np.random.Generator, wrecks: Boxes, pieces: int) -> Boxes:
-    """Rubble around wrecks."""
+    """Scatter rubble around wrecks."""
     around = wrecks[np.repeat(np.arange(len(wrecks)), pieces)]
     n = len(around)
     u, v = (rng.normal(0, 0.5, (2, n)) * (np.stack([around.length, around.width]) + 7)).astype(np.float32)
@@ -68,7 +68,7 @@ def _scatter(rng: np.random.Generator, wrecks: Boxes, pieces: int) -> Boxes:
     return box(x, y, np.cos(turn), np.sin(turn), length, width, 0.3, Kind.RUBBLE, colour)
 
 
-def strike_crowns(plan: Plan, disaster: str | None, crowns: Crowns) -> Crowns:
+def damage_crowns(plan: Plan, disaster: str | None, crowns: Crowns) -> Crowns:
     """Char or fell trees."""
     if disaster not in ("burnt", "debris"):
         return crowns
@@ -89,7 +89,7 @@ def strike_crowns(plan: Plan, disaster: str | None, crowns: Crowns) -> Crowns:
     )
 
 
-def strike_ground(
+def damage_ground(
     plan: Plan, disaster: str | None, canvas: Canvas, survey: Survey, image: Floats, grain: Floats
 ) -> None:
     """Scorch or litter the ground; roads and water stay as they are, a little dirtier."""
@@ -107,10 +107,10 @@ def strike_ground(
 
 
 def flood(plan: Plan, canvas: Canvas, survey: Survey, image: Floats, height: Floats, grain: Floats) -> None:
-    """Let brown water stand wherever the land lies low and nothing on it is as high as the water is deep."""
+    """Paint brown water where the land is low and objects are lower than the water is deep."""
     terrain = noise.sample("cloud", canvas, TERRAIN_M, plan.shifts["land"])
     shore, fresh = _to_water(plan, survey)
-    depth = _level(plan) - _lie(terrain, np.minimum(shore, fresh))
+    depth = _water_level(plan) - _elevation(terrain, np.minimum(shore, fresh))
     metres = 6.0 * np.where(np.minimum(shore, fresh) < 0, 1, depth)
     wet = np.clip(metres / 0.5, 0, 1) * np.clip((metres + 1.4 - height) / 0.6, 0, 1)
     wet *= np.clip(1.3 + shore / 90, 0.15, 1)  # The mud thins out at sea.
@@ -121,7 +121,7 @@ def flood(plan: Plan, canvas: Canvas, survey: Survey, image: Floats, height: Flo
 
 
 def _to_water(plan: Plan, survey: Survey) -> tuple[Floats, Floats]:
-    """Metres to the sea and to the nearest river or lake; negative in them."""
+    """Return metres to the sea and to the nearest river or lake, negative inside."""
     far = np.full_like(survey.clear, 160.0)
     shore = -survey.curves["shore"][1] if "shore" in plan.curves else far
     fresh = far if survey.lake is None else survey.lake
@@ -130,15 +130,17 @@ def _to_water(plan: Plan, survey: Survey) -> tuple[Floats, Floats]:
     return shore, fresh
 
 
-def _lie(terrain: Floats, away: Floats) -> Floats:
-    """How high the land lies: it rises from the water and undulates."""
+def _elevation(terrain: Floats, away: Floats) -> Floats:
+    """Return the elevation of the land: it rises from the water and undulates."""
     return 0.8 * terrain + np.clip(away, 0, 160) * np.float32(1 / 110)
 
 
-def _level(plan: Plan) -> float:
-    """The height below which nearly half of the land lies, found on a raster of its own for every resolution alike."""
+def _water_level(plan: Plan) -> float:
+    """Return the 45th percentile of the elevation, on a fixed raster, so that it does not depend on the resolution."""
     coarse = Canvas(32, 32, 1.0)
     x, y = coarse.x * np.float32(plan.ground_m[1] / 32), coarse.y * np.float32(plan.ground_m[0] / 32)
     shore, fresh = _to_water(plan, plan.survey(x, y))
     terrain = noise.at("cloud", x, y, TERRAIN_M, plan.shifts["land"])
-    return float(np.quantile(_lie(terrain, np.minimum(shore, fresh))[shore > 0], 0.45)) if (shore > 0).any() else 0.0
+    return (
+        float(np.quantile(_elevation(terrain, np.minimum(shore, fresh))[shore > 0], 0.45)) if (shore > 0).any() else 0.0
+    )

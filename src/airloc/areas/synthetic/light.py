@@ -9,31 +9,31 @@ UNIT = 8
 """Heights are compared in steps of 1 / UNIT metres."""
 
 
-def cast_shadows(height: Floats, canvas: Canvas, sun: tuple[float, float], steep: float) -> Bools:
-    """Which pixels lie in the shadow of something, (H, W).
+def cast_shadows(height: Floats, canvas: Canvas, sun: tuple[float, float], tan_elevation: float) -> Bools:
+    """Return the pixels that lie in shadow, (H, W).
 
-    The height up to which a pixel is in shadow is the height of whatever stands towards the sun, less what the
-    ray has fallen on the way. Doubling the way with every pass covers the longest shadow in a few passes.
+    A pixel is in shadow up to the height of an object towards the sun, less the descent of the ray on the way. Each
+    pass doubles the way, so that a few passes cover the longest shadow.
 
     Args:
         height: Metres above the ground, (H, W).
         canvas: The pixels.
         sun: Direction towards the sun (x, y).
-        steep: Tangent of the sun's elevation.
+        tan_elevation: Tangent of the sun's elevation.
     """
     ground = np.minimum(height * UNIT, 32000).astype(np.int16)
     shade = ground.copy()
-    longest = float(height.max(initial=0.0)) / steep / canvas.px
+    longest = float(height.max(initial=0.0)) / tan_elevation / canvas.px
     step = 1.0
     while step <= max(longest, 1.0):
-        fall = np.int16(min(step * canvas.px * steep * UNIT, 32000))
+        fall = np.int16(min(step * canvas.px * tan_elevation * UNIT, 32000))
         _raise_from(shade, round(step * sun[1]), round(step * sun[0]), fall)
         step *= 2
     return shade > ground + UNIT // 2
 
 
 def _raise_from(shade: npt.NDArray[np.int16], down: int, right: int, fall: np.int16) -> None:
-    """Raise every pixel to the shade found (down, right) of it, less the fall."""
+    """Raise every pixel to the shadow height at (down, right) of it, less the descent."""
     height, width = shade.shape
     to = _overlap(down, height), _overlap(right, width)
     source = _overlap(-down, height), _overlap(-right, width)
@@ -41,5 +41,5 @@ def _raise_from(shade: npt.NDArray[np.int16], down: int, right: int, fall: np.in
 
 
 def _overlap(step: int, size: int) -> slice:
-    """The part of an axis that still has a pixel `step` further on."""
+    """Return the part of an axis that has a pixel `step` further on."""
     return slice(max(0, -step), max(0, min(size, size - step)))

@@ -1,4 +1,4 @@
-"""Houses on their lots, along the streets of a block and turned to them.
+"""Houses on their lots, along the streets of a block and facing them.
 
 Legend: m: sides of blocks; k: places along a side; n: houses.
 """
@@ -17,7 +17,7 @@ PAVEMENT = 2.0
 """Metres between a roadway and the lots."""
 
 FARMS = 0.3
-"""Share of the sides of fields with a farm."""
+"""Fraction of field sides with a farm."""
 
 CONCRETE = floats([168, 164, 156])
 
@@ -97,7 +97,7 @@ def draw_houses(plan: Plan, side: Side) -> tuple[Boxes, Boxes]:
     keep = (rng.random(n) < np.where(rows[which], 0.96, 0.93)) & free[:n]
     extras = _farmyard(plan, rng, main, front, farm[which]) + _around(plan, rng, main, setback, front)
     winged = keep & (rng.random(n) < 0.5) & free[n:]
-    standing = _apart(parts, np.concatenate([keep, winged]), np.tile(np.arange(n), 2))
+    standing = _without_overlap(parts, np.concatenate([keep, winged]), np.tile(np.arange(n), 2))
     keep, houses = standing[:n], parts[standing]
     around = join([extra[keep & chosen] for extra, chosen in extras])
     homes = np.concatenate([home[keep & chosen] for _, chosen in extras])
@@ -105,7 +105,7 @@ def draw_houses(plan: Plan, side: Side) -> tuple[Boxes, Boxes]:
 
 
 def stands_free(plan: Plan, boxes: Boxes, district: Ints, margin: float = 1.5, points: int = 4) -> Bools:
-    """Which boxes in sight stand `margin` metres clear of streets, well clear of water and rails, in their district.
+    """Return True for boxes in the area, in their district, `margin` metres or more from streets, water and rails.
 
     Args:
         plan: What is where.
@@ -114,7 +114,7 @@ def stands_free(plan: Plan, boxes: Boxes, district: Ints, margin: float = 1.5, p
         margin: Metres between a box and a roadway.
         points: Points a side at which a box is tested; large ones need more, lest a road slip between them.
     """
-    free = boxes.in_sight(plan.ground_m)
+    free = boxes.overlapping(plan.ground_m)
     x, y = boxes[free].points(points)
     survey = plan.survey(x, y)
     at_home = np.broadcast_to(plan.district(survey.curves) == district[free], x.shape).all(axis=0)
@@ -122,8 +122,8 @@ def stands_free(plan: Plan, boxes: Boxes, district: Ints, margin: float = 1.5, p
     return free
 
 
-def _apart(boxes: Boxes, standing: Bools, lot: Ints) -> Bools:
-    """Which of the standing boxes may stay when no two of different lots overlap; the later one of two goes."""
+def _without_overlap(boxes: Boxes, standing: Bools, lot: Ints) -> Bools:
+    """Return True for boxes to keep, so that no two of different lots overlap; the later of two is removed."""
     chosen = np.flatnonzero(standing)
     near = cKDTree(np.stack([boxes.x[chosen], boxes.y[chosen]], axis=1)).query_pairs(24.0, output_type="ndarray")
     first, later = chosen[near.min(axis=1)], chosen[near.max(axis=1)]
@@ -135,7 +135,7 @@ def _apart(boxes: Boxes, standing: Bools, lot: Ints) -> Bools:
     clash = (u < -0.4) & (v < -0.4) & (lot[first] != lot[later])
     apart = standing.copy()
     apart[later[clash]] = False
-    # A wing does not outlive its house.
+    # A wing is removed with its house.
     half = len(apart) // 2
     apart[half:] &= apart[:half]
     return apart
@@ -158,7 +158,7 @@ def _main_houses(
     setback = floats(np.where(rows, 3.0, spread))
     shift = side.street[which] / 2 + PAVEMENT + setback + depth / 2
     along = side.start[which] + (slot + 0.5) * step + rng.uniform(-0.1, 0.1, n) * step * ~rows
-    # Where a block is too shallow for two rows, the second one falls away.
+    # Where a block is too shallow for two rows, the second one is removed.
     fits = (2 * (shift + depth / 2) + 3 < side.depth[which]) | (side.inward[which] > 0)
     x, y, cos, sin = side.place(plan, which, np.minimum(shift, 0.5 * side.depth[which]), along)
     yaw = rng.normal(0, 0.03, n) * ~rows
@@ -168,7 +168,7 @@ def _main_houses(
     flat = np.where(rows, 0.55, 0.06 if plan.name != "desert" else 0.6)
     kind = np.where(rng.random(n) < flat, Kind.FLAT, np.where(rng.random(n) < 0.55, Kind.GABLE, Kind.HIP))
     height = np.where(rows, rng.uniform(8, 17, n), rng.uniform(4.0, 7.0, n))
-    x = np.where(fits, x, 1e6)  # Out of the world.
+    x = np.where(fits, x, 1e6)  # Outside of the world.
     return box(x, y, cos, sin, length, depth, height, kind, _roof_colours(plan, rng, which)), setback, front
 
 

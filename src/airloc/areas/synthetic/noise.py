@@ -1,4 +1,4 @@
-"""Natural variation: periodic noise made once, then looked up at any place, scale and resolution.
+"""Natural variation: periodic noise that is made once and sampled at any position, scale and resolution.
 
 A tile is Gaussian noise with a power-law spectrum, shaped in the Fourier domain: it is isotropic, so that no
 lattice shows, and it wraps. Sampling resizes a window of the tile, which averages detail below a pixel away.
@@ -16,7 +16,7 @@ TILE = 1024
 """Side of a tile in texels."""
 
 SLOPES = {"cloud": 1.75, "grain": 0.7}
-"""How fast the amplitude falls with frequency: `cloud` is terrain, `grain` is soil, grass and asphalt."""
+"""Decay of the amplitude with frequency: `cloud` is terrain, `grain` is soil, grass and asphalt."""
 
 
 @lru_cache
@@ -32,7 +32,7 @@ def tile(kind: str) -> Floats:
 
 
 def sample(kind: str, canvas: Canvas, texel_m: float, shift: tuple[int, int]) -> Floats:
-    """The noise at every pixel, (H, W).
+    """Sample the noise at every pixel, (H, W).
 
     Args:
         kind: A key of `SLOPES`.
@@ -48,7 +48,7 @@ def sample(kind: str, canvas: Canvas, texel_m: float, shift: tuple[int, int]) ->
 
 
 def at(kind: str, x: Floats, y: Floats, texel_m: float, shift: tuple[int, int]) -> Floats:
-    """The noise at single points, from the nearest texel."""
+    """Sample the noise at points, from the nearest texel."""
     row = np.floor(y / texel_m).astype(np.intp) + shift[0]
     col = np.floor(x / texel_m).astype(np.intp) + shift[1]
     values: Floats = tile(kind)[row % TILE, col % TILE]

@@ -1,4 +1,4 @@
-"""What fills a block that has no rows of houses: large buildings, car parks, sports grounds.
+"""The content of blocks without rows of houses: large buildings, car parks, sports grounds.
 
 Legend: m: blocks; n: boxes. Sizes along b are lengths, sizes along a are widths.
 """
@@ -54,7 +54,7 @@ def parcels(plan: Plan, use: Use) -> Parcels:
 
 
 def draw_parcels(plan: Plan) -> tuple[Boxes, Boxes]:
-    """Draw large buildings, and what lies on the ground beside them."""
+    """Draw large buildings and the objects on the ground beside them."""
     rng = plan.rng("parcels")
     towers = _towers(plan, rng, parcels(plan, Use.TOWERS))
     halls, lots, cars = _commerce(plan, rng, parcels(plan, Use.COMMERCE))

@@ -1,7 +1,7 @@
-"""The plan of a world: what is where, in metres, before anything has a colour.
+"""The plan of a world: its streets, curves and land uses in metres, without colours.
 
-A plan depends on the seed, the regime and the ground the area covers, never on the resolution, the sun or a
-disaster, so that every picture made from it shows the same roads and houses.
+A plan depends on the seed, the regime and the ground size, not on the resolution, the sun or a disaster, so that every
+image rendered from it shows the same roads and houses.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ BARRIERS = ("shore", "river", "railway", "highway")
 """Curves that streets do not cross; arterial roads do."""
 
 SEPARATORS = 3
-"""Most curves that part districts; each doubles their number."""
+"""Largest number of curves that separate districts; each doubles their number."""
 
 DEVELOPMENT_M = 1.9
 """Metres per texel of the noise that decides how far the town reaches."""
@@ -28,7 +28,7 @@ DEVELOPMENT_M = 1.9
 
 @dataclass(frozen=True)
 class Survey:
-    """What the plan says about points; all arrays have the shape of the points."""
+    """Properties of points on the plan; all arrays have the shape of the points."""
 
     curves: dict[str, tuple[Floats, Floats]]
     """Metres along and to the right of every curve."""
@@ -43,7 +43,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is where."""
+    """The layout of a world."""
 
     seed: int
     name: str
@@ -58,21 +58,21 @@ class Plan:
 
     @property
     def regime(self) -> Regime:
-        """What the country is like."""
+        """Parameters of the regime."""
         return REGIMES[self.name]
 
     def rng(self, *names: str) -> np.random.Generator:
-        """The random stream of a part of this world."""
+        """Return the random stream of a part of this world."""
         return stream(self.seed, "synthetic", self.name, *names)
 
     @cached_property
     def shifts(self) -> dict[str, tuple[int, int]]:
-        """Where in the noise tiles this world lies, by purpose."""
+        """Offset of this world in the noise tiles, by purpose."""
         draws = self.rng("shifts").integers(0, noise.TILE, (6, 2)).tolist()
         return dict(zip(("town", "wild", "soil", "grain", "land", "damage"), ((r, c) for r, c in draws), strict=True))
 
     def district(self, located: dict[str, tuple[Floats, Floats]]) -> Ints:
-        """The district of points, given where they lie along the curves: on which sides of them."""
+        """Return the district of points, from the sides of the curves on which they lie."""
         sides = [located[role][1] > 0 for role in separators(self.curves)]
         number = np.zeros(next(iter(located.values()))[1].shape if located else (), dtype=np.intp)
         for bit, side in enumerate(sides):
@@ -80,7 +80,7 @@ class Plan:
         return number
 
     def survey(self, x: Floats, y: Floats) -> Survey:
-        """Find points on the plan."""
+        """Return the properties of points."""
         located = {role: one.locate(x, y) for role, one in self.curves.items()}
         district = self.district(located)
         if not located:
@@ -103,12 +103,12 @@ class Plan:
 
 
 def separators(curves: dict[str, Curve]) -> list[str]:
-    """The curves that part districts; on the far side of a shore nobody lives."""
+    """Return the curves that separate districts; a shore separates none."""
     return [role for role in curves if role != "shore"][:SEPARATORS]
 
 
 def draw_plan(seed: int, name: str, ground_m: tuple[float, float]) -> Plan:
-    """Draw the plan of the world that a seed and a regime stand for, over ground of a size in metres."""
+    """Draw the plan of the world of a seed and a regime, for ground of a size in metres."""
     regime = REGIMES[name]
     reach = float(np.hypot(*ground_m)) / 2 + 60.0
     rng = stream(seed, "synthetic", name, "plan")
@@ -122,7 +122,7 @@ def draw_plan(seed: int, name: str, ground_m: tuple[float, float]) -> Plan:
 
 
 def _draw_curves(rng: np.random.Generator, regime: Regime, side: float, reach: float) -> dict[str, Curve]:
-    """Draw the long lines; those that come later keep their angle to those that came before."""
+    """Draw the long curves; later ones have an angle relative to earlier ones."""
     present = {role: bool(rng.random() < regime.odds[role]) for role in BARRIERS}
     angle, turn = rng.uniform(0, 2 * np.pi), rng.uniform(-0.5, 0.5, 4)
     off = rng.uniform(-0.28, 0.28, 4) * side
@@ -151,7 +151,7 @@ def _draw_curves(rng: np.random.Generator, regime: Regime, side: float, reach: f
 
 
 def _draw_lake(rng: np.random.Generator, regime: Regime, ground_m: tuple[float, float]) -> Lake | None:
-    """Draw a lake or pond, perhaps."""
+    """Draw a lake or pond, with the chance of the regime."""
     chance, x, y = rng.random(), rng.uniform(-0.45, 0.45) * ground_m[1], rng.uniform(-0.45, 0.45) * ground_m[0]
     radius, bays = np.clip(rng.lognormal(3.6, 0.5), 18, 110), rng.normal(0, (0.2, 0.2, 0.1, 0.1))
     one, two, three, four = np.clip(bays, -0.3, 0.3).tolist()
@@ -159,7 +159,7 @@ def _draw_lake(rng: np.random.Generator, regime: Regime, ground_m: tuple[float, 
 
 
 def _draw_uses(plan: Plan, rng: np.random.Generator, reach: float) -> Ints:
-    """Choose the use of every block: by chance, by how far the town reaches and how near its centre is."""
+    """Draw the use of every block, given the extent of the town and the distance to its centre."""
     regime, streets = plan.regime, plan.streets
     shape = plan.uses.shape
     middle = (streets.lines[:, :, 1:] + streets.lines[:, :, :-1]) / 2
@@ -179,7 +179,7 @@ def _draw_uses(plan: Plan, rng: np.random.Generator, reach: float) -> Ints:
 
 
 def _present(plan: Plan, a: Floats, b: Floats) -> Bools:
-    """Which blocks, given by their middles, have a part in the area and in their own district."""
+    """Return the blocks, given by their centres, that overlap the area and their own district."""
     steps = floats([(0, 0), (-1, -1), (-1, 1), (1, -1), (1, 1), (0, 1), (0, -1), (1, 0), (-1, 0)])
     step_a, step_b = steps.T[:, :, None, None, None]
     half = np.diff(plan.streets.lines, axis=2) / 2
@@ -191,10 +191,10 @@ def _present(plan: Plan, a: Floats, b: Floats) -> Bools:
 
 
 def _build(rng: np.random.Generator, regime: Regime, streets: Streets, uses: Ints) -> Streets:
-    """Take away the segments that nobody lives on, and some others; lines without houses may stay as lanes."""
+    """Remove segments without houses, and some others; lines without houses may remain as lanes."""
     widths = streets.widths
     lived = ~np.isin(uses, (int(Use.WILD), int(Use.FIELD)))
-    beside = np.stack([_either_side(lived), _either_side(lived.transpose(0, 2, 1))], axis=1)
+    beside = np.stack([_beside_use(lived), _beside_use(lived.transpose(0, 2, 1))], axis=1)
     lane = rng.random((*widths.shape[:3], 1)) < 0.35
     through = widths > 1.15 * widths.min(axis=(1, 2, 3), keepdims=True)
     missing = beside & (rng.random(widths.shape) < regime.missing) & ~through
@@ -206,7 +206,7 @@ def _build(rng: np.random.Generator, regime: Regime, streets: Streets, uses: Int
     return replace(streets, widths=built, ends=ends.astype(np.float32))
 
 
-def _either_side(lived: Bools) -> Bools:
-    """Whether a block beside each segment is lived in: (D, B, B) to (D, L, B)."""
+def _beside_use(lived: Bools) -> Bools:
+    """Return True for segments beside a block with houses: (D, B, B) to (D, L, B)."""
     edge = np.zeros_like(lived[:, :1])
     return np.asarray(np.concatenate([edge, lived], axis=1) | np.concatenate([lived, edge], axis=1))

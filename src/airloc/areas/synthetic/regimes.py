@@ -1,4 +1,4 @@
-"""What tells a dense city from a suburb, farmland, a coast or a desert, as plain numbers.
+"""The parameters of each regime: a dense city, a suburb, farmland, a coast, a desert.
 
 Colours are RGB reflectances as bytes would show them in full sun; lengths are in metres.
 """
@@ -12,10 +12,10 @@ Range: TypeAlias = tuple[float, float]
 
 
 class Use(IntEnum):
-    """What a block between streets is used for."""
+    """Land use of a block between streets."""
 
     WILD = 0
-    """Nothing: forest, meadow or sand, whatever grows by itself."""
+    """Natural ground: forest, meadow or sand."""
     HOUSES = 1
     """Detached houses on lots along the streets."""
     ROWS = 2
@@ -33,7 +33,7 @@ class Use(IntEnum):
 
 @dataclass(frozen=True)
 class Regime:
-    """How a kind of country is laid out and coloured."""
+    """Layout and colours of a kind of landscape."""
 
     blocks: tuple[Range, Range]
     """Sides of a block along and across its rows of houses."""
@@ -42,9 +42,9 @@ class Regime:
     street: Range
     """Width of an ordinary street."""
     missing: float
-    """Share of street segments that were never built through."""
+    """Fraction of street segments that are missing."""
     closes: float
-    """Share of those that end in a turning circle half-way."""
+    """Fraction of those that end in a turning circle half-way."""
     developed: float
     """How far development reaches: 0 is half of the area, 1 nearly all of it."""
     sparse: dict[Use, float]
@@ -58,7 +58,7 @@ class Regime:
     forest: float
     """How much of the wild ground carries trees: 0 is half of it, 1 most of it."""
     trees: dict[Use, float]
-    """Share of the places for a crown that carry one."""
+    """Fraction of sites for a crown that carry one."""
     lot: Range
     """Width of a lot for one house."""
     house: tuple[Range, Range]
@@ -72,9 +72,9 @@ class Regime:
     soil: Colour
     road: Colour
     pavement: float
-    """How strongly pavements show beside the streets."""
+    """Contrast of pavements beside the streets."""
     pools: float
-    """Share of the houses with a pool."""
+    """Fraction of houses with a pool."""
     cars: float
     """Parked and driving cars per 100 m of street."""
 

@@ -1,44 +1,44 @@
-"""A plan turned into a picture: ground, lines, objects, trees, shadows, camera.
+"""Render a plan: ground, lines, objects, trees, shadows, camera.
 
-Legend: images under way are float32 planes (3, H, W), in bytes.
+Legend: intermediate images are float32 planes (3, H, W), in bytes.
 """
 
 import numpy as np
 from PIL import Image
 
 from airloc.areas.area import Mask, Pixels
+from airloc.areas.synthetic.appearance import Appearance, draw_appearance
 from airloc.areas.synthetic.boxes import Boxes, Kind, join, stamp
 from airloc.areas.synthetic.canvas import Bools, Canvas, Floats
-from airloc.areas.synthetic.disasters import flood, strike_boxes, strike_crowns, strike_ground
+from airloc.areas.synthetic.disasters import damage_boxes, damage_crowns, damage_ground, flood
 from airloc.areas.synthetic.ground import paint_ground
 from airloc.areas.synthetic.light import cast_shadows
 from airloc.areas.synthetic.lines import blend, paint_lines
-from airloc.areas.synthetic.look import Look, draw_look
 from airloc.areas.synthetic.lots import block_sides, draw_houses
 from airloc.areas.synthetic.objects import FINER, Objects, paint_objects
 from airloc.areas.synthetic.parcels import draw_parcels
 from airloc.areas.synthetic.plan import Plan
 from airloc.areas.synthetic.traffic import draw_traffic
-from airloc.areas.synthetic.trees import Canopy, Crowns, draw_crowns, see_canopy
+from airloc.areas.synthetic.trees import Canopy, Crowns, draw_crowns, render_canopy
 
 LAYOUT_PX = 2.0
 """Metres per pixel of the raster that keeps trees off buildings: fixed, so that resolution moves no tree."""
 
 SHADE = (0.60, 0.565, 0.49)
-"""Share of red, green and blue light that comes from the sun; the rest comes from the blue sky."""
+"""Fraction of red, green and blue light that comes from the sun; the rest comes from the sky."""
 
 
 def render(plan: Plan, canvas: Canvas, disaster: str | None) -> tuple[Pixels, Mask]:
-    """Make the picture and the exact mask of the buildings in it."""
-    look = draw_look(plan, disaster)
-    boxes = strike_boxes(plan, disaster, settle(plan))
+    """Render the image and the exact mask of its buildings."""
+    appearance = draw_appearance(plan, disaster)
+    boxes = damage_boxes(plan, disaster, settle(plan))
     survey = plan.survey(canvas.x, canvas.y)
-    image, grain = paint_ground(plan, look, canvas, survey)
-    paint_lines(plan, look, canvas, survey, image, grain)
-    strike_ground(plan, disaster, canvas, survey, image, grain)
-    objects = paint_objects(boxes, look, canvas)
-    crowns = strike_crowns(plan, disaster, draw_crowns(plan, look, _occupied(plan, boxes), LAYOUT_PX))
-    canopy = see_canopy(crowns, canvas, look.sun)
+    image, grain = paint_ground(plan, appearance, canvas, survey)
+    paint_lines(plan, appearance, canvas, survey, image, grain)
+    damage_ground(plan, disaster, canvas, survey, image, grain)
+    objects = paint_objects(boxes, appearance, canvas)
+    crowns = damage_crowns(plan, disaster, draw_crowns(plan, appearance, _occupied(plan, boxes), LAYOUT_PX))
+    canopy = render_canopy(crowns, canvas, appearance.sun)
     roof = _mean(objects.roof)
     colours, cover = objects.reduced()
     image *= 1 - cover
@@ -46,21 +46,21 @@ def render(plan: Plan, canvas: Canvas, disaster: str | None) -> tuple[Pixels, Ma
     _paint_trees(image, canopy, crowns, roof, grain)
     if disaster == "flooded":
         flood(plan, canvas, survey, image, np.maximum(canopy.height, _mean(objects.height)), grain)
-    _shade(image, canopy, objects, look, canvas)
-    return _expose(image, look), roof >= 0.5
+    _shade(image, canopy, objects, appearance, canvas)
+    return _expose(image, appearance), roof >= 0.5
 
 
 def settle(plan: Plan) -> Boxes:
-    """Put everything with four corners on the plan."""
+    """Place all boxes on the plan: buildings, vehicles and what surrounds them."""
     side = block_sides(plan)
     houses, around = draw_houses(plan, side)
     large, beside = draw_parcels(plan)
     boxes = join([around, beside, draw_traffic(plan, side), houses, large])
-    return boxes[boxes.in_sight(plan.ground_m)]
+    return boxes[boxes.overlapping(plan.ground_m)]
 
 
 def _occupied(plan: Plan, boxes: Boxes) -> Bools:
-    """Where no tree can stand: on buildings, car parks, pools and pitches, on the fixed layout raster."""
+    """Mark where no tree can stand (buildings, car parks, pools, pitches) on the fixed layout raster."""
     height, width = (int(np.ceil(side / LAYOUT_PX)) for side in plan.ground_m)
     layout = Canvas(height, width, LAYOUT_PX)
     occupied = np.zeros(height * width, dtype=np.bool_)
@@ -70,9 +70,9 @@ def _occupied(plan: Plan, boxes: Boxes) -> Bools:
 
 
 def _mean(fine: Floats | Bools) -> Floats:
-    """Mean of a pixel's finer pixels."""
-    picture = Image.fromarray(fine.view(np.uint8) * np.uint8(255) if fine.dtype == np.bool_ else fine).reduce(FINER)
-    mean = np.asarray(picture, dtype=np.float32)
+    """Average the finer pixels of each pixel."""
+    reduced = Image.fromarray(fine.view(np.uint8) * np.uint8(255) if fine.dtype == np.bool_ else fine).reduce(FINER)
+    mean = np.asarray(reduced, dtype=np.float32)
     return mean * np.float32(1 / 255) if fine.dtype == np.bool_ else mean
 
 
@@ -86,18 +86,18 @@ def _paint_trees(image: Floats, canopy: Canopy, crowns: Crowns, roof: Floats, gr
     blend(image, cover, np.stack([colour[:, band].take(canopy.crown) * tone for band in range(3)]))
 
 
-def _shade(image: Floats, canopy: Canopy, objects: Objects, look: Look, canvas: Canvas) -> None:
+def _shade(image: Floats, canopy: Canopy, objects: Objects, appearance: Appearance, canvas: Canvas) -> None:
     """Darken what lies in shadow."""
     trees = np.repeat(np.repeat(canopy.height, FINER, axis=0), FINER, axis=1)
     height = np.where(objects.roof, objects.height, np.maximum(trees, objects.height))
-    shadow = _mean(cast_shadows(height, canvas.finer(FINER), look.sun, look.steep))
+    shadow = _mean(cast_shadows(height, canvas.finer(FINER), appearance.sun, appearance.tan_elevation))
     for plane, share in zip(image, SHADE, strict=True):
         plane *= 1 - np.float32(share) * shadow
 
 
-def _expose(image: Floats, look: Look) -> Pixels:
-    """What the camera makes of it."""
-    for plane, gain in zip(image, look.gain, strict=True):
+def _expose(image: Floats, appearance: Appearance) -> Pixels:
+    """Apply the camera's gain and haze, and convert to bytes."""
+    for plane, gain in zip(image, appearance.gain, strict=True):
         plane *= np.float32(gain)
-        plane += np.float32(look.haze)
+        plane += np.float32(appearance.haze)
     return np.ascontiguousarray(np.clip(image, 0, 255).astype(np.uint8).transpose(1, 2, 0))

@@ -1,11 +1,11 @@
-"""Synthetic search areas: a procedural world, deterministic from its seed.
+"""Procedural areas (`synthetic`), deterministic from a seed: no download and no licence.
 
-No download, no licence, no end: every seed is another place. The worlds come in five regimes (a dense city, a
-suburb, farmland, a coast, a desert), at any size and resolution, with exact building masks, and each of them
-also as it looks after a fire, a flood or a storm, on another day and under another sun.
+Every seed is another world. Worlds have one of five regimes (a dense city, a suburb, farmland, a coast, a desert), any
+size and resolution, and exact building masks. Each world can also be rendered after a fire, a flood or a storm, on
+another day and with another sun.
 
-A world is defined in metres. The same seed and regime over the same ground show the same world at every
-resolution; over other ground they show another one.
+A world is defined in metres. The same seed, regime and ground size give the same world at every resolution; another
+ground size gives another world.
 """
 
 import math
@@ -27,10 +27,10 @@ from airloc.grid import Grid
 from airloc.seeding import stream
 
 REGIMES = tuple(_REGIMES)
-"""The kinds of country: a dense city, a suburb, farmland, a coast, a desert."""
+"""The kinds of landscape: a dense city, a suburb, farmland, a coast, a desert."""
 
 ANY = "any"
-"""A disaster that is drawn for each world."""
+"""Draw one of the disasters for each world."""
 
 CELL_M = 96.0
 """Metres on the ground under one cell of a grid: 2 m a pixel for cells of 48 px, about as in the paper."""
@@ -60,8 +60,8 @@ def generate(
         size: Height and width in pixels.
         metres_per_px: Side of a pixel on the ground.
         regime: One of `REGIMES`; drawn from the seed when None.
-        disaster: One of `DISASTERS`, to see the same world after it; None for before.
-        name: What the area is called; by default after its regime and seed, as in `synthetic_city_000007`, or
+        disaster: One of `DISASTERS`, for the same world after it; None for before.
+        name: Name of the area; by default after its regime and seed, as in `synthetic_city_000007`, or
             with a disaster as in `synthetic-city-burnt_00000007_post_disaster`.
 
     Returns:
@@ -69,7 +69,7 @@ def generate(
         still the mask of the buildings as they stood before, so a pair shares one mask.
 
     Raises:
-        AirlocError: If the regime or disaster has no such name, or the size makes no picture.
+        AirlocError: If there is no such regime or disaster, or the size is not valid.
 
     >>> area = generate(7, size=(48, 96), regime="coast")
     >>> area.name, area.image.shape, area.ground_m
@@ -85,12 +85,12 @@ def generate(
 
 
 def regime_of(seed: int) -> str:
-    """The regime of a seed for which none was chosen."""
+    """Return the regime of a seed for which none is given."""
     return REGIMES[int(stream(seed, "synthetic", "regime").integers(len(REGIMES)))]
 
 
 def disaster_of(seed: int) -> str:
-    """The disaster of a seed where any may strike."""
+    """Return the disaster of a seed for which any may occur."""
     return DISASTERS[int(stream(seed, "synthetic", "disaster").integers(len(DISASTERS)))]
 
 
@@ -100,7 +100,7 @@ def area_name(seed: int, regime: str) -> str:
 
 
 def pair_stem(seed: int, regime: str, disaster: str) -> str:
-    """What the names of the two areas of a pair begin with, after the pattern of xBD."""
+    """Return the common start of the names of a pair, after the pattern of xBD."""
     return f"synthetic-{regime}-{disaster}_{seed:08d}"
 
 
@@ -206,11 +206,11 @@ def _check(size: tuple[int, int], metres_per_px: float, regime: str | None, disa
         if given is not None and given not in known:
             raise AirlocError(f"There is no {kind} called {given!r}", f"Use one of {', '.join(known)}, or none")
     if len(size) != 2 or min(size) < 1:
-        raise AirlocError(f"An area of {size} pixels makes no picture", "Give a height and a width of 1 px or more")
+        raise AirlocError(f"A size of {size} pixels is not valid", "Give a height and a width of 1 px or more")
     if not (math.isfinite(metres_per_px) and metres_per_px > 0):
         raise AirlocError(f"Pixels of {metres_per_px} m do not exist", "Give metres per pixel above 0, such as 2.0")
     if max(size) * metres_per_px > MAX_SIDE_M:
         raise AirlocError(
             f"An area of {size[0]} x {size[1]} px at {metres_per_px} m is longer than {MAX_SIDE_M / 1000:.0f} km",
-            "Ask for fewer pixels, or for smaller ones",
+            "Give fewer pixels, or smaller ones",
         )

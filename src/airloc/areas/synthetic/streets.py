@@ -26,7 +26,7 @@ ENDLESS = 1e5
 
 @dataclass(frozen=True)
 class Place:
-    """Where points lie among the streets; all arrays have the shape of the points."""
+    """Positions of points among the streets; all arrays have the shape of the points."""
 
     a: Floats
     b: Floats
@@ -39,7 +39,7 @@ class Place:
     along: Floats
     """Metres along it."""
     border: Floats
-    """Metres from the nearest line, whether or not a street runs on it."""
+    """Metres from the nearest line, with or without a street on it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Streets:
 
     @cached_property
     def has_closes(self) -> bool:
-        """Whether any street ends in a turning circle."""
+        """True if any street ends in a turning circle."""
         return bool((self.ends < ENDLESS).any())
 
     def locate(self, x: Floats, y: Floats, district: Ints) -> Place:
@@ -155,7 +155,7 @@ def draw_streets(rng: np.random.Generator, regime: Regime, districts: int, reach
         reach: Metres from the middle that the grids must cover.
     """
     first = rng.uniform(0, np.pi)
-    # Neighbouring districts share an angle as often as not, as towns that grew across a road do.
+    # Neighbouring districts share an angle in half of the cases.
     turns = first + np.where(rng.random(districts) < 0.45, 0.0, rng.uniform(-0.9, 0.9, districts))
     steepness = rng.uniform(*regime.steepness, (districts, 2))
     bends = [[bend(rng, 1.3 * reach, float(s), (230.0, 620.0)) for s in pair] for pair in steepness]

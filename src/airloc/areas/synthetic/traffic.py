@@ -10,7 +10,7 @@ from airloc.areas.synthetic.plan import Plan
 
 
 def draw_traffic(plan: Plan, side: Side) -> Boxes:
-    """Draw what moves, and the piers it moors at."""
+    """Draw vehicles, boats and piers."""
     rng = plan.rng("traffic")
     return join([_parked(plan, rng, side), _driving(plan, rng), _at_sea(plan, rng)])
 

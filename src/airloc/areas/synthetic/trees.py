@@ -1,4 +1,4 @@
-"""Trees: crowns on a jittered lattice without end, of which every world keeps those that grow on its ground.
+"""Trees: crowns on a periodic jittered lattice, of which every world keeps those that grow on its ground.
 
 Which crown lies on top of a place is found once for a periodic tile of the lattice; a pixel then needs one
 lookup, and the crown itself is a dome around its own centre, smooth at any resolution.
@@ -12,8 +12,8 @@ from functools import lru_cache
 import numpy as np
 
 from airloc.areas.synthetic import noise
+from airloc.areas.synthetic.appearance import Appearance
 from airloc.areas.synthetic.canvas import Bools, Canvas, Floats, Ints, floats
-from airloc.areas.synthetic.look import Look
 from airloc.areas.synthetic.plan import Plan
 from airloc.areas.synthetic.regimes import Use
 from airloc.seeding import stream
@@ -38,12 +38,12 @@ class Lattice:
     dy: Floats
     radius: Floats
     top: Ints
-    """Number, 0 to 8, of the neighbouring place whose crown is topmost, by texel."""
+    """Index, 0 to 8, of the neighbouring site whose crown is topmost, by texel."""
 
 
 @lru_cache
 def lattice() -> Lattice:
-    """Make the lattice, once a process."""
+    """Make the lattice, once per process."""
     rng = stream(0, "synthetic", "crowns")
     dx, dy = rng.uniform(0.08, 0.92, (2, PERIOD, PERIOD)) * PITCH
     radius = np.clip(rng.lognormal(np.log(3.3), 0.26, (PERIOD, PERIOD)), 1.8, 6.0)
@@ -68,7 +68,7 @@ class Crowns:
     radius: Floats
     height: Floats
     bare: Bools
-    """Which have no leaves."""
+    """True for crowns without leaves."""
     colour: Floats
     """(R, C, 3)"""
     first: tuple[int, int]
@@ -77,10 +77,10 @@ class Crowns:
 
 @dataclass(frozen=True)
 class Canopy:
-    """Crowns as seen from above, (H, W)."""
+    """Crowns rendered from above, (H, W)."""
 
     cover: Floats
-    """Share of a pixel under a crown."""
+    """Fraction of a pixel under a crown."""
     height: Floats
     facing: Floats
     """-1 to 1: how far the crown's side is turned towards the sun."""
@@ -88,12 +88,12 @@ class Canopy:
     """Flat index of the crown."""
 
 
-def draw_crowns(plan: Plan, look: Look, blocked: Bools, blocked_px: float) -> Crowns:
+def draw_crowns(plan: Plan, appearance: Appearance, blocked: Bools, blocked_px: float) -> Crowns:
     """Decide where trees grow.
 
     Args:
         plan: What is where.
-        look: The season.
+        appearance: The season.
         blocked: Where buildings and the like keep trees away, on a coarse raster over the area.
         blocked_px: Metres per pixel of that raster.
     """
@@ -108,11 +108,11 @@ def draw_crowns(plan: Plan, look: Look, blocked: Bools, blocked_px: float) -> Cr
     j = np.clip(x / blocked_px + blocked.shape[1] / 2, 0, blocked.shape[1] - 1).astype(np.intp)
     grows = (rng.random(x.shape) < odds) & ~blocked[i, j]
     stand = noise.at("cloud", x, y, 1.1, plan.shifts["land"])  # Stands of one kind and age grow together.
-    bare = rng.random(x.shape) < np.clip(look.bare * (1 + 1.3 * stand), 0, 0.97)
+    bare = rng.random(x.shape) < np.clip(appearance.bare * (1 + 1.3 * stand), 0, 0.97)
     lightness = (rng.normal(1.0, 0.13, x.shape) + 0.11 * stand)[..., None].astype(np.float32)
-    leaves = floats(look.leaves)[rng.integers(0, len(look.leaves), x.shape)]
-    colour = np.where(bare[..., None], floats(look.twigs), leaves) * lightness
-    size = look.crown * np.clip(1 - 0.13 * stand, 0.7, 1.3)
+    leaves = floats(appearance.leaves)[rng.integers(0, len(appearance.leaves), x.shape)]
+    colour = np.where(bare[..., None], floats(appearance.twigs), leaves) * lightness
+    size = appearance.crown * np.clip(1 - 0.13 * stand, 0.7, 1.3)
     size = np.where(bare, 0.86 * size, size)
     radius = np.where(grows, one.radius[cell] * size, 0).astype(np.float32)
     height = (2.0 + 1.9 * one.radius[cell] * size * rng.uniform(0.7, 1.2, x.shape)).astype(np.float32)
@@ -137,8 +137,8 @@ def _odds(plan: Plan, x: Floats, y: Floats, wild: Floats) -> Floats:
     return np.where((survey.road > -2.2) | (survey.clear < 2.5), 0.0, odds)
 
 
-def see_canopy(crowns: Crowns, canvas: Canvas, sun: tuple[float, float]) -> Canopy:
-    """Look at the crowns from above, with the sun in a direction (x, y)."""
+def render_canopy(crowns: Crowns, canvas: Canvas, sun: tuple[float, float]) -> Canopy:
+    """Render the crowns from above, with the sun in a direction (x, y)."""
     tx, ty = (np.floor(one.ravel() * (FINE / PITCH)).astype(np.intp) for one in (canvas.x, canvas.y))
     top = lattice().top[np.ix_(ty % (PERIOD * FINE), tx % (PERIOD * FINE))]
     cols = crowns.x.shape[1]

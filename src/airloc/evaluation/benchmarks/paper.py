@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from airloc.errors import AirlocError
 
@@ -99,7 +99,7 @@ class SuccessorProtocol:
     """The evaluation protocol of later papers."""
 
     grid: str
-    moves: int
+    moves: Literal[4, 8]
     budget: int
     distances: tuple[int, ...]
     episodes_per_area_and_distance: int

@@ -1,4 +1,4 @@
-"""How one world is coloured and lit: season, water, sun. Drawn once, so that all of it fits together."""
+"""The colours and the light of a world: season, water and sun, drawn once for the whole area."""
 
 from dataclasses import dataclass
 
@@ -9,17 +9,17 @@ from airloc.areas.synthetic.regimes import Colour
 
 
 @dataclass(frozen=True)
-class Look:
+class Appearance:
     """The appearance of an area on one day."""
 
     sun: tuple[float, float]
     """Direction towards the sun (x, y), of length 1."""
-    steep: float
+    tan_elevation: float
     """Tangent of the sun's elevation."""
     dry: float
     """0: everything is green; 1: everything is dried out."""
     bare: float
-    """Share of the trees without leaves."""
+    """Fraction of trees without leaves."""
     crown: float
     """Size of crowns, 1 on average."""
     leaves: tuple[Colour, ...]
@@ -29,9 +29,9 @@ class Look:
     deep: Colour
     sand: Colour
     gain: tuple[float, float, float]
-    """By which red, green and blue are multiplied in the end."""
+    """Final factors of red, green and blue."""
     haze: float
-    """Added in the end, in bytes."""
+    """Final offset of all channels, in bytes."""
 
 
 _GREENS: tuple[tuple[Colour, ...], ...] = (
@@ -47,8 +47,8 @@ _SEAS: tuple[tuple[Colour, Colour], ...] = (
 )
 
 
-def draw_look(plan: Plan, later: str | None) -> Look:
-    """Draw the look of a world; `later` names another day, on which sun and camera differ a little."""
+def draw_appearance(plan: Plan, later: str | None) -> Appearance:
+    """Draw the appearance of a world; `later` names another day, on which sun and camera differ a little."""
     rng = plan.rng("look")
     azimuth, elevation = rng.uniform(0, 2 * np.pi), rng.uniform(34, 62)
     wet = {"desert": 1.25, "rural": 0.45, "coast": 0.4}.get(plan.name, 0.4)
@@ -66,9 +66,9 @@ def draw_look(plan: Plan, later: str | None) -> Look:
         gain, tint, haze = gain * day.uniform(0.88, 1.1), tint + day.normal(0, 0.02, 3), haze + day.uniform(0, 9)
         dry = dry + day.uniform(-0.12, 0.12)
     red, green, blue = (float(gain * (1 + one)) for one in tint)
-    return Look(
+    return Appearance(
         sun=(float(np.cos(azimuth)), float(np.sin(azimuth))),
-        steep=float(np.tan(np.radians(elevation))),
+        tan_elevation=float(np.tan(np.radians(elevation))),
         dry=float(dry),
         bare=float(bare),
         crown=float(crown),
