@@ -99,9 +99,10 @@ def test_a_damaged_result_is_an_error_with_its_folder(data: Path, airloc, tmp_pa
     assert f"Delete the folder {str(score.parent)!r}" in outcome.err
 
 
-def test_after_a_kill_the_same_command_continues(data: Path, tmp_path: Path):
+def test_after_a_kill_the_same_command_continues(data: Path, airloc, tmp_path: Path):
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "airloc.cli.main", "suites", "masa-blur", *AGENTS, "--data", data, "--out", out]
+    arguments = ["suites", "masa-blur", *AGENTS, "--data", data, "--out", out]
+    command = [sys.executable, "-m", "airloc.cli.main", *arguments]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     assert process.stderr is not None
     next(line for line in process.stderr if line.startswith(b"1/"))
@@ -109,6 +110,6 @@ def test_after_a_kill_the_same_command_continues(data: Path, tmp_path: Path):
     process.wait()
     done = {path.parent: path.stat().st_mtime_ns for path in (out / "results").glob("*/done.json")}
     assert done
-    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+    assert airloc(*arguments).code == 0
     assert {folder: (folder / "done.json").stat().st_mtime_ns for folder in done} == done
     assert (out / "suites.md").is_file()

@@ -64,7 +64,7 @@ class Setup:
     """`median`, or the number of another seed."""
     episodes: str = "per-distance"
     """How the episodes are drawn."""
-    moves: int = 8
+    moves: Literal[4, 8] = 8
 
     @classmethod
     def of(cls, table: Table, row: Row) -> "Setup":
