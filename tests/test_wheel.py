@@ -70,9 +70,8 @@ def test_an_agent_is_evaluated(installed: Path, tmp_path: Path):
     [
         (("play",), "web"),
         (("serve",), "field"),
-        (("search", "--area", "a.tif", "--goal", "goal.jpg"), "field"),
+        (("search", "--area", "a.tif", "--goal", "goal.jpg", "--out", "out"), "field"),
         (("export", "belief", "--onnx", "onnx"), "export"),
-        (("train", "belief"), "train"),
         (("suites", "--ray", "local"), "cluster"),
     ],
 )

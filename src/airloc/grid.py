@@ -53,9 +53,7 @@ class Grid:
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.cols < 1 or self.rows * self.cols < 2:
-            raise AirlocError(
-                f"A grid of {self.rows} x {self.cols} cells has no second cell", "Use at least 1x2 cells"
-            )
+            raise AirlocError(f"A grid of {self.rows} x {self.cols} cells has no second cell", "Use at least 1x2 cells")
         if self.cell < 1 or self.gap < 0:
             raise AirlocError(
                 f"A cell of {self.cell} px with a gap of {self.gap} px is invalid",

@@ -299,8 +299,9 @@ class _Player:
                     probability, state = self.agent.match(observation, state)
                 self._record(tape, "glimpse", probability, state)
             if suite.by_declaration:
-                said = env.declare(probability >= self.threshold)
-                found, declared, ended = found | said.found, declared | said.found | said.false_alarm, said.ended
+                outcome = env.declare(probability >= self.threshold)
+                found, ended = found | outcome.found, outcome.ended
+                declared = declared | outcome.found | outcome.false_alarm
             if ended.all():
                 break
             with clock:

@@ -1,4 +1,4 @@
-"""A web site on loopback that can be told to misbehave."""
+"""A web site on loopback that misbehaves on request."""
 
 import re
 import threading
@@ -79,7 +79,7 @@ def handler_of(site: Site) -> type[BaseHTTPRequestHandler]:
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """A running site; proxies are not asked for it."""
+    """A running site; proxies are bypassed."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     site = Site()
     with ThreadingHTTPServer(("127.0.0.1", 0), handler_of(site)) as server:

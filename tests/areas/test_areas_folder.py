@@ -93,7 +93,7 @@ def test_the_index_gives_ground_split_mask_and_tile(town: Path) -> None:
     assert areas["8_0_0.png"].mask is None
 
 
-def test_the_index_may_lie_beside_the_pictures(town: Path) -> None:
+def test_the_index_may_lie_beside_the_images(town: Path) -> None:
     (town / "windows.csv").write_text(HEADER + "8_0_0.png,,100,test\n")
     assert names(Folder(town, split="test")) == ["8_0_0.png"]
 

@@ -1,4 +1,4 @@
-"""Areas cut from a georeferenced image: side by side, of the size asked for, whole."""
+"""Areas are cut from a georeferenced image side by side, at the given ground size."""
 
 from pathlib import Path
 
@@ -28,6 +28,17 @@ def test_areas_with_holes_are_left_out(tmp_path: Path):
     image[:100, :100] = 0
     areas = list(GeoTiff(write_projected(tmp_path / "a.tif", image, nodata=0), cell_metres=96.0).areas(Grid(2, 2)))
     assert [area.name for area in areas] == ["a_0_1", "a_1_0", "a_1_1"]
+
+
+def test_images_for_training_are_the_largest_blocks_without_holes(tmp_path: Path):
+    dataset = GeoTiff(write_projected(tmp_path / "a.tif", ground(7)), cell_metres=96.0)
+    assert [image.image.shape for image in dataset.images()] == [(*Grid(7, 7).size, 3)]
+    image = np.maximum(ground(4), 1)
+    image[:100, :100] = 0
+    dataset = GeoTiff(write_projected(tmp_path / "b.tif", image, nodata=0), cell_metres=96.0)
+    assert [record.name for record in dataset.records()] == ["b_0_1", "b_1_0", "b_1_1"]
+    for record, whole in zip(dataset.records(), dataset.images(), strict=True):
+        assert (dataset.read(record).image == whole.image).all()
 
 
 def test_an_image_that_is_too_small_is_named(tmp_path: Path):

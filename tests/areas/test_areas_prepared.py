@@ -81,7 +81,7 @@ def test_another_grid_is_refused(cache: Path) -> None:
         Prepared(cache).areas(Grid(5, 5))
 
 
-def test_existing_areas_are_replaced_only_when_told_to(cache: Path) -> None:
+def test_existing_areas_are_replaced_only_on_request(cache: Path) -> None:
     with pytest.raises(AirlocError, match="--overwrite"):
         write_prepared(make(3), GRID, cache, source={})
     assert len(open_prepared(cache)) == 12

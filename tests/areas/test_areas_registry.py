@@ -125,7 +125,7 @@ def test_unknown_datasets_and_options_are_named(
     assert [fact for fact in facts if fact not in str(error.value)] == []
 
 
-def test_weights_carry_the_terms_of_their_data(tmp_path: Path) -> None:
+def test_weights_carry_the_terms_of_their_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert weight_terms(load_dataset("xbd", root=tmp_path)) == Xbd.weight_terms != ""
     write(tmp_path / "xbd" / "images" / "a.png")
     write(tmp_path / "deepglobe" / "a.png")
@@ -136,6 +136,7 @@ def test_weights_carry_the_terms_of_their_data(tmp_path: Path) -> None:
         areas = Folder(tmp_path / "own").areas(GRID)
         prepared = write_prepared(areas, GRID, tmp_path / "cache", source=source, overwrite=True)
         assert weight_terms(load_dataset(prepared.path)) == Xbd.weight_terms
+    monkeypatch.chdir(tmp_path / "xbd")
     assert weight_terms(load_dataset(tmp_path / "own")) == weight_terms(load_dataset("synthetic")) == ""
 
 

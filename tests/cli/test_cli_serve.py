@@ -83,7 +83,7 @@ def test_a_file_that_is_no_store_or_is_damaged_is_refused_and_unchanged(airloc, 
     assert damaged.read_bytes() == bytes(data)
 
 
-@pytest.mark.parametrize(("verb", "extra"), [("search", "field"), ("serve", "web")])
+@pytest.mark.parametrize(("verb", "extra"), [("search", "field"), ("serve", "field")])
 def test_a_missing_extra_is_named_with_its_command(airloc, tmp_path: Path, monkeypatch, verb: str, extra: str):
     monkeypatch.setattr("airloc.cli.console.find_spec", lambda name: None)
     options = {"search": ("--area", "a.tif", "--goal", "b.jpg", "--out", tmp_path / "out"), "serve": ()}[verb]

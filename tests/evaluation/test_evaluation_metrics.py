@@ -1,16 +1,13 @@
-"""Metrics, intervals and the blind optimum in worked numbers."""
+"""Metrics and the blind optimum in worked numbers."""
 
 from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airloc.agents.blind import blind
 from airloc.areas.area import SearchArea
-from airloc.evaluation.intervals import Bootstrap, discordant, paired_difference
-from airloc.evaluation.metrics import Metric, blind_optimum, blind_optimum_by_distance, blind_optimum_is_exact, metrics
+from airloc.evaluation.metrics import blind_optimum, blind_optimum_by_distance, blind_optimum_is_exact, metrics
 from airloc.grid import Grid
 from airloc.rollout import RolloutLog, rollout
 from airloc.task import priors
@@ -74,59 +71,6 @@ def test_strata_count_their_own_episodes_alone():
     success = metrics(LOG)["success"]
     assert success.where(WORKED.distance == 1).value() == 1
     assert success.where(WORKED.distance == 4).value() == 0
-
-
-def test_the_bootstrap_covers_the_truth_about_as_often_as_it_says():
-    """Areas differ in difficulty; 95 % intervals over 40 of them should hold the mean about 95 times in 100."""
-    rng = np.random.default_rng(0)
-    covered = 0
-    for trial in range(200):
-        found = rng.random((40, 4)) < rng.beta(3, 3, size=(40, 1))
-        low, high = Bootstrap(np.repeat([str(n) for n in range(40)], 4), seed=trial).interval(
-            Metric(found.ravel().astype(float), np.ones(160))
-        )
-        covered += low <= 0.5 <= high
-    assert 0.88 <= covered / 200 <= 0.99
-
-
-def test_clusters_widen_the_interval_when_episodes_of_an_area_go_together():
-    found = np.repeat(np.random.default_rng(0).random(30) < 0.5, 10).astype(float)
-    metric = Metric(found, np.ones(300))
-    wide = Bootstrap(np.repeat([str(n) for n in range(30)], 10)).interval(metric)
-    narrow = Bootstrap([str(n) for n in range(300)]).interval(metric)
-    assert wide[1] - wide[0] > 2 * (narrow[1] - narrow[0])
-
-
-def test_one_cluster_has_no_interval():
-    assert Bootstrap(["only"] * 5).interval(Metric(np.ones(5), np.ones(5))) == (None, None)
-
-
-def test_a_metric_that_counts_nothing_has_no_interval():
-    assert Bootstrap(list("abc")).interval(Metric(np.zeros(3), np.zeros(3))) == (None, None)
-
-
-@given(st.lists(st.booleans(), min_size=4, max_size=40))
-def test_an_agent_differs_from_itself_by_exactly_nothing(found: list[bool]):
-    metric = Metric(np.array(found, dtype=float), np.ones(len(found)))
-    compared = paired_difference(
-        {"success": metric}, {"success": metric}, Bootstrap([str(n) for n in range(len(found))])
-    )
-    assert compared["success"] == {"difference": 0.0, "ci95": (0.0, 0.0)}
-
-
-def test_pairing_narrows_the_interval_of_a_difference():
-    rng = np.random.default_rng(0)
-    hard = rng.random(100)
-    first, second = (Metric((hard < level).astype(float), np.ones(100)) for level in (0.6, 0.5))
-    bootstrap = Bootstrap([str(n) for n in range(100)])
-    low, high = bootstrap.difference(first, second)
-    alone = bootstrap.interval(first)
-    assert low > 0
-    assert high - low < alone[1] - alone[0]
-
-
-def test_discordant_episodes_are_counted():
-    assert discordant(np.array([1, 1, 0, 0], bool), np.array([1, 0, 1, 1], bool)) == (1, 2)
 
 
 FOUR = Grid(5, 5, moves=4)

@@ -178,9 +178,9 @@ def test_the_seed_decides_the_weights_from_the_first_on(config, tmp_path):
 
 
 def test_other_settings_in_the_same_folder_are_refused_by_the_field(whole, config):
-    with pytest.raises(AirlocError, match="blocks = 1, and not with 2"):
+    with pytest.raises(AirlocError, match="blocks = 1"):
         train(whole, replace(config, embedder_blocks=2))
-    with pytest.raises(AirlocError, match="seeds = 3, and not with 5"):
+    with pytest.raises(AirlocError, match="seeds = 3"):
         train(whole, replace(config, seeds=5))
 
 

@@ -2,12 +2,10 @@ import errno
 import json
 import math
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import time
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -15,8 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from airloc.agents.checkpoint import load_checkpoint, save_checkpoint
 from airloc.errors import AirlocError
@@ -28,10 +24,6 @@ from airloc.training.runs import (
     Run,
     check_finite,
     check_settings,
-    read_state,
-    restore_rng,
-    rng_state,
-    write_state,
 )
 
 TRAIN = """
@@ -367,133 +359,6 @@ def test_on_a_disk_that_is_really_full_logging_and_saving_fail_and_the_run_resum
             run.log(1, loss=1.0)
     finally:
         subprocess.run(["umount", str(disk)], check=True)
-
-
-scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec="utf-8"))
-tensors = st.lists(st.floats(width=32), max_size=4).map(torch.tensor)
-states = st.recursive(
-    scalars | tensors,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.lists(inner, max_size=3).map(tuple)
-        | st.dictionaries(st.text(max_size=3) | st.integers(), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-
-
-def assert_same(a: object, b: object) -> None:
-    assert type(a) is type(b)
-    if isinstance(a, torch.Tensor):
-        assert a.dtype == b.dtype
-        assert a.numpy().tobytes() == b.numpy().tobytes()
-    elif isinstance(a, dict):
-        assert a.keys() == b.keys()
-        for key in a:
-            assert_same(a[key], b[key])
-    elif isinstance(a, list | tuple):
-        for left, right in zip(a, b, strict=True):
-            assert_same(left, right)
-    else:
-        assert repr(a) == repr(b)
-
-
-@settings(max_examples=60, deadline=None)
-@given(state=st.dictionaries(st.text(max_size=3), states, max_size=4))
-def test_every_plain_state_comes_back_as_it_was(tmp_path_factory, state):
-    path = tmp_path_factory.getbasetemp() / "state.pt"
-    write_state(path, 7, state)
-    step, loaded = read_state(path)
-    assert step == 7
-    assert_same(loaded, state)
-
-
-def test_a_state_shares_nothing_with_the_network_it_came_from(tmp_path):
-    large = torch.zeros(1_000_000)
-    with Run.open(tmp_path, Settings()) as run:
-        run.save_state(0, OrderedDict(view=large[:2], number=np.float64(0.5)))
-        large[0] = 1.0
-        assert torch.equal(run.state["view"], torch.zeros(2))
-        assert type(run.state["number"]) is float
-    assert (tmp_path / "state.pt").stat().st_size < 10_000
-
-
-@pytest.mark.parametrize("value", [np.int64(1), np.zeros(2), {1, 2}, object(), b"bytes"])
-def test_a_value_that_could_not_be_read_back_is_refused_where_it_is(tmp_path, value):
-    with Run.open(tmp_path, Settings()) as run:
-        with pytest.raises(TypeError, match=r"deep\.here\[1\]"):
-            run.save_state(0, {"deep": {"here": [0, value]}})
-        assert not (tmp_path / "state.pt").exists()
-
-
-class Exploit:
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Path.touch, (self.mark,)
-
-
-def flip_a_weight(data: bytes) -> bytes:
-    at = data.index(np.full(50, 2.5, dtype=np.float32).tobytes())
-    return data[: at + 9] + bytes([data[at + 9] ^ 1]) + data[at + 10 :]
-
-
-@pytest.mark.parametrize(
-    "change", [lambda data: b"", lambda data: data[:-1], lambda data: data[: len(data) // 2], flip_a_weight]
-)
-def test_a_damaged_state_is_named_with_two_cures(tmp_path, change):
-    with Run.open(tmp_path, Settings()) as run:
-        run.save_state(0, {"a": torch.full((100,), 2.5)})
-    (tmp_path / "state.pt").write_bytes(change((tmp_path / "state.pt").read_bytes()))
-    with pytest.raises(AirlocError, match=r"state\.pt.*delete it"):
-        Run.open(tmp_path, Settings())
-    (tmp_path / "state.pt").unlink()
-    with Run.open(tmp_path, Settings()) as run:
-        assert run.state is None
-
-
-def test_a_state_with_code_or_of_another_format_is_refused_and_runs_nothing(tmp_path):
-    mark = tmp_path / "ran"
-    torch.save({"format": 1, "step": 0, "state": Exploit(mark)}, tmp_path / "a.pt")
-    torch.save({"format": 2, "step": 0, "state": {}}, tmp_path / "b.pt")
-    (tmp_path / "c.pt").write_bytes(pickle.dumps(Exploit(mark)))
-    for name in ("a.pt", "b.pt", "c.pt"):
-        with pytest.raises(AirlocError, match=name):
-            read_state(tmp_path / name)
-    assert not mark.exists()
-
-
-@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.Philox, np.random.MT19937, np.random.SFC64])
-def test_random_numbers_goes_on_exactly_from_a_saved_state(tmp_path, bits):
-    torch.manual_seed(3)
-    draws = np.random.Generator(bits(1))
-    draws.random(3), draws.integers(5, dtype=np.int32), torch.randn(3)
-    write_state(tmp_path / "state.pt", 0, {"rng": rng_state("cpu", draws=draws)})
-    expected = draws.random(9), draws.integers(100, size=9, dtype=np.int32), torch.randn(9)
-    torch.manual_seed(4)
-    other = np.random.Generator(bits(2))
-    restore_rng(read_state(tmp_path / "state.pt")[1]["rng"], draws=other)
-    assert np.array_equal(expected[0], other.random(9))
-    assert np.array_equal(expected[1], other.integers(100, size=9, dtype=np.int32))
-    assert torch.equal(expected[2], torch.randn(9))
-
-
-def test_random_numbers_is_restored_by_the_same_names_and_on_the_same_kind_of_device(monkeypatch):
-    state = rng_state(torch.device("cpu"), draws=np.random.default_rng(0))
-    with pytest.raises(ValueError, match="draws"):
-        restore_rng(state, other=np.random.default_rng(0))
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(AirlocError, match="'cuda:0'"):
-        restore_rng({"torch": torch.get_rng_state(), "streams": {}, "device": "cuda:0", "cuda": torch.zeros(16)})
-
-
-@pytest.mark.gpu
-def test_random_numbers_on_a_gpu_goes_on_exactly_from_a_saved_state(tmp_path):
-    write_state(tmp_path / "state.pt", 0, {"rng": rng_state("cuda")})
-    expected = torch.randn(9, device="cuda")
-    restore_rng(read_state(tmp_path / "state.pt")[1]["rng"])
-    assert torch.equal(expected, torch.randn(9, device="cuda"))
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_names_the_last_good_checkpoint(tmp_path):

@@ -65,9 +65,9 @@ class Dataset(ABC):
     citation: ClassVar[str] = ""
     homepage: ClassVar[str] = ""
     obtain: ClassVar[str] = ""
-    """Why the data cannot be downloaded without a person, such as a form; empty if `download` works."""
+    """Why airloc cannot download the data, such as a form, and where to get it; empty if `download` works."""
     unpack: ClassVar[str] = ""
-    """How files must lie in `{root}` after a manual download."""
+    """Layout of the files in `{root}` after a manual download."""
     expected: ClassVar[Mapping[str, int]] = {}
     """Number of 5 x 5 areas in the paper, by split or subset."""
     location_option: ClassVar[str] = "root"
@@ -80,7 +80,7 @@ class Dataset(ABC):
     without: tuple[str, ...] = field(default=(), kw_only=True)
     """Leave out the areas whose names match one of these shell patterns."""
     names: tuple[str, ...] | None = field(default=None, kw_only=True)
-    """Only the images with exactly these names; a name that is not there is an error."""
+    """Only the images with exactly these names; an unknown name is an error."""
     cell_metres: float | None = field(default=None, kw_only=True)
     """Crop the centre of each area so that a cell covers this many metres; areas that are smaller, or whose ground size
     is unknown, are left out."""
@@ -119,7 +119,7 @@ class Dataset(ABC):
         """List every image of the dataset in a fixed order, without reading pixels.
 
         Raises:
-            AirlocError: If the data is not there; the cure names the command that gets it.
+            AirlocError: If the data is absent; the cure names the command that gets it.
         """
 
     def records(self) -> list[ImageRecord]:
@@ -135,10 +135,7 @@ class Dataset(ABC):
         return self._fit_all(self._read_all(self.select(self.scan_for(grid))), grid)
 
     def image_pairs(self) -> Iterator[tuple[SearchArea, SearchArea]]:
-        """Read every two images of the same place, as (earlier, later), whole, for training.
-
-        A pair is selected if at least one of its images is.
-        """
+        """Read every two images of the same place, as (earlier, later), whole, for training."""
         return ((self.read(first), self.read(second)) for first, second in self.record_pairs())
 
     def pairs(self, grid: Grid) -> Iterator[tuple[SearchArea, SearchArea]]:
@@ -208,7 +205,7 @@ class Dataset(ABC):
         """Return the records that the options select, in their order.
 
         Raises:
-            AirlocError: If nothing is left, or a name of `names` is not there.
+            AirlocError: If nothing is left, or a name of `names` is unknown.
         """
         missing = sorted(set(self.names or ()) - {record.name for record in records})
         if missing:
@@ -265,7 +262,7 @@ class Dataset(ABC):
             progress: Functions to call as the download proceeds.
 
         Raises:
-            AirlocError: If the data has to be asked for; the message says where, and how to unpack it.
+            AirlocError: If the data requires a form or registration; the message says where, and how to unpack it.
         """
         del mirror, timeouts, progress
         root = getattr(self, "root", None) or f"${VARIABLE}/{self.name}"
@@ -275,7 +272,7 @@ class Dataset(ABC):
         )
 
     def _read_all(self, records: Sequence[ImageRecord]) -> Iterator[SearchArea]:
-        """Read images; pieces of one file that follow each other are cut from one reading."""
+        """Read images; a file is read once for consecutive pieces of it."""
         for _, group in groupby(records, key=lambda record: (record.path, record.mask)):
             whole: SearchArea | None = None
             for record in group:

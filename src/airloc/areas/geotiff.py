@@ -22,7 +22,7 @@ from airloc.grid import Cell, Grid
 
 if TYPE_CHECKING:
     from airloc.areas.layout import Layout
-    from airloc.areas.raster import Points, Raster
+    from airloc.areas.raster import Points, Raster, RasterView
 
 MIN_COVERAGE = 0.9
 """Smallest share of an area that the image must show."""
@@ -67,15 +67,14 @@ class GeoTiff(Dataset):
             object.__setattr__(self, "cell_metres", 100.0)
 
     def scan(self) -> list[ImageRecord]:
-        """List the largest blocks of cells that lie in the image."""
+        """List the largest blocks of cells that the image shows."""
         for grid in IMAGE_GRIDS:
-            if blocks := self.scan_for(grid):
+            if blocks := self._covered(self.scan_for(grid)):
                 return blocks
         raise self._too_small(IMAGE_GRIDS[-1])
 
     def scan_for(self, grid: Grid) -> list[ImageRecord]:
         """List the blocks of the cells of a grid that lie in the outline."""
-        self._check_packages()
         with self._open() as raster:
             layout = self._lay_out(raster)
         found: list[ImageRecord] = []
@@ -87,10 +86,12 @@ class GeoTiff(Dataset):
         return found
 
     def areas(self, grid: Grid) -> Iterator[SearchArea]:
-        """Cut the areas one by one, fitted to the grid."""
+        """Cut the areas one by one, fitted to the grid; those of which the image shows too little are left out."""
         kept = 0
-        for kept, area in enumerate(self._read_all(self.select(self.scan_for(grid))), start=1):  # noqa: B007
-            yield area
+        for view, area in self._read_blocks(self.select(self.scan_for(grid))):
+            if view.coverage >= MIN_COVERAGE:
+                kept += 1
+                yield area
         if kept == 0:
             raise self._too_small(grid)
 
@@ -103,19 +104,26 @@ class GeoTiff(Dataset):
         return "images"
 
     def _read_all(self, records: Sequence[ImageRecord]) -> Iterator[SearchArea]:
-        """Cut blocks; those of which the image shows too little are left out."""
-        self._check_packages()
+        return (area for _, area in self._read_blocks(records))
+
+    def _read_blocks(self, records: Sequence[ImageRecord]) -> Iterator[tuple["RasterView", SearchArea]]:
+        """Read blocks, each with its view of the image."""
         with self._open() as raster:
             layout = self._lay_out(raster)
             for record in records:
                 assert isinstance(record, _Block)
                 grid = record.grid
                 view = raster.read_quad(layout.plane, _corners(layout, record.first, grid), grid.size)
-                if view.coverage >= MIN_COVERAGE:
-                    height, width = (side / grid.cell * layout.cell_m for side in grid.size)
-                    yield SearchArea(record.name, view.pixels, ground_m=(height, width), tile=record.tile)
+                height, width = (side / grid.cell * layout.cell_m for side in grid.size)
+                yield view, SearchArea(record.name, view.pixels, ground_m=(height, width), tile=record.tile)
+
+    def _covered(self, records: Sequence[ImageRecord]) -> list[ImageRecord]:
+        """Return the blocks of which the image shows enough."""
+        views = (view for view, _ in self._read_blocks(records))
+        return [record for record, view in zip(records, views, strict=True) if view.coverage >= MIN_COVERAGE]
 
     def _open(self) -> "Raster":
+        self._check_packages()
         from airloc.areas.raster import Raster
 
         return Raster(self.path, crs=self.crs)

@@ -109,13 +109,12 @@ def weight_terms(dataset: Dataset) -> str:
     Prepared areas carry the terms of the dataset they were prepared from. A plain folder carries the terms of the
     registered dataset whose name it bears: `xbd`, or `xbd/images`.
     """
-    if dataset.weight_terms:
+    if dataset.weight_terms or not dataset.location_option:
         return dataset.weight_terms
-    name, folder = dataset.name, dataset.location
+    name, folder = dataset.name, dataset.location.absolute()
     if isinstance(dataset, Prepared):
         source = open_prepared(folder).source
-        name, folder = str(source.get("name", "")), Path(str(source.get("path", "")))
-    folder = folder.absolute()
+        name, folder = str(source.get("name", "")), Path(str(source.get("path") or source.get("root") or "/"))
     named = folder.parent.name if folder.name == "images" else folder.name
     kinds = [DATASETS[word] for word in (name, named) if word in DATASETS]
     return next((kind.weight_terms for kind in kinds if kind.weight_terms), "")

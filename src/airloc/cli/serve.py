@@ -38,8 +38,7 @@ class ServeOptions:
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc serve`."""
     options = tyro.cli(ServeOptions, args=arguments, prog="airloc serve")
-    need("web", "fastapi", "uvicorn")
-    need("field", "rasterio", "pyproj", "shapely")
+    need("field", "fastapi", "uvicorn", "rasterio", "pyproj", "shapely")  # the extra field includes web
     run(options)
 
 

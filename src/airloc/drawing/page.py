@@ -165,7 +165,7 @@ def table(
 
     Args:
         header: Names of the columns.
-        rows: Cells, one for each column. Columns of numbers, dashes and text that begins with a digit are aligned right.
+        rows: Cells, one for each column. Columns of numbers and dashes are aligned right.
         highlight: (row, column) of highlighted cells, counted from 0 without the header.
         caption: A line above the table.
 

@@ -166,8 +166,8 @@ def _train(
     """Run the training loop from the step of the run."""
     device = next(network.parameters()).device
     torch.manual_seed(config.seed)
-    validation = validation_areas(config.data, GRID)
     sources = [_PuzzleSource.load(config, grid, areas, device) for grid, areas in _areas_per_grid(config)]
+    validation = validation_areas(config.data, GRID)
     network.train()
 
     def update() -> torch.Tensor:

@@ -56,7 +56,7 @@ def test_a_coast_has_a_sea_and_a_desert_has_sand() -> None:
 
 
 @pytest.mark.parametrize("regime", REGIMES)
-def test_pictures_have_the_contrast_of_aerial_photographs(regime: str) -> None:
+def test_images_have_the_contrast_of_aerial_photographs(regime: str) -> None:
     area = generate(12, regime=regime)
     assert 50 < area.image.mean() < 200
     assert 15 < grey(area).std() < 70
@@ -124,7 +124,7 @@ def test_no_two_houses_of_different_lots_share_their_middle(regime: str) -> None
 
 @pytest.mark.parametrize("disaster", DISASTERS)
 @pytest.mark.parametrize("regime", ["city", "coast"])
-def test_a_disaster_changes_the_picture_and_keeps_the_mask(regime: str, disaster: str) -> None:
+def test_a_disaster_changes_the_image_and_keeps_the_mask(regime: str, disaster: str) -> None:
     before, after = generate(6, regime=regime), generate(6, regime=regime, disaster=disaster)
     np.testing.assert_array_equal(mask_of(before), mask_of(after))
     changed = np.abs(before.image.astype(int) - after.image.astype(int)).mean()

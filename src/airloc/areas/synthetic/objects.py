@@ -32,8 +32,8 @@ class Objects:
         """Return the objects at the resolution of the image: colours times cover (3, H, W), and cover (H, W)."""
         height, width = self.height.shape
         # CMYK is the mode of four plain channels: nothing is weighted by the last one.
-        picture = Image.frombuffer("CMYK", (width, height), self.colour, "raw", "CMYK", 0, 1).reduce(FINER)
-        planes = np.asarray(picture).transpose(2, 0, 1).astype(np.float32)
+        reduced = Image.frombuffer("CMYK", (width, height), self.colour, "raw", "CMYK", 0, 1).reduce(FINER)
+        planes = np.asarray(reduced).transpose(2, 0, 1).astype(np.float32)
         return planes[:3], planes[3] * np.float32(1 / 255)
 
 
