@@ -12,6 +12,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.training import relation as relation_module
 from airloc.training.data import DataConfig, validation_areas
+from airloc.training.photos import PhotoAugmentation
 from airloc.training.puzzles import Puzzle
 from airloc.training.relation import (
     GRID,
@@ -158,6 +159,16 @@ def test_a_belief_agent_is_trained_saved_and_played(world, tmp_path):
     written = (tmp_path / "agent" / "card.md").read_text()
     assert "`airloc train belief`" in written
     assert "8-way accuracy" in written
+
+
+def test_it_trains_on_photos_with_errors(world, tmp_path):
+    logged = []
+    photos = PhotoAugmentation(flight_probability=0.5, area_compression_probability=0.5)
+    train_relation(
+        tmp_path, tiny(world, photos=photos, steps=2), fresh(), on_step=lambda step, metrics: logged.append(metrics)
+    )
+    assert all(math.isfinite(value) for metrics in logged for value in metrics.values())
+    assert logged
 
 
 def test_the_card_says_the_terms():

@@ -2,7 +2,8 @@
 
 An area is cropped from the atlas and cut into cells. Its goals are the cells themselves, or the same cells on another
 day: from the second image of a pair, or augmented (`temporal_augmentation`), in which case the two images are also
-misregistered by some pixels. In some areas the goals are cut off the grid and rotated.
+misregistered by some pixels. In some areas the goals are cut off the grid and rotated. With `PhotoAugmentation`,
+glimpses and goals are photos with their own errors and compression instead of crops.
 
 Legend: A areas, C cells of the grid, G goals of an area, S side of a cell, W walks, T length of a walk.
 """
@@ -18,6 +19,7 @@ from airloc.grid import Grid
 from airloc.task.rules import inside, moves_on
 from airloc.training.atlas import Atlas
 from airloc.training.augment import colour_jitter, temporal_augmentation
+from airloc.training.photos import MARGIN, PhotoAugmentation, compress_areas, take_photos
 from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settings
 from airloc.vision.embedder import standardise
 
@@ -65,9 +67,20 @@ class Puzzle(NamedTuple):
     """Index of the cell of every goal, (A, G)."""
 
 
-def draw_puzzles(atlas: Atlas, grid: Grid, areas: int, goals: int, augmentation: GoalAugmentation) -> Puzzle:
-    """Crop areas at random places, flip half of them, and draw their goals."""
-    device, side = atlas.first.device, grid.size[0]
+def draw_puzzles(
+    atlas: Atlas,
+    grid: Grid,
+    areas: int,
+    goals: int,
+    augmentation: GoalAugmentation,
+    photos: PhotoAugmentation | None = None,
+) -> Puzzle:
+    """Crop areas at random places, flip half of them, and draw their goals.
+
+    With photos, areas are cropped with a margin around the grid, so that a photo with errors shows the ground there.
+    """
+    device = atlas.first.device
+    side = area_side(grid, photos)
     images = atlas.crop(*atlas.sample(areas, side), side).permute(0, 3, 1, 2).float() / 255
     flipped, swapped, changed = torch.rand(3, areas, 1, 1, 1, device=device)
     differs = changed < augmentation.goal_jitter_probability
@@ -77,8 +90,44 @@ def draw_puzzles(atlas: Atlas, grid: Grid, areas: int, goals: int, augmentation:
     days = torch.where(swapped < 0.5, first, second), torch.where(swapped < 0.5, second, first)
     seen, sought = (torch.where(differs, temporal_augmentation(day, augmentation.goal_jitter), day) for day in days)
     cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]
+    if photos is not None and photos.enabled:
+        return _draw_photos((seen, sought), grid, cell, augmentation, differs.view(areas, 1), photos)
     goal_patches = _cut_goals(sought, grid, cell, augmentation, differs.view(areas, 1))
     return Puzzle(standardise(_cut_cells(seen, grid)), standardise(goal_patches), cell)
+
+
+def area_side(grid: Grid, photos: PhotoAugmentation | None = None) -> int:
+    """Return the side of the square that is cropped for an area, in pixels."""
+    return grid.size[0] + (2 * MARGIN if photos is not None and photos.enabled else 0)
+
+
+def _draw_photos(
+    days: tuple[torch.Tensor, torch.Tensor],
+    grid: Grid,
+    cell: torch.Tensor,
+    augmentation: GoalAugmentation,
+    differs: torch.Tensor,
+    photos: PhotoAugmentation,
+) -> Puzzle:
+    """Take photos of all cells of the first day, and of the goals on the second day."""
+    areas, device = len(cell), cell.device
+    level = torch.rand(4, areas, 1, device=device)
+    compressed = compress_areas(torch.cat(days)).view(2, *days[0].shape)
+    chosen = (level[0] < photos.area_compression_probability)[..., None, None]
+    seen, sought = (torch.where(chosen, after, before) for before, after in zip(days, compressed, strict=True))
+    flying = level[1] < photos.flight_probability
+    low, high = photos.flight_strength
+    strength = flying * (low + (high - low) * torch.rand(areas, 1, device=device))
+    alone = flying | (level[2] < photos.cell_compression_probability)
+    cells = torch.arange(grid.count, device=device).expand(areas, -1)
+    corner = torch.stack([cells // grid.cols, cells % grid.cols]) * float(grid.pitch)
+    exact = torch.zeros_like(cells, dtype=torch.float32)
+    common = {"strength": strength, "compressed": alone}
+    glimpses = take_photos(seen, grid, corner, exact, **common, degraded=torch.zeros_like(flying))
+    corner, angle = _goal_corners(grid, cell, augmentation, differs)
+    degraded = level[3] < photos.degraded_probability
+    goals = take_photos(sought, grid, corner, angle, **common, degraded=degraded)
+    return Puzzle(standardise(glimpses), standardise(goals), cell)
 
 
 def _cut_cells(images: torch.Tensor, grid: Grid) -> torch.Tensor:
@@ -95,17 +144,8 @@ def _cut_goals(
     In areas whose days differ, (A, 1), all goals are misregistered by the same shift.
     """
     areas, goals = cell.shape
-    device, height = images.device, images.shape[2]
-    level = torch.rand(4, areas, goals, device=device)
-    off_grid = (torch.rand(areas, 1, device=device) < augmentation.off_grid_probability).float()
-    misregistration = (2 * torch.rand(2, areas, 1, device=device) - 1) * augmentation.misregistration * differs
-    row, col = (
-        (
-            index * grid.pitch + misregistration[n] + off_grid * (2 * level[n] - 1) * augmentation.shift * grid.pitch
-        ).clamp(0, height - grid.cell)
-        for n, index in enumerate((cell // grid.cols, cell % grid.cols))
-    )
-    angle = off_grid * (2 * level[2] - 1) * math.radians(augmentation.turn)
+    height = images.shape[2]
+    (row, col), angle = _goal_corners(grid, cell, augmentation, differs)
     scale = grid.cell / height
     centre = [(corner + grid.cell / 2) * 2 / height - 1 for corner in (col, row)]
     rows = [
@@ -118,6 +158,23 @@ def _cut_goals(
     where = where.view(areas, goals * grid.cell, grid.cell, 2)  # all goals of an area in one sample
     patches = grid_sample(images, where, mode="bilinear", padding_mode="border", align_corners=False)
     return patches.view(areas, 3, goals, grid.cell, grid.cell).transpose(1, 2)
+
+
+def _goal_corners(
+    grid: Grid, cell: torch.Tensor, augmentation: GoalAugmentation, differs: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw where goals are cut: row and column of the corner in pixels, (2, A, G), and the rotation, (A, G)."""
+    areas, goals = cell.shape
+    level = torch.rand(4, areas, goals, device=cell.device)
+    off_grid = (torch.rand(areas, 1, device=cell.device) < augmentation.off_grid_probability).float()
+    misregistration = (2 * torch.rand(2, areas, 1, device=cell.device) - 1) * augmentation.misregistration * differs
+    corner = [
+        (
+            index * grid.pitch + misregistration[n] + off_grid * (2 * level[n] - 1) * augmentation.shift * grid.pitch
+        ).clamp(0, grid.size[0] - grid.cell)
+        for n, index in enumerate((cell // grid.cols, cell % grid.cols))
+    ]
+    return torch.stack(corner), off_grid * (2 * level[2] - 1) * math.radians(augmentation.turn)
 
 
 def random_walks(grid: Grid, count: int, length: int, device: torch.device) -> torch.Tensor:

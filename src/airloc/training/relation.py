@@ -44,7 +44,8 @@ from airloc.training.data import (
     validation_areas,
 )
 from airloc.training.learner import Learner, cosine_schedule
-from airloc.training.puzzles import GoalAugmentation, Puzzle, draw_puzzles, random_walks
+from airloc.training.photos import PhotoAugmentation
+from airloc.training.puzzles import GoalAugmentation, Puzzle, area_side, draw_puzzles, random_walks
 from airloc.training.runs import (
     COUNT,
     NON_NEGATIVE,
@@ -64,6 +65,11 @@ SCALES = Scales(
     cell_widths=(0.55, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5), resolutions=(1.0, 0.85, 0.75, 0.6, 0.45, 0.35)
 )
 """More scales than for the other units: a belief must hold at any height of flight."""
+PHOTO_SCALES = Scales(
+    cell_widths=(0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5),
+    resolutions=(1.4, 1.15, 1.0, 0.85, 0.7, 0.58, 0.46, 0.36),
+)
+"""Scales for photos. Small images are enlarged too, because photos need a margin around the grid."""
 WALKS = 4096
 WALK_LENGTH = 10
 
@@ -78,6 +84,8 @@ class RelationConfig:
     """Pairs of images of the same place on two days, to train on too."""
     augmentation: GoalAugmentation = field(default_factory=GoalAugmentation)
     """Differences between goals and glimpses."""
+    photos: PhotoAugmentation = field(default_factory=PhotoAugmentation)
+    """Errors and compression of photos."""
     init_from: str = ""
     """Start with the weights of this belief agent, a name or a checkpoint folder, instead of random weights."""
     width: int = 32
@@ -175,7 +183,9 @@ def _train(
         metrics = []
         for source in sources:
             # Crop areas, cut them into cells and draw goals.
-            puzzle = draw_puzzles(source.atlas, source.grid, source.areas, source.goals, config.augmentation)
+            puzzle = draw_puzzles(
+                source.atlas, source.grid, source.areas, source.goals, config.augmentation, config.photos
+            )
             # Relate all pairs of cells and goals.
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
                 logits = pair_logits(network, puzzle)
@@ -222,8 +232,9 @@ class _PuzzleSource(NamedTuple):
 
     @classmethod
     def load(cls, config: RelationConfig, grid: Grid, areas: int, device: torch.device) -> "_PuzzleSource":
-        atlas = load_atlas(config.data, grid.size[0], device, scales=SCALES)
-        pairs = load_pair_atlas(config.pairs, config.data.root, grid.size[0], device, SCALES)
+        side, scales = area_side(grid, config.photos), PHOTO_SCALES if config.photos.enabled else SCALES
+        atlas = load_atlas(config.data, side, device, scales=scales)
+        pairs = load_pair_atlas(config.pairs, config.data.root, side, device, scales)
         atlas = atlas if pairs is None else atlas.with_pairs(pairs, config.pairs.pairs_share)
         walks = random_walks(grid, WALKS, min(WALK_LENGTH, grid.count - 1), device)
         return cls(grid, atlas, walks, areas, min(config.goals, grid.count))

@@ -1,0 +1,142 @@
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from airloc.areas.synthetic import generate
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+from airloc.training.atlas import Atlas
+from airloc.training.photos import MARGIN, PhotoAugmentation, compress_areas, jpeg, take_photos
+from airloc.training.puzzles import GoalAugmentation, area_side, draw_puzzles
+
+GRID = Grid(3, 3)
+SIDE = GRID.size[0] + 2 * MARGIN
+STILL = GoalAugmentation(shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=0.0)
+ALL = PhotoAugmentation(
+    flight_probability=0.5, cell_compression_probability=0.5, area_compression_probability=0.5, degraded_probability=0.5
+)
+
+
+@pytest.fixture(scope="module")
+def image() -> np.ndarray:
+    return generate(3, size=(SIDE + 8, SIDE + 8), regime="suburb").image
+
+
+def as_tensor(image: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(image.copy()).permute(2, 0, 1)[None].float() / 255
+
+
+def save_jpeg(image: np.ndarray, quality: int, subsampling: int = 0) -> np.ndarray:
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "JPEG", quality=quality, subsampling=subsampling)
+    return np.asarray(Image.open(file))
+
+
+@pytest.mark.parametrize("quality", [30, 60, 75])
+@pytest.mark.parametrize("subsampling", [0, 2])
+def test_compression_is_that_of_pillow(image: np.ndarray, quality: int, subsampling: int):
+    image = image[:176, :176]
+    pillow = save_jpeg(image, quality, subsampling).astype(float)
+    ours = jpeg(as_tensor(image), torch.tensor([float(quality)]), torch.tensor([subsampling == 2]))
+    difference = np.abs(ours[0].permute(1, 2, 0).numpy() * 255 - pillow).mean()
+    assert difference < 0.25 * np.abs(pillow - image).mean()
+
+
+def test_less_quality_changes_more(image: np.ndarray):
+    images = as_tensor(image[:176, :176]).expand(3, -1, -1, -1)
+    done = jpeg(images, torch.tensor([95.0, 70.0, 20.0]), torch.zeros(3, dtype=torch.bool))
+    change = (done - images).abs().mean(dim=(1, 2, 3))
+    assert change[0] < change[1] < change[2]
+
+
+def test_areas_of_any_size_are_compressed_at_different_phases(image: np.ndarray):
+    torch.manual_seed(0)
+    images = as_tensor(image[:150, :131]).expand(6, -1, -1, -1)
+    done = compress_areas(images)
+    assert done.shape == images.shape
+    assert len({phase(patch) for patch in done}) > 1
+
+
+def test_photos_without_errors_are_the_cells(image: np.ndarray):
+    area = as_tensor(image[:SIDE, :SIDE])
+    cells = torch.arange(GRID.count)[None]
+    corner = torch.stack([cells // 3, cells % 3]) * float(GRID.pitch)
+    none = torch.zeros(1, 1, dtype=torch.bool)
+    photos = take_photos(
+        area, GRID, corner, torch.zeros(1, 9), strength=torch.zeros(1, 1), compressed=none, degraded=none
+    )
+    for number, (row, col) in enumerate(GRID.cells()):
+        top, left = MARGIN + row * GRID.pitch, MARGIN + col * GRID.pitch
+        torch.testing.assert_close(photos[0, number], area[0, :, top : top + 48, left : left + 48], atol=1e-4, rtol=0)
+
+
+def test_photos_in_flight_differ_from_the_cells_and_still_show_them(image: np.ndarray):
+    torch.manual_seed(0)
+    atlas = Atlas.from_images([image], [1.0], "cpu")
+    puzzle = draw_puzzles(atlas, GRID, 4, 9, STILL, PhotoAugmentation(flight_probability=1.0, flight_strength=(1, 1)))
+    cells = torch.stack([puzzle.glimpses[n, cell] for n, cell in enumerate(puzzle.cell)])
+    goals = puzzle.goals
+    assert (cells - goals).abs().mean() > 0.05
+    same, other = (correlation(cells, part).mean() for part in (goals, goals.roll(1, 1)))
+    assert same > other + 0.2
+
+
+def test_without_probabilities_puzzles_are_exact_crops(image: np.ndarray):
+    atlas = Atlas.from_images([image], [1.0], "cpu")
+    torch.manual_seed(1)
+    plain = draw_puzzles(atlas, GRID, 2, 4, STILL)
+    torch.manual_seed(1)
+    off = draw_puzzles(atlas, GRID, 2, 4, STILL, PhotoAugmentation())
+    assert all(torch.equal(a, b) for a, b in zip(plain, off, strict=True))
+    assert area_side(GRID, PhotoAugmentation()) == GRID.size[0]
+
+
+def test_all_augmentations_give_finite_patches(image: np.ndarray):
+    atlas = Atlas.from_images([image], [1.0], "cpu")
+    for seed in range(3):
+        torch.manual_seed(seed)
+        puzzle = draw_puzzles(atlas, GRID, 3, 5, GoalAugmentation(off_grid_probability=1.0), ALL)
+        assert puzzle.glimpses.shape == (3, 9, 3, 48, 48)
+        assert puzzle.goals.shape == (3, 5, 3, 48, 48)
+        assert all(part.isfinite().all() for part in puzzle)
+
+
+def test_compression_of_single_cells_hides_the_block_grid_of_the_image(image: np.ndarray):
+    atlas = Atlas.from_images([save_jpeg(image, 35)], [1.0], "cpu")
+    compressed = PhotoAugmentation(cell_compression_probability=1.0, area_compression_probability=1.0)
+
+    def share(photos: PhotoAugmentation) -> float:
+        """Share of neighbours in a row whose block grids lie four columns apart, as 52 columns modulo 8 say."""
+        torch.manual_seed(2)
+        puzzle = draw_puzzles(atlas, GRID, 24, 1, STILL, photos)
+        phases = torch.tensor([[phase(patch) for patch in cells] for cells in puzzle.glimpses]).view(24, 3, 3)
+        return float(((phases[..., 1:] - phases[..., :-1]) % 8 == 4).float().mean())
+
+    exact, hidden = share(PhotoAugmentation()), share(compressed)
+    assert exact > 0.9
+    assert hidden < 0.35
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("flight_probability", float("nan")), ("degraded_probability", -0.1), ("flight_strength", (0.0, 1e9))],
+)
+def test_impossible_settings_are_refused(field: str, value: object):
+    with pytest.raises(AirlocError, match=field):
+        PhotoAugmentation(**{field: value})
+
+
+def phase(patch: torch.Tensor) -> int:
+    """Return the column modulo 8 at which the differences between neighbouring columns are largest."""
+    grey = patch.mean(dim=0)
+    second = (grey[:, 3:] - 3 * grey[:, 2:-1] + 3 * grey[:, 1:-2] - grey[:, :-3]).abs().mean(dim=0)
+    length = len(second) // 8 * 8
+    return int(second[:length].view(-1, 8).mean(dim=0).argmax())
+
+
+def correlation(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    flat = [part.flatten(2) - part.flatten(2).mean(dim=2, keepdim=True) for part in (first, second)]
+    return torch.nn.functional.cosine_similarity(*flat, dim=2)
