@@ -23,6 +23,7 @@ from airloc.grid import Grid
 
 GRID = Grid(5, 5)
 PUBLISHED = ("masa", "dubai", "xbd", "naip", "austin", "deepglobe")
+LISTED = [name for name, kind in DATASETS.items() if kind.location_option == "root"]
 
 
 def write(path: Path, side: int = 500) -> None:
@@ -146,7 +147,7 @@ def statuses(root: Path) -> dict[str, Status]:
 
 def test_absent_datasets_are_listed_with_the_command(tmp_path: Path) -> None:
     found = statuses(tmp_path)
-    assert {name: status.state for name, status in found.items()} == dict.fromkeys(PUBLISHED, "absent")
+    assert {name: status.state for name, status in found.items()} == dict.fromkeys(LISTED, "absent")
     assert "airloc data fetch masa" in found["masa"].remark
     assert found["masa"].location == tmp_path / "masa"
 
@@ -169,7 +170,7 @@ def test_other_folders_are_listed_with_the_command_that_reads_them(tmp_path: Pat
     area = SearchArea("a", np.zeros((*Grid().size, 3), dtype=np.uint8))
     write_prepared(iter([area]), Grid(), tmp_path / "cache", source={})
     found = statuses(tmp_path)
-    assert set(found) == {*PUBLISHED, "own town", "cut", "cache"}
+    assert set(found) == {*LISTED, "own town", "cut", "cache"}
     assert (found["own town"].areas, found["own town"].command) == (
         {"images": 1},
         f"folder --path '{tmp_path}/own town'",

@@ -59,3 +59,22 @@ def test_pairing_narrows_the_interval_of_a_difference():
 
 def test_discordant_episodes_are_counted():
     assert discordant(np.array([1, 1, 0, 0], bool), np.array([1, 0, 1, 1], bool)) == (1, 2)
+
+
+class Median(Metric):
+    """The median of whole numbers below 5: the sums count the episodes of each number."""
+
+    def terms(self):
+        return np.eye(5)[self.numerator.astype(int)] * self.denominator[:, None]
+
+    def of_sums(self, sums):
+        below = sums.cumsum(axis=1)
+        return np.where(below[:, -1] > 0, (below >= below[:, -1:] / 2).argmax(axis=1), np.nan)
+
+
+def test_a_metric_that_is_no_ratio_has_an_interval():
+    median = Median(np.array([1.0, 4, 2, 3, 3, 0]), np.array([1.0, 1, 1, 1, 1, 0]))
+    low, high = Bootstrap(list("abcdef")).interval(median)
+    assert median.value() == 3
+    assert 1 <= low < 3 <= high <= 4
+    assert Median(np.zeros(2), np.zeros(2)).value() is None

@@ -55,10 +55,8 @@ class Bootstrap:
         return np.asarray(self._times @ np.stack(columns, axis=1), dtype=np.float64)
 
     def _resampled(self, metric: Metric) -> Floats:
-        """Return the metric in every resample, (R,); NaN if its denominator is zero."""
-        numerator, denominator = self.totals(np.stack([metric.numerator, metric.denominator], axis=1)).T
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.where(denominator > 0, numerator / denominator, np.nan))
+        """Return the metric in every resample, (R,); NaN if it is undefined."""
+        return metric.of_sums(self.totals(metric.terms()))
 
     def percentiles(self, values: Floats) -> Interval:
         """Return the percentile interval of the values of all resamples, (R,)."""

@@ -46,8 +46,23 @@ class Metric:
     """(E,)."""
 
     def value(self) -> float | None:
-        """Return the metric over all episodes, or None if its denominator is zero."""
-        return ratio(float(self.numerator.sum()), float(self.denominator.sum()))
+        """Return the metric over all episodes, or None if it is undefined."""
+        sums = np.ascontiguousarray(self.terms().T).sum(axis=1)  # contiguous: sums in pairs, with less rounding
+        value = float(self.of_sums(sums[None])[0])
+        return None if np.isnan(value) else value
+
+    def terms(self) -> Floats:
+        """Return what every episode adds to the sums, (E, K).
+
+        A metric that is not a ratio overrides this method and `of_sums`.
+        """
+        return np.stack([self.numerator, self.denominator], axis=1)
+
+    def of_sums(self, sums: Floats) -> Floats:
+        """Return the metric for each row of sums, (R, K) to (R,); NaN if it is undefined."""
+        numerator, denominator = sums.T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(denominator > 0, numerator / denominator, np.nan))
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> "Metric":
         """Return the metric over some of the episodes."""
@@ -72,11 +87,6 @@ def metrics(log: RolloutLog) -> dict[str, Metric]:
         scored["false_alarms"] = Metric(weight * (log.declared & ~log.found), weight)
         scored["missed"] = Metric(weight * ~log.declared, weight)
     return scored
-
-
-def ratio(numerator: float, denominator: float) -> float | None:
-    """Return the quotient, or None if the denominator is zero."""
-    return numerator / denominator if denominator else None
 
 
 class Overlap(NamedTuple):

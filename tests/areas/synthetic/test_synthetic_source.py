@@ -137,7 +137,7 @@ def test_impossible_options_are_refused_with_a_cure(wrong: dict[str, object], wo
 
 
 def test_a_dataset_without_areas_is_refused() -> None:
-    with pytest.raises(AirlocError, match="0 worlds"):
+    with pytest.raises(AirlocError, match="0 areas"):
         Synthetic(count=0)
 
 

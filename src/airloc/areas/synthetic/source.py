@@ -144,7 +144,7 @@ class Synthetic(Dataset):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.count <= WORLDS:
-            raise AirlocError(f"A dataset of {self.count} worlds cannot be made", f"Give a --count of 1 to {WORLDS}")
+            raise AirlocError(f"A dataset of {self.count} areas cannot be made", f"Give a --count of 1 to {WORLDS}")
         if self.split or self.cell_metres is not None:
             raise AirlocError(
                 "Procedural areas have no splits and a fixed ground size",
