@@ -5,9 +5,9 @@ not show a traceback.
 """
 
 import os
-import signal
-from types import FrameType
-from typing import NoReturn
+
+# Built in. The module `signal` takes long enough to import to be interrupted.
+from _signal import SIGINT, signal  # type: ignore[import-not-found]
 
 STOPPED = "Interrupted. No partial output was left. Run the same command again."
 FAILED = 2
@@ -16,13 +16,13 @@ FAILED = 2
 
 def main() -> None:
     """Handle interrupts from now on, then import the command line and run it."""
-    signal.signal(signal.SIGINT, stop)
+    signal(SIGINT, stop)
     from airloc.cli.main import main as run
 
     run()
 
 
-def stop(number: int, frame: FrameType | None) -> NoReturn:
+def stop(number: int, frame: object) -> None:
     """Exit at once. During imports an exception could surface as any other error, and nothing has begun yet."""
     del number, frame
     try:

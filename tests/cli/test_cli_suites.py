@@ -113,3 +113,9 @@ def test_after_a_kill_the_same_command_continues(data: Path, airloc, tmp_path: P
     assert airloc(*arguments).code == 0
     assert {folder: (folder / "done.json").stat().st_mtime_ns for folder in done} == done
     assert (out / "suites.md").is_file()
+
+
+def test_a_data_folder_that_does_not_exist_is_refused(airloc, tmp_path: Path):
+    outcome = airloc("suites", "masa-5x5", *AGENTS, "--data", tmp_path / "nosuch", "--out", tmp_path / "out")
+    assert outcome.refused("nosuch", "--data")
+    assert not (tmp_path / "out").exists()

@@ -79,6 +79,9 @@ def run(options: Suites, command: str) -> None:
 
 
 def _data_root(options: Suites) -> Path | None:
+    """Return the folder of datasets, or None if there is none."""
+    if options.data is not None and not options.data.is_dir():
+        raise AirlocError(f"There is no data folder {str(options.data)!r}", "Check --data, or leave it out")
     named = os.environ.get(VARIABLE, "")
     return options.data or (Path(named).expanduser() if named else None)
 
