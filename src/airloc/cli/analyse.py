@@ -41,7 +41,7 @@ class Calibration(PlayOptions):
 
     agent: Positional[str] = DEFAULT_AGENT
     """Name of an agent that has a belief, or its checkpoint folder."""
-    here: bool = False
+    match: bool = False
     """Analyse the match probability at every glimpse instead of the belief. Works with every agent."""
     chart: Annotated[Path | None, arg(metavar="OUT.svg")] = None
     """Write the reliability diagram to this file."""
@@ -53,18 +53,18 @@ class Calibration(PlayOptions):
         self.check()
         with writable_outputs([path for path in (self.chart, self.json) if path]):
             log, found = self._play()
-            count = int((first_glimpses(log.path, log.suite.grid) if self.here else log.moved).sum())
+            count = int((first_glimpses(log.path, log.suite.grid) if self.match else log.moved).sum())
             if self.chart is not None:
                 write_atomically(self.chart, calibration_chart(log.agent, found))
             if self.json is not None:
                 write_atomically(self.json, to_json(self._record(log, count, found)))
-        forecasts = f"{count:,} {'glimpses' if self.here else 'beliefs'}"
+        forecasts = f"{count:,} {'glimpses' if self.match else 'beliefs'}"
         Console().print(calibration_table(log.agent, log.suite, forecasts, found))
 
     def _play(self) -> tuple[RolloutLog, Mapping[str, Reliability]]:
         agents = load_agents([self.agent], AgentOptions(seed=self.seed, device=self.device))
         episodes = load_episodes(self)
-        if not self.here:
+        if not self.match:
             ((log, bootstrap),) = _rollouts(agents, episodes, self, replace(BELIEF, required=True))
             return log, calibration(log, bootstrap)
         # Episodes must not end at the goal, or a goal that is flown over unrecognised would count as recognised.
@@ -78,7 +78,7 @@ class Calibration(PlayOptions):
             "agent": log.agent,
             "episodes": len(suite),
             "areas": len(set(suite.area.tolist())),
-            "glimpses" if self.here else "beliefs": count,
+            "glimpses" if self.match else "beliefs": count,
             "grid": str(suite.grid),
             "budget": suite.budget,
             "suite": {"name": suite.name, "sha256": suite.digest},
