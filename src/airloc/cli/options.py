@@ -1,6 +1,5 @@
 """Options shared by the verbs that play: which areas, which episodes, and how."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,8 +199,3 @@ def load_agents(
     for agent in agents:
         require(agent)
     return agents
-
-
-def status(text: str) -> None:
-    """Print a line on the error stream about work that takes more than a second or two."""
-    print(text, file=sys.stderr, flush=True)

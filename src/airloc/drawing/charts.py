@@ -30,7 +30,7 @@ from airloc.drawing.figure import (
     matplotlib_defaults,
     shorten,
 )
-from airloc.drawing.page import legible
+from airloc.drawing.page import replace_invalid
 from airloc.drawing.palette import INKS, LIGHT_PAPER
 from airloc.errors import AirlocError
 
@@ -359,7 +359,7 @@ def _draw_bars(chart: Chart, item: Bars, index: int, count: int, slot: float, pe
 def _draw_group_names(chart: Chart, groups: Sequence[str], slot: float, label: str) -> None:
     """Write the names of groups in up to two lines below their bars, or turned if that is not enough."""
     letters = max(1, int((slot - 6) / (LETTER * SMALL)))
-    lines = [textwrap.wrap(legible(name), letters) or [""] for name in groups]
+    lines = [textwrap.wrap(replace_invalid(name), letters) or [""] for name in groups]
     turned = any(
         len(wrapped) > 2 or max(map(len, name.split()), default=0) > letters
         for wrapped, name in zip(lines, groups, strict=True)
