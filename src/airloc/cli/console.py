@@ -35,15 +35,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 
 
 def need(extra: str, *modules: str) -> None:
-    """Check that an extra is installed.
-
-    Args:
-        extra: A name of `EXTRAS`.
-        modules: The modules needed. Defaults to all of the extra.
-
-    Raises:
-        AirlocError: If a module is missing.
-    """
+    """Raise an error if an extra is not installed. Only `modules` are checked if they are given."""
     missing = [module for module in modules or EXTRAS[extra] if find_spec(module) is None]
     if missing:
         raise _missing(missing, extra)

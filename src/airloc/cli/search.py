@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import tyro
 from rich.console import Console
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from airloc.missions.plan import FieldSearch, SearchPlan
 
 Format = Literal["geojson", "kml", "gpx", "plan", "waypoints"]
-ALL_FORMATS: tuple[Format, ...] = ("geojson", "kml", "gpx", "plan", "waypoints")
+ALL_FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 @dataclass(frozen=True)

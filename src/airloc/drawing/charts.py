@@ -147,7 +147,7 @@ def line_chart(
     width: int = 760,
     height: int = 420,
 ) -> str:
-    """Draw lines with their names at the right edge.
+    """Draw lines as SVG, with their names at the right edge.
 
     Args:
         series: The lines. At least one has a value.
@@ -162,9 +162,6 @@ def line_chart(
         description: Text for screen readers. Defaults to the values.
         width: Width in pixels. Long names widen the chart.
         height: Height in pixels. Many names heighten the chart.
-
-    Returns:
-        The SVG.
 
     Raises:
         AirlocError: If no series has a value.
@@ -200,7 +197,7 @@ def bar_chart(
     width: int = 760,
     height: int = 420,
 ) -> str:
-    """Draw groups of bars from zero, with their values above and a legend below the title.
+    """Draw groups of bars from zero as SVG, with their values above and a legend below the title.
 
     Args:
         groups: Names of the groups, from left to right.
@@ -213,9 +210,6 @@ def bar_chart(
         description: Text for screen readers. Defaults to the values.
         width: Width in pixels. Long names widen the chart.
         height: Height in pixels. Long names heighten the chart.
-
-    Returns:
-        The SVG.
 
     Raises:
         AirlocError: If there is no value, or if the number of values is not the number of groups.

@@ -90,9 +90,6 @@ def belief_strip(
         gap: Pixels between the frames.
         columns: Frames in a row. Defaults to all.
 
-    Returns:
-        The picture.
-
     Raises:
         AirlocError: If there is no frame, or if the number of captions or columns is wrong.
     """

@@ -30,9 +30,6 @@ def contact_sheet(
         tile: Side of a tile in pixels, at least 16.
         title: Title of the sheet.
 
-    Returns:
-        The sheet.
-
     Raises:
         AirlocError: If there is no image, or if the number of captions, the columns or the tile are wrong.
     """
@@ -72,9 +69,6 @@ def draw_grid(image: Pixels, grid: Grid, *, scale: int = 1) -> Pixels:
         image: The area's image, with the aspect of the grid at any resolution.
         grid: The grid.
         scale: Pixels of the picture for one pixel of the grid.
-
-    Returns:
-        The picture.
     """
     picture = fit_to_grid(image, grid, scale)
     shaded = (picture * 0.5).astype(np.uint8)
@@ -107,9 +101,6 @@ def save_gif(
         path: The file to write.
         ms: Duration of a frame in milliseconds: at least 20, in steps of 10.
         last_ms: Duration of the last frame. Defaults to three times `ms`.
-
-    Returns:
-        The path.
 
     Raises:
         AirlocError: If the frames differ in size, if a duration is too short, or if the file cannot be written.
