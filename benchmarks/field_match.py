@@ -12,7 +12,7 @@ averaged over these sets:
 | procedural, same day | the same day        | the same                                               |
 
 Prints the fit, the numbers in use and the network alone, each with its reliability and with the finds and false alarms
-of declarations. Takes a few minutes. For other images see `airloc analyse calibration --here` and
+of declarations. Takes a few minutes. For other images see `airloc analyse calibration --match` and
 `airloc evaluate --false-alarm-cost`.
 
 Legend: E episodes, T glimpses of each, C cells.

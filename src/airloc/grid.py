@@ -29,8 +29,6 @@ MOVES: npt.NDArray[np.int64] = np.array(
 
 MoveCount: TypeAlias = Literal[4, 8]
 
-MOVE_NAMES = ("N", "NE", "E", "SE", "S", "SW", "W", "NW")
-
 
 @dataclass(frozen=True, slots=True)
 class Grid:

@@ -61,9 +61,9 @@ def test_calibration_gives_the_same_bytes_for_the_same_seed(airloc, believer, ar
 
 
 def test_match_probabilities_of_any_agent_can_be_analysed(airloc, areas_folder, tmp_path):
-    chart, out = tmp_path / "chart.svg", tmp_path / "here.json"
+    chart, out = tmp_path / "chart.svg", tmp_path / "match.json"
     where = ("--areas", areas_folder, "--chart", chart, "--json", out)
-    done = airloc("analyse", "calibration", "lawnmower", "--here", *where)
+    done = airloc("analyse", "calibration", "lawnmower", "--match", *where)
     assert done.code == 0
     record = json.loads(out.read_text())
     assert sum(entry["count"] for entry in record["here"]["bins"]) == record["glimpses"]
@@ -76,7 +76,7 @@ def test_patterns_select_the_areas(airloc, areas_folder, tmp_path):
     for how, areas in ((("--only", name), 1), (("--except", name), 3)):
         out = tmp_path / f"{areas}.json"
         where = ("--areas", areas_folder, *how, "--json", out)
-        assert airloc("analyse", "calibration", "lawnmower", "--here", *where).code == 0
+        assert airloc("analyse", "calibration", "lawnmower", "--match", *where).code == 0
         assert json.loads(out.read_text())["areas"] == areas
 
 
@@ -133,8 +133,8 @@ def test_there_is_no_sheet_when_every_goal_is_found(airloc, areas_folder, tmp_pa
 def test_long_work_is_announced_on_the_error_stream(airloc, analysis, areas_folder, tmp_path, monkeypatch, follower):
     monkeypatch.chdir(tmp_path)
     agent = {"calibration": "lawnmower", "exploitation": follower, "failures": "lawnmower"}[analysis]
-    here = ("--here",) if analysis == "calibration" else ()
-    done = airloc("analyse", analysis, agent, *here, "--areas", areas_folder, "--budget", "1")
+    match = ("--match",) if analysis == "calibration" else ()
+    done = airloc("analyse", analysis, agent, *match, "--areas", areas_folder, "--budget", "1")
     assert done.code == 0
     assert "16 episodes" in done.err
 

@@ -166,6 +166,6 @@ def test_a_sheet_that_is_too_large_is_refused_before_anything_is_read_or_written
 
 def test_areas_are_selected_by_name_and_split(areas_folder: Path, tmp_path: Path) -> None:
     (areas_folder / "windows.csv").write_text("image,split\na.png,val\nb.png,val\ne.png,train\n")
-    options = ["--split", "val", "--without", "b*"]
+    options = ["--split", "val", "--except", "b*"]
     main(["prepare", "folder", "--path", str(areas_folder), *options, "--out", str(tmp_path / "cache")])
     assert [entry["name"] for entry in open_prepared(tmp_path / "cache").entries] == ["a.png"]

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from airloc.drawing.heatmap import belief_strip, draw_belief, percent, stacked
+from airloc.drawing.heatmap import belief_strip, draw_belief, percent, stack_vertically
 from airloc.drawing.palette import luminance
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -99,7 +99,7 @@ def test_a_strip_may_have_rows_and_pictures_of_other_sizes_are_stacked_on_white(
     assert strip.shape == (104, 64, 3)
     assert strip[60, 0].tolist() == [30, 30, 30]
     assert strip[60, 40].tolist() == [255, 255, 255]
-    assert stacked([frames[0], frames[0][:, :10]], gap=0)[75, 20].tolist() == [255, 255, 255]
+    assert stack_vertically([frames[0], frames[0][:, :10]], gap=0)[75, 20].tolist() == [255, 255, 255]
 
 
 def test_a_path_shows_what_was_seen_with_its_marks_and_ends_at_the_position():

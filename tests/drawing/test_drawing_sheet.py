@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airloc.drawing.canvas import shorten, text_width
+from airloc.drawing.canvas import fit_text, text_width
 from airloc.drawing.sheet import contact_sheet, draw_grid
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -66,5 +66,5 @@ def test_the_grid_may_be_drawn_larger():
 
 @given(st.text(max_size=80), st.floats(5, 30), st.floats(0, 200))
 def test_a_shortened_text_fits_or_is_an_ellipsis_alone(text, size, width):
-    short = shorten(text, size, width)
+    short = fit_text(text, size, width)
     assert short == "…" or text_width(short, size) <= width

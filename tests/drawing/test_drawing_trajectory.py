@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from airloc.drawing.canvas import Canvas, Frame, dashes
 from airloc.drawing.palette import GOAL, MARGIN, OUTSIDE, PATH_A, PATH_B
-from airloc.drawing.trajectory import Route, draw_trajectories, draw_trajectory, fan
+from airloc.drawing.trajectory import draw_trajectory, place_circles
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
@@ -86,25 +86,24 @@ def test_found_is_taken_from_the_path_by_default():
     )
 
 
-def test_two_paths_show_both_colours_and_a_legend_below():
-    routes = [Route([(0, 0), (1, 1)], label="airloc"), Route([(0, 0), (0, 1)], PATH_B, True, "local " * 40)]
-    both = draw_trajectories(area(), GRID, routes, (2, 3), scale=2)
-    assert share(both, PATH_A) > 0
-    assert share(both, PATH_B) > 0
-    assert both.shape == (2 * 152 + 2 * 14 * 2, 2 * 204, 3)
-    assert tuple(both[-1, -1]) == (255, 255, 255)
+def test_a_path_has_its_colour_and_a_dashed_one_less_of_it():
+    solid, dashed = (
+        draw_trajectory(area(), GRID, [(0, 0), (2, 2)], None, colour=PATH_B, dashed=dashed) for dashed in (False, True)
+    )
+    assert share(solid, PATH_B) > share(dashed, PATH_B) > 0
+    assert share(solid, PATH_A) == 0
 
 
 @given(st.integers(1, 40), st.tuples(st.floats(-3, 3), st.floats(-3, 3)))
 def test_the_marks_of_a_cell_lie_inside_it_and_never_overlap(count, towards):
-    places, radius = fan(count, towards)
+    places, radius = place_circles(count, towards)
     assert len(places) == count
     assert all(max(abs(x), abs(y)) + radius <= 0.5 for x, y in places)
     assert all(math.dist(a, b) >= 2 * radius for a, b in itertools.combinations(places, 2))
 
 
 def test_marks_stay_legible_up_to_seven_visits_of_one_cell():
-    assert fan(7)[1] * 48 * 3 > 20
+    assert place_circles(7)[1] * 48 * 3 > 20
 
 
 def test_larger_images_of_the_same_shape_are_welcome():

@@ -301,12 +301,14 @@ def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path):
     ]  # fmt: skip
 
 
-def test_without_tensorboard_the_lines_are_written_all_the_same(tmp_path, monkeypatch):
+def test_without_tensorboard_the_lines_are_written_all_the_same(tmp_path, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    caplog.set_level("INFO", "airloc.training")
     with Run.open(tmp_path, Settings()) as run:
         run.log(0, loss=1.0)
         run.save_state(0, {})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "lock", "metrics.jsonl", "state.pt"]
+    assert "TensorBoard" in caplog.text
 
 
 def test_a_full_disk_keeps_the_previous_state_and_leaves_nothing_behind(tmp_path, monkeypatch):

@@ -27,7 +27,9 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby
 from pathlib import Path
 from shlex import quote
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+import tyro
 
 from airloc.areas.area import Mask, SearchArea, crop_ground, cut_piece, fit
 from airloc.areas.download import Downloaded, Progress, Timeouts
@@ -77,7 +79,7 @@ class Dataset(ABC):
     """Only the areas of this split: train, val or test."""
     only: tuple[str, ...] = field(default=(), kw_only=True)
     """Only the areas whose names match one of these shell patterns, such as 'santa-rosa-*'."""
-    without: tuple[str, ...] = field(default=(), kw_only=True)
+    without: Annotated[tuple[str, ...], tyro.conf.arg(name="except")] = field(default=(), kw_only=True)
     """Leave out the areas whose names match one of these shell patterns."""
     names: tuple[str, ...] | None = field(default=None, kw_only=True)
     """Only the images with exactly these names; an unknown name is an error."""

@@ -14,8 +14,8 @@ from tyro.conf import Positional, arg
 from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.airloc import AirlocAgent
 from airloc.agents.registry import DEFAULT_AGENT
-from airloc.cli.console import progress_bar, writable_outputs
-from airloc.cli.options import Episodes, PlayOptions, load_agents, load_episodes, status
+from airloc.cli.console import progress_bar, status, writable_outputs
+from airloc.cli.options import Episodes, PlayOptions, load_agents, load_episodes
 from airloc.errors import AirlocError
 from airloc.evaluation.analysis import (
     PriorAgreement,
@@ -41,7 +41,7 @@ class Calibration(PlayOptions):
 
     agent: Positional[str] = DEFAULT_AGENT
     """Name of an agent that has a belief, or its checkpoint folder."""
-    here: bool = False
+    match: bool = False
     """Analyse the match probability at every glimpse instead of the belief. Works with every agent."""
     chart: Annotated[Path | None, arg(metavar="OUT.svg")] = None
     """Write the reliability diagram to this file."""
@@ -51,20 +51,20 @@ class Calibration(PlayOptions):
     def run(self) -> None:
         """Play the episodes, compare, write and print."""
         self.check()
-        with writable_outputs([path for path in (self.chart, self.json) if path]):
+        with writable_outputs(self.chart, self.json):
             log, found = self._play()
-            count = int((first_glimpses(log.path, log.suite.grid) if self.here else log.moved).sum())
+            count = int((first_glimpses(log.path, log.suite.grid) if self.match else log.moved).sum())
             if self.chart is not None:
                 write_atomically(self.chart, calibration_chart(log.agent, found))
             if self.json is not None:
                 write_atomically(self.json, to_json(self._record(log, count, found)))
-        forecasts = f"{count:,} {'glimpses' if self.here else 'beliefs'}"
+        forecasts = f"{count:,} {'glimpses' if self.match else 'beliefs'}"
         Console().print(calibration_table(log.agent, log.suite, forecasts, found))
 
     def _play(self) -> tuple[RolloutLog, Mapping[str, Reliability]]:
         agents = load_agents([self.agent], AgentOptions(seed=self.seed, device=self.device))
         episodes = load_episodes(self)
-        if not self.here:
+        if not self.match:
             ((log, bootstrap),) = _rollouts(agents, episodes, self, replace(BELIEF, required=True))
             return log, calibration(log, bootstrap)
         # Episodes must not end at the goal, or a goal that is flown over unrecognised would count as recognised.
@@ -78,7 +78,7 @@ class Calibration(PlayOptions):
             "agent": log.agent,
             "episodes": len(suite),
             "areas": len(set(suite.area.tolist())),
-            "glimpses" if self.here else "beliefs": count,
+            "glimpses" if self.match else "beliefs": count,
             "grid": str(suite.grid),
             "budget": suite.budget,
             "suite": {"name": suite.name, "sha256": suite.digest},
@@ -100,7 +100,7 @@ class Exploitation(PlayOptions):
     def run(self) -> None:
         """Play the episodes, count, write and print."""
         self.check()
-        with writable_outputs([path for path in (self.chart, self.json) if path]):
+        with writable_outputs(self.chart, self.json):
             found = self._play()
             if self.chart is not None:
                 write_atomically(self.chart, exploitation_chart(found, self.parsed_grid().max_distance))
@@ -138,7 +138,7 @@ class Failures(PlayOptions):
         if self.count < 1 or self.columns < 1:
             problem = f"A sheet of {self.count} searches in {self.columns} columns is empty"
             raise AirlocError(problem, "Use --count and --columns of 1 or more")
-        with writable_outputs([path for path in (self.sheet, self.json) if path]):
+        with writable_outputs(self.sheet, self.json):
             agents = load_agents([self.agent], AgentOptions(seed=self.seed, device=self.device))
             episodes = load_episodes(self)
             ((log, _),) = _rollouts(agents, episodes, self, BELIEF)
@@ -149,10 +149,9 @@ class Failures(PlayOptions):
                 save_picture(sheet, self.sheet)
             if self.json is not None:
                 write_atomically(self.json, to_json(_failures(log, episodes)))
-        console, failed = Console(), int((~log.found).sum())
-        console.print(f"{log.agent} did not find {failed} of {len(log.suite)} goals", highlight=False, markup=False)
+        print(f"{log.agent} did not find {int((~log.found).sum())} of {len(log.suite)} goals")
         if drawn:
-            console.print(f"Sheet: {self.sheet.resolve()}", soft_wrap=True, highlight=False, markup=False)
+            print(f"Sheet: {self.sheet.resolve()}")
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,7 @@ class Folds:
         """Read the pixel counts of every fold, add them up and print them."""
         if not self.runs:
             raise AirlocError("No run is named", "Name the --out folder of every fold of 'airloc train segmenter'")
-        with writable_outputs([self.json] if self.json else []):
+        with writable_outputs(self.json):
             counts = fold_overlaps([folder / "segmenter" for folder in self.runs])
             rows = {**{str(fold): count for fold, count in counts.items()}, "pooled": pooled(counts.values())}
             if self.json is not None:

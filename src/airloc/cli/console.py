@@ -1,8 +1,9 @@
-"""What the verbs share: checks of optional packages and output files, and progress bars.
+"""Helpers of the verbs: checks of optional packages and output files, and progress.
 
-Progress is written to the error stream, so that results can be piped, and only to a terminal.
+Progress goes to the error stream, so that results can be piped. Progress bars are shown on a terminal only.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -34,15 +35,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 
 
 def need(extra: str, *modules: str) -> None:
-    """Check that an extra is installed.
-
-    Args:
-        extra: A name of `EXTRAS`.
-        modules: The modules needed. Defaults to all of the extra.
-
-    Raises:
-        AirlocError: If a module is missing.
-    """
+    """Raise an error if an extra is not installed. Only `modules` are checked if they are given."""
     missing = [module for module in modules or EXTRAS[extra] if find_spec(module) is None]
     if missing:
         raise _missing(missing, extra)
@@ -63,17 +56,15 @@ def _missing(modules: Sequence[str], extra: str) -> AirlocError:
 
 
 @contextmanager
-def writable_outputs(paths: Sequence[Path]) -> Iterator[None]:
-    """Check that files can be written before the work that makes them.
+def writable_outputs(*outputs: Path | None) -> Iterator[None]:
+    """Check that files can be written before the work that makes them. Outputs that are None are ignored.
 
     If the work fails, folders created for the files are removed again.
-
-    Args:
-        paths: The files.
 
     Raises:
         AirlocError: If a file cannot be written, or if two of them are the same.
     """
+    paths = [path for path in outputs if path is not None]
     real = [path.absolute() for path in paths]
     twice = next((path for path in paths if real.count(path.absolute()) > 1), None)
     if twice is not None:
@@ -88,6 +79,11 @@ def writable_outputs(paths: Sequence[Path]) -> Iterator[None]:
             with suppress(OSError):
                 folder.rmdir()
         raise
+
+
+def status(text: str) -> None:
+    """Print a line about work that takes more than a second or two."""
+    print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager

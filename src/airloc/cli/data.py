@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import tyro
 from rich.console import Console
@@ -51,10 +51,8 @@ class List:
             for status in list_datasets(root):
                 table.add_row(*map(escape, _row(status)))
                 notes.append(_note(status))
-        console = Console()
-        console.print(table)
-        for note in notes:
-            console.print(note, highlight=False, markup=False, soft_wrap=True)
+        Console().print(table)
+        print("\n".join(notes))
 
 
 @dataclass(frozen=True)
@@ -89,9 +87,7 @@ class Fetch:
                 file=lambda name: bar.advance(files),
             )
             result = dataset.download(mirror=self.mirror, timeouts=timeouts, progress=progress)
-        Console().print(
-            f"{dataset.location}: {result.new} files downloaded, {result.kept} present already", highlight=False
-        )
+        print(f"{dataset.location}: {result.new} files downloaded, {result.kept} present already")
 
 
 @dataclass(frozen=True)
@@ -118,14 +114,12 @@ class Prepare:
                 self.dataset.areas(grid),
                 grid,
                 self.out,
-                source=_describe(self.dataset),
+                source={"name": self.dataset.name, **asdict(self.dataset)},
                 overwrite=self.overwrite,
                 on_area=lambda area: bar.update(task, advance=1, at=escape(area.name)),
             )
         masks = sum(entry["mask"] is not None for entry in prepared.entries)
-        Console().print(
-            f"{self.out}: {len(prepared)} areas for a grid of {grid}, {masks} with masks", highlight=False, markup=False
-        )
+        print(f"{self.out}: {len(prepared)} areas for a grid of {grid}, {masks} with masks")
 
 
 @dataclass(frozen=True)
@@ -156,7 +150,7 @@ class Show:
         images = [area.image if self.plain else draw_grid(area.image, grid) for area in areas]
         sheet = contact_sheet(images, [area.name for area in areas], columns=self.columns, tile=self.tile)
         save_picture(sheet, self.out)
-        Console().print(f"{self.out}: {len(areas)} areas on a grid of {grid}", highlight=False, markup=False)
+        print(f"{self.out}: {len(areas)} areas on a grid of {grid}")
 
     def _check(self) -> None:
         """Refuse a sheet that cannot be drawn or written, before anything is read."""
@@ -182,12 +176,12 @@ Command: TypeAlias = (
 )
 
 
-def main(args: Sequence[str]) -> None:
-    """Run `airloc data` with the arguments that follow these words."""
+def main(arguments: Sequence[str]) -> None:
+    """Run `airloc data`."""
     config = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.CascadeSubcommandArgs)
     command: List | Fetch | Prepare | Show = tyro.cli(
         Command,
-        args=list(args),
+        args=list(arguments),
         prog="airloc data",
         description="List, download, prepare and show datasets.",
         config=config,
@@ -220,8 +214,3 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 def _bytes(name: str, done: int, total: int | None) -> str:
     return f"{escape(name)} {done / 1e6:.1f}" + (f"/{total / 1e6:.1f} MB" if total else " MB")
-
-
-def _describe(dataset: Dataset) -> dict[str, Any]:
-    """Return the name and the options of a dataset, for the index of prepared areas."""
-    return {"name": dataset.name, **asdict(dataset)}

@@ -12,8 +12,8 @@ from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.registry import BELIEF_AGENTS, DEFAULT_AGENT
 from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.synthetic import Synthetic
-from airloc.cli.console import collect_areas, progress_bar, writable_outputs
-from airloc.cli.options import load_agents, status
+from airloc.cli.console import collect_areas, progress_bar, status, writable_outputs
+from airloc.cli.options import load_agents
 from airloc.drawing.sheet import contact_sheet
 from airloc.errors import AirlocError
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
@@ -60,16 +60,15 @@ def run(options: Demo) -> None:
     check_size(grid)
     if options.areas < 1:
         raise AirlocError(f"--areas {options.areas} is out of range", "Use --areas 1 or more")
-    with writable_outputs([path for path in (options.out, options.picture) if path]):
+    with writable_outputs(options.out, options.picture):
         agents = load_agents(options.agents, AgentOptions(seed=options.seed))
         areas = collect_areas(Synthetic(count=options.areas, seed=options.seed).areas(grid))
         suite = per_distance([area.name for area in areas], grid, seed=options.seed)
         scores = _play(agents, suite, areas, options.seed)
         floor = blind_optimum(suite)
         _write(options, scores, areas, floor, _belief_strip(scores, agents, areas))
-    console = Console()
-    console.print(score_table(scores, floor, exact=blind_optimum_is_exact(suite)))
-    console.print(f"A page with pictures: {options.out.resolve()}", soft_wrap=True, highlight=False, markup=False)
+    Console().print(score_table(scores, floor, exact=blind_optimum_is_exact(suite)))
+    print(f"A page with pictures: {options.out.resolve()}")
 
 
 def _play(agents: Sequence[Agent], suite: Suite, areas: Sequence[SearchArea], seed: int) -> list[Score]:

@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> None:
 def run(options: Evaluate) -> None:
     """Check the options, read the input, play, write and print."""
     options.check()
-    with writable_outputs([path for path in (options.json, options.trajectories, options.save_episodes) if path]):
+    with writable_outputs(options.json, options.trajectories, options.save_episodes):
         scores = _score(options)
         record = _record(scores, options)
         _write(options, scores[0], record)

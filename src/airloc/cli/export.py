@@ -13,7 +13,7 @@ from tyro.conf import Positional
 
 from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import make_agent
-from airloc.cli.console import need, writable_outputs
+from airloc.cli.console import need, status, writable_outputs
 from airloc.errors import AirlocError
 
 if TYPE_CHECKING:
@@ -42,22 +42,17 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def run(options: Export) -> None:
-    """Export the agent and print the comparison. Each step is announced on stderr."""
+    """Export the agent and print the comparison; print each step on the error stream."""
     if options.episodes < 1:
         problem = f"An export cannot be compared on {options.episodes} episodes"
         raise AirlocError(problem, "Use --episodes 1 or more")
-    console = Console(stderr=True)
-
-    def announce(step: str) -> None:
-        console.print(f"airloc export: {step}", highlight=False, markup=False, soft_wrap=True)
-
-    announce(f"Loading {options.agent}")
+    status(f"Loading {options.agent}")
     agent = make_agent(options.agent, AgentOptions(seed=options.seed, full_precision=True))
     from airloc.export.compare import RUNNER
     from airloc.export.export import export_agent
 
-    with writable_outputs([options.onnx / RUNNER]):
-        report = export_agent(agent, options.onnx, episodes=options.episodes, seed=options.seed, on_step=announce)
+    with writable_outputs(options.onnx / RUNNER):
+        report = export_agent(agent, options.onnx, episodes=options.episodes, seed=options.seed, on_step=status)
     _print(report)
 
 
@@ -67,8 +62,7 @@ def _print(report: "ExportReport") -> None:
         size = f"{version.bytes / 1e6:.2f}" if version.bytes else ""
         numbers = (f"{100 * share:.1f}" for share in (version.success, version.same_paths))
         table.add_row(version.name, size, f"{version.ms_a_move:.2f}", *numbers)
-    console = Console()
-    console.print(f"{report.episodes} episodes on procedural areas, one core, one episode at a time", highlight=False)
-    console.print(table)
-    console.print(f"Largest difference to torch on random inputs: {report.difference:.1e}", highlight=False)
-    console.print(f"Written to {report.folder.resolve()}", soft_wrap=True, highlight=False, markup=False)
+    print(f"{report.episodes} episodes on procedural areas, one core, one episode at a time")
+    Console().print(table)
+    print(f"Largest difference to torch on random inputs: {report.difference:.1e}")
+    print(f"Written to {report.folder.resolve()}")

@@ -1,6 +1,5 @@
 """Options shared by the verbs that play: which areas, which episodes, and how."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,21 +186,10 @@ def _read_areas(
 def load_agents(
     names: Sequence[str], options: AgentOptions, require: Callable[[Agent], None] = lambda agent: None
 ) -> list[Agent]:
-    """Make agents by name or checkpoint folder.
-
-    Args:
-        names: Names of agents, or checkpoint folders.
-        options: Seed, device and how to choose moves.
-        require: Raises an error for an agent that does not fit.
-    """
+    """Make agents by name or checkpoint folder; `require` raises an error for an agent that does not fit."""
     if not names or not all(name.strip() for name in names):
         raise AirlocError("The name of the agent is missing", "Name an agent, such as belief, or a checkpoint folder")
     agents = [make_agent(name, options) for name in names]
     for agent in agents:
         require(agent)
     return agents
-
-
-def status(text: str) -> None:
-    """Print a line on the error stream about work that takes more than a second or two."""
-    print(text, file=sys.stderr, flush=True)

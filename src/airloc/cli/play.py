@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import SearchArea
@@ -78,7 +77,7 @@ def run(options: Play) -> None:
             hosts=None if options.public else game.LOOPBACK_HOSTS,
         )
         url = web.url_of(bound)
-        say(f"Play at {url} or watch agents at {url}watch. Press Ctrl-C to stop.")
+        print(f"Play at {url} or watch agents at {url}watch. Press Ctrl-C to stop.", flush=True)
         game.serve(app, bound, open_url=url if options.open else None)
         worker_pool.close()
 
@@ -100,11 +99,6 @@ def time_limit(seconds: float) -> float:
     from airloc.game.match import check_seconds
 
     return check_seconds(seconds or float("inf"))
-
-
-def say(text: str) -> None:
-    """Print a line without wrapping or markup."""
-    Console().print(text, soft_wrap=True, highlight=False, markup=False)
 
 
 def _areas(options: Play, grid: Grid) -> tuple[list[SearchArea], list[SearchArea]]:

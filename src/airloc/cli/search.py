@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import tyro
 from rich.console import Console
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from airloc.missions.plan import FieldSearch, SearchPlan
 
 Format = Literal["geojson", "kml", "gpx", "plan", "waypoints"]
-ALL_FORMATS: tuple[Format, ...] = ("geojson", "kml", "gpx", "plan", "waypoints")
+ALL_FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def run(options: SearchOptions, made_by: str) -> None:
         with progress.status("planning the search"):
             search, truth = _start(options, raster)
         most_photos = min(search.searcher.budget + 1, int(search.layout.searchable.sum()))
-        with writable_outputs([options.out / PAGE]):
+        with writable_outputs(options.out / PAGE):
             with progress_bar("searching", most_photos) as advance:
                 record = simulate(search, raster, truth, advance)
             if not any(photo.coverage for photo in record.photos):
@@ -117,9 +117,8 @@ def run(options: SearchOptions, made_by: str) -> None:
                 written = write_search(
                     options.out, record, raster, formats=formats, sweep=options.sweep, made_by=made_by
                 )
-    console = Console()
-    for line in (summary(record), f"{len(written)} files in {options.out.resolve()}"):
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+    print(summary(record))
+    print(f"{len(written)} files in {options.out.resolve()}")
 
 
 def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, Cell | None]":

@@ -57,20 +57,20 @@ def run(options: ServeOptions) -> None:
         with progress.status(f"loading the agent {options.agent}"):
             make_agent(options.agent)  # raises an error for an unknown agent
             torch.set_num_threads(1)
-        console, path = Console(), options.recover or options.store
+        path = options.recover or options.store
         if options.recover is not None:
             with progress.status(f"reading the store {options.store}"):
                 searches, photos = recover_store(options.store, options.recover)
             found = f"{searches} search{'es' * (searches != 1)} with {photos} photo{'s' * (photos != 1)}"
-            console.print(f"Recovered {found} from {options.store}", soft_wrap=True, highlight=False)
+            print(f"Recovered {found} from {options.store}", flush=True)
         with progress.status(f"checking the store {path}"):
             store = SearchStore(path)
 
         def announce() -> None:
             url = url_of(bound).rstrip("/")
-            console.print(f"Listening on {url}, searches in {path}", soft_wrap=True, highlight=False)
+            print(f"Listening on {url}, searches in {path}", flush=True)
             if is_new:
-                console.print(f"Token: {token}", soft_wrap=True, highlight=False)
+                print(f"Token: {token}", flush=True)
 
         try:
             run_server(make_app(SearchService(store, options.agent), token), bound, announce)

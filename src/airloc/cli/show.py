@@ -7,14 +7,13 @@ from typing import Annotated
 
 import numpy as np
 import tyro
-from rich.console import Console
 from tyro.conf import Positional, arg
 
 from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import DEFAULT_AGENT
 from airloc.areas.area import SearchArea
-from airloc.cli.console import writable_outputs
-from airloc.cli.options import AreaOptions, load_agents, status
+from airloc.cli.console import status, writable_outputs
+from airloc.cli.options import AreaOptions, load_agents
 from airloc.drawing.sheet import save_gif
 from airloc.errors import AirlocError
 from airloc.files import save_picture
@@ -79,7 +78,7 @@ def run(options: Show) -> None:
     grid = options.parsed_grid()
     start, goal = _ends(options, grid)
     strip = Path("out/search.png") if options.strip is None and options.gif is None else options.strip
-    with writable_outputs([path for path in (strip, options.gif) if path]):
+    with writable_outputs(strip, options.gif):
         episodes = _play(options, grid, start, goal)
         status(f"Drawing {sum(episode.moves + 1 for episode in episodes)} frames")
         if strip is not None:
@@ -141,11 +140,9 @@ def _area(options: Show, grid: Grid) -> SearchArea:
 
 def _print(episodes: Sequence[EpisodeRecord], written: Sequence[Path]) -> None:
     """Print how each search ended, and the files."""
-    console = Console()
     for episode in episodes:
         (row, col), (to_row, to_col) = episode.path[0], episode.goal
         ended = f"found after {episode.moves}" if episode.found else f"not found in {episode.moves}"
-        line = f"{episode.agent} on {episode.area.name} from {row},{col} to {to_row},{to_col}: {ended} moves"
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+        print(f"{episode.agent} on {episode.area.name} from {row},{col} to {to_row},{to_col}: {ended} moves")
     for path in written:
-        console.print(f"Pictures: {path.resolve()}", soft_wrap=True, highlight=False, markup=False)
+        print(f"Pictures: {path.resolve()}")

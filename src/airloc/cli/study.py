@@ -16,7 +16,8 @@ from airloc.areas.area import SearchArea
 from airloc.areas.dataset import Dataset
 from airloc.areas.registry import load_dataset
 from airloc.cli.console import collect_areas, need, progress_bar, writable_outputs
-from airloc.cli.play import check_agents, check_screen, say, time_limit
+from airloc.cli.options import PROCEDURAL_AREAS
+from airloc.cli.play import check_agents, check_screen, time_limit
 from airloc.errors import AirlocError
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
 from airloc.evaluation.scores import Score, compare, evaluate, to_json, trajectory_lines
@@ -30,8 +31,6 @@ from airloc.task.suites import read_suite
 if TYPE_CHECKING:
     from airloc import game
 
-PROCEDURAL_AREAS = 100
-"""Procedural areas of a study without --areas."""
 PRACTICE_AREAS = 8
 PRACTICE_SEED = 999
 """Random seed of the procedural areas of practice; no other command uses it by default."""
@@ -72,13 +71,13 @@ class Create:
 
         grid = Grid.parse(self.grid)
         config = self._config(grid)
-        with writable_outputs([self.out]):
+        with writable_outputs(self.out):
             areas, games = self._games(grid)
             study = game.create_study(self.out, config, areas, self._practice_areas(grid), games)
-        say(f"{self.out}: {self.people} participants, {len(games[0])} games each on {len(areas)} areas.")
+        print(f"{self.out}: {self.people} participants, {len(games[0])} games each on {len(areas)} areas.")
         if shared := game.count_shared(games):
-            say(f"There are too few episodes: {shared} games repeat an episode of another participant.")
-        say(f"Start it with: airloc study serve {self.out}\nPrint the links with: airloc study links {self.out}")
+            print(f"There are too few episodes: {shared} games repeat an episode of another participant.")
+        print(f"Start it with: airloc study serve {self.out}\nPrint the links with: airloc study links {self.out}")
         study.store.close()
 
     def _config(self, grid: Grid) -> "game.StudyConfig":
@@ -158,8 +157,8 @@ class Serve:
             lobby = game.StudyLobby.open(study, worlds, worker_pool, self.agents)
             hosts = None if self.public else (*game.LOOPBACK_HOSTS, *self.names)
             url = web.url_of(bound)
-            say(f"The study runs at {url}. Print the participants' links with: airloc study links {self.study}")
-            say(f"See their progress at {url}admin with the token {study.admin_token}")
+            print(f"The study runs at {url}. Print the participants' links with: airloc study links {self.study}")
+            print(f"See their progress at {url}admin with the token {study.admin_token}", flush=True)
             game.serve(game.make_app(lobby, routers=[game.study_routes(lobby)], hosts=hosts), bound)
             worker_pool.close()
         study.store.close()
@@ -179,11 +178,11 @@ class Links:
         from airloc import game
 
         for person in game.Study(self.study).participants():
-            say(f"{person.number}\t{self.base.rstrip('/')}/join/{person.token}")
+            print(f"{person.number}\t{self.base.rstrip('/')}/join/{person.token}")
 
 
 @dataclass(frozen=True)
-class ShowResults:
+class Results:
     """Score people beside agents that play exactly the same episodes."""
 
     study: Positional[Path]
@@ -208,8 +207,7 @@ class ShowResults:
         results = game.Results.read(game.Study(self.study))
         names = available_agents() if self.agents is None else list(self.agents)
         folder = [] if self.records is None else [self.records / f"{name}.json" for name in ("Human", *names)]
-        outputs = (self.csv, self.json, self.trajectories, self.save_episodes, *folder)
-        with writable_outputs([path for path in outputs if path]):
+        with writable_outputs(self.csv, self.json, self.trajectories, self.save_episodes, *folder):
             human = results.score()
             agents = _score_agents(names, results)
             self._write(results, human, agents)
@@ -235,13 +233,13 @@ Command: TypeAlias = (
     Annotated[Create, tyro.conf.subcommand("create")]
     | Annotated[Serve, tyro.conf.subcommand("serve")]
     | Annotated[Links, tyro.conf.subcommand("links")]
-    | Annotated[ShowResults, tyro.conf.subcommand("results")]
+    | Annotated[Results, tyro.conf.subcommand("results")]
 )
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc study`."""
-    command: Create | Serve | Links | ShowResults = tyro.cli(
+    command: Create | Serve | Links | Results = tyro.cli(
         Command,
         args=list(arguments),
         prog="airloc study",
@@ -266,9 +264,9 @@ def _print_results(results: "game.Results", human: Score, agents: list[Score]) -
     console.print(score_table([*agents, human], floor, exact=exact))
     console.print(_participants_table(summary))
     for line in _summary_lines(summary):
-        say(line)
+        print(line)
     for score in agents[-1:]:
-        say(comparison_line(human.agent, compare(human, score)))
+        print(comparison_line(human.agent, compare(human, score)))
 
 
 def _participants_table(summary: "game.StudySummary") -> Table:

@@ -26,15 +26,9 @@ def check_ray(address: str | None) -> None:
 def run_missing(
     tasks: list[Task], store: Store, *, device: str, ray: str | None, command: str, threads: int | None = None
 ) -> None:
-    """Run the tasks without a result.
+    """Run the tasks without a result, here or on the Ray cluster at the address `ray`.
 
-    Args:
-        tasks: All tasks, each after its inputs.
-        store: The store, locked by the caller.
-        device: Device on this machine.
-        ray: Address of a Ray cluster to run on instead.
-        command: The command line that started the run.
-        threads: CPU threads of a task on this machine. None keeps PyTorch's default.
+    `tasks` are all tasks, each after its inputs. The caller has locked the store.
     """
     missing = store.missing(tasks)
     if not missing:

@@ -6,15 +6,13 @@
 from airloc.drawing.heatmap import belief_strip, draw_belief
 from airloc.drawing.page import page
 from airloc.drawing.sheet import contact_sheet, draw_grid, encode_gif, save_gif
-from airloc.drawing.trajectory import Route, draw_trajectories, draw_trajectory
+from airloc.drawing.trajectory import draw_trajectory
 
 __all__ = [
-    "Route",
     "belief_strip",
     "contact_sheet",
     "draw_belief",
     "draw_grid",
-    "draw_trajectories",
     "draw_trajectory",
     "encode_gif",
     "page",

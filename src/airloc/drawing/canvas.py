@@ -28,15 +28,7 @@ OVERSAMPLE = 3
 
 
 def require_pixels(image: Pixels, what: str = "picture") -> Pixels:
-    """Return the image if it is a non-empty uint8 RGB array.
-
-    Args:
-        image: The array to check.
-        what: Name of the image in the error.
-
-    Raises:
-        AirlocError: If the array has another shape or type.
-    """
+    """Return the image if it is a non-empty uint8 RGB array; else raise an error that names it as `what`."""
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or image.size == 0:
         raise AirlocError(
             f"The {what} has shape {image.shape} and type {image.dtype}",
@@ -56,10 +48,10 @@ def text_width(text: str, size: float) -> float:
     return font(100).getlength(text) * size / 100
 
 
-def shorten(text: str, size: float, width: float) -> str:
+def fit_text(text: str, size: float, width: float) -> str:
     """Put a text on one line and cut it with an ellipsis to at most `width` pixels.
 
-    >>> shorten("no longer than this", 10, 200), shorten("a name far too long", 10, 50)
+    >>> fit_text("no longer than this", 10, 200), fit_text("a name far too long", 10, 50)
     ('no longer than this', 'a name fa…')
     """
     line = " ".join(text.split())
@@ -71,12 +63,7 @@ def shorten(text: str, size: float, width: float) -> str:
 
 
 class Canvas:
-    """A transparent layer for shapes and text that `over` puts on an image.
-
-    Args:
-        width: Width in pixels.
-        height: Height in pixels.
-    """
+    """A transparent layer for shapes and text, of a size in pixels, that `over` puts on an image."""
 
     def __init__(self, width: int, height: int) -> None:
         self._size = width, height
@@ -167,34 +154,23 @@ def dashes(points: Sequence[Point], length: float) -> list[list[Point]]:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The place of an area, its cells and a margin in a picture of `size` pixels.
-
-    Attributes:
-        grid: The grid.
-        scale: Pixels of the picture for one pixel of the grid.
-        top: Cells of margin above the area.
-        right: Cells of margin at its right.
-        bottom: Cells of margin below it.
-        left: Cells of margin at its left.
-    """
+    """The place of an area, its cells and a margin in a picture of `size` pixels."""
 
     grid: Grid
     scale: int
+    """Pixels of the picture for one pixel of the grid."""
     top: int = 0
+    """Cells of margin above the area; `right`, `bottom` and `left` are those on the other sides."""
     right: int = 0
     bottom: int = 0
     left: int = 0
 
     @classmethod
     def around(cls, grid: Grid, cells: Iterable[Cell], scale: int, margin: int | None = None) -> "Frame":
-        """Return the frame that holds the grid and all cells.
+        """Return the frame that holds the grid and all cells, which may lie outside the grid.
 
-        Args:
-            grid: The grid.
-            cells: Cells to show. They may lie outside the grid.
-            scale: Pixels of the picture for one pixel of the grid.
-            margin: Cells of margin on every side. Defaults to what the cells need on each side, at most the longer
-                side of the grid. Cells beyond the margin are drawn on its rim.
+        By default, each side has the margin that the cells need, but at most the longer side of the grid. Cells beyond
+        the margin are drawn on its rim.
 
         Raises:
             AirlocError: If the scale is below 1 or the margin below 0.
@@ -262,11 +238,11 @@ class Frame:
         """Return the area's image, resampled into the frame, with a grey margin."""
         picture = np.empty((*self.size, 3), dtype=np.uint8)
         picture[:] = MARGIN
-        picture[self.area] = fitted(image, self.grid, self.scale)
+        picture[self.area] = fit_to_grid(image, self.grid, self.scale)
         return picture
 
 
-def fitted(image: Pixels, grid: Grid, scale: int) -> Pixels:
+def fit_to_grid(image: Pixels, grid: Grid, scale: int) -> Pixels:
     """Return an area's image, resampled to `scale` times the size of the grid.
 
     Raises:

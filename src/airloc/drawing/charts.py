@@ -30,7 +30,7 @@ from airloc.drawing.figure import (
     matplotlib_defaults,
     shorten,
 )
-from airloc.drawing.page import legible
+from airloc.drawing.page import replace_invalid
 from airloc.drawing.palette import INKS, LIGHT_PAPER
 from airloc.errors import AirlocError
 
@@ -147,7 +147,7 @@ def line_chart(
     width: int = 760,
     height: int = 420,
 ) -> str:
-    """Draw lines with their names at the right edge.
+    """Draw lines as SVG, with their names at the right edge.
 
     Args:
         series: The lines. At least one has a value.
@@ -162,9 +162,6 @@ def line_chart(
         description: Text for screen readers. Defaults to the values.
         width: Width in pixels. Long names widen the chart.
         height: Height in pixels. Many names heighten the chart.
-
-    Returns:
-        The SVG.
 
     Raises:
         AirlocError: If no series has a value.
@@ -200,7 +197,7 @@ def bar_chart(
     width: int = 760,
     height: int = 420,
 ) -> str:
-    """Draw groups of bars from zero, with their values above and a legend below the title.
+    """Draw groups of bars from zero as SVG, with their values above and a legend below the title.
 
     Args:
         groups: Names of the groups, from left to right.
@@ -213,9 +210,6 @@ def bar_chart(
         description: Text for screen readers. Defaults to the values.
         width: Width in pixels. Long names widen the chart.
         height: Height in pixels. Long names heighten the chart.
-
-    Returns:
-        The SVG.
 
     Raises:
         AirlocError: If there is no value, or if the number of values is not the number of groups.
@@ -359,7 +353,7 @@ def _draw_bars(chart: Chart, item: Bars, index: int, count: int, slot: float, pe
 def _draw_group_names(chart: Chart, groups: Sequence[str], slot: float, label: str) -> None:
     """Write the names of groups in up to two lines below their bars, or turned if that is not enough."""
     letters = max(1, int((slot - 6) / (LETTER * SMALL)))
-    lines = [textwrap.wrap(legible(name), letters) or [""] for name in groups]
+    lines = [textwrap.wrap(replace_invalid(name), letters) or [""] for name in groups]
     turned = any(
         len(wrapped) > 2 or max(map(len, name.split()), default=0) > letters
         for wrapped, name in zip(lines, groups, strict=True)

@@ -24,7 +24,7 @@ from matplotlib.patches import Patch
 from matplotlib.text import Annotation
 from matplotlib.transforms import IdentityTransform
 
-from airloc.drawing.page import element, legible, words
+from airloc.drawing.page import element, escape_text, replace_invalid
 from airloc.drawing.palette import DARK_PAPER, INKS, LIGHT_PAPER
 
 INK, SOFT, GRID = "#1b1f24", "#5b6470", "#e1e5ea"
@@ -55,7 +55,7 @@ def shorten(text: str, length: int = _LONGEST) -> str:
     >>> shorten("a name that is too long", 12)
     'a name that…'
     """
-    line = " ".join(legible(text).split())
+    line = " ".join(replace_invalid(text).split())
     return line if len(line) <= length else line[: length - 1].rstrip() + "…"
 
 
@@ -100,7 +100,7 @@ class Chart:
         layout = ConstrainedLayoutEngine(w_pad=16 / 72, h_pad=11 / 72)
         self.figure = Figure(figsize=(width / 72, height / 72), dpi=72, facecolor=LIGHT_PAPER, layout=layout)
         FigureCanvasSVG(self.figure)
-        lines = textwrap.wrap(legible(title), max(10, (width - 32) // 11), max_lines=3, placeholder=" …")
+        lines = textwrap.wrap(replace_invalid(title), max(10, (width - 32) // 11), max_lines=3, placeholder=" …")
         look = {"fontsize": _HEADLINE, "fontweight": "bold", "color": INK, "parse_math": False, "linespacing": 1.3}
         self.figure.suptitle("\n".join(lines), x=16 / width, ha="left", **look)
         self.axes = self.figure.add_subplot(facecolor="none")
@@ -115,7 +115,7 @@ class Chart:
     def note(self, text: str, xy: tuple[float, float], xytext: tuple[float, float], **look: Any) -> Annotation:
         """Write one line `xytext` pixels from a point; a text cut for its length has the whole as its title."""
         short = shorten(text)
-        if short != " ".join(legible(text).split()):
+        if short != " ".join(replace_invalid(text).split()):
             look["gid"] = self.title_id(text)
         look = {"textcoords": "offset points", "color": INK, "parse_math": False, "annotation_clip": False, **look}
         return self.axes.annotate(short, xy, xytext, **look)
@@ -177,8 +177,8 @@ class Chart:
         body = drawn[drawn.index("</defs>") + len("</defs>") : drawn.rindex("</svg>")]
         return element(
             "svg",
-            element("title", words(self.title), id=f"{self._name}-t"),
-            element("desc", words(description), id=f"{self._name}-d"),
+            element("title", escape_text(self.title), id=f"{self._name}-t"),
+            element("desc", escape_text(description), id=f"{self._name}-d"),
             element("style", _CSS),
             re.sub(r"<[^>]*>", self._adapt, body),
             xmlns="http://www.w3.org/2000/svg",
@@ -199,7 +199,7 @@ class Chart:
         group = re.fullmatch(r'<g id="(?:(halo)|title-(\d+)|[^"]*)"([^>]*)>', tag)
         if group is None:
             return tag
-        title = element("title", words(self._titles[int(group[2])])) if group[2] else ""
+        title = element("title", escape_text(self._titles[int(group[2])])) if group[2] else ""
         return ('<g class="ac-halo"' if group[1] else "<g") + group[3] + ">" + title
 
 

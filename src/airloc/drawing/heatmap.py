@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from airloc.drawing.canvas import Canvas, Frame, Pixels, font, require_pixels, shorten, text_width
+from airloc.drawing.canvas import Canvas, Frame, Pixels, fit_text, font, require_pixels, text_width
 from airloc.drawing.palette import GOAL, MARGIN, OUTSIDE, PAPER, SOFT, START, TEXT, Colour, heat, text_on
-from airloc.drawing.trajectory import Route, draw_routes
+from airloc.drawing.trajectory import draw_path
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid
 
@@ -66,7 +66,7 @@ def draw_belief(
     position = path[-1] if path else position
     seen = {*visited, *path, *([] if position is None else [position])}
     frame = Frame.around(grid, [*seen, *([] if goal is None else [goal])], scale, margin)
-    picture = _tinted(frame, frame.backdrop(image), probabilities / top, seen)
+    picture = _tint(frame, frame.backdrop(image), probabilities / top, seen)
     canvas = Canvas(frame.size[1], frame.size[0])
     for cell in seen:
         if not grid.contains(frame.clamp(cell)):
@@ -75,7 +75,7 @@ def draw_belief(
     _outline(canvas, frame, position, START, dot=not path)
     _outline(canvas, frame, goal, GOAL, letter="" if goal in path else "G")
     if path:
-        draw_routes(canvas, frame, [Route(path)], goal if goal in path else None)
+        draw_path(canvas, frame, path, goal if goal in path else None)
     return np.concatenate([canvas.over(picture), _colour_bar(frame.size[1], scale, top, at_least)])
 
 
@@ -90,9 +90,6 @@ def belief_strip(
         gap: Pixels between the frames.
         columns: Frames in a row. Defaults to all.
 
-    Returns:
-        The picture.
-
     Raises:
         AirlocError: If there is no frame, or if the number of captions or columns is wrong.
     """
@@ -104,10 +101,12 @@ def belief_strip(
         )
     size = max(12, max(require_pixels(frame, "frame").shape[0] for frame in frames) // 28)
     rows = [slice(first, first + columns) for first in range(0, len(frames), columns)]
-    return stacked([_row(frames[row], None if captions is None else captions[row], gap, size) for row in rows], gap)
+    return stack_vertically(
+        [_row(frames[row], None if captions is None else captions[row], gap, size) for row in rows], gap
+    )
 
 
-def stacked(pictures: Sequence[Pixels], gap: int = 16) -> Pixels:
+def stack_vertically(pictures: Sequence[Pixels], gap: int = 16) -> Pixels:
     """Return pictures below each other on white, `gap` pixels apart."""
     width = max(picture.shape[1] for picture in pictures)
     height = sum(picture.shape[0] for picture in pictures) + gap * (len(pictures) - 1)
@@ -128,7 +127,7 @@ def _row(frames: Sequence[Pixels], captions: Sequence[str] | None, gap: int, siz
     for number, frame in enumerate(frames):
         strip.paste(Image.fromarray(frame), (left, head))
         if captions is not None:
-            caption = shorten(captions[number], size, frame.shape[1])
+            caption = fit_text(captions[number], size, frame.shape[1])
             pen.text((left, head / 2), caption, font=font(size), fill=TEXT, anchor="lm")
         left += frame.shape[1] + gap
     return np.array(strip)
@@ -146,7 +145,7 @@ def _require_belief(belief: npt.ArrayLike, grid: Grid) -> npt.NDArray[np.float64
     return probabilities
 
 
-def _tinted(frame: Frame, picture: Pixels, values: npt.NDArray[np.float64], seen: Collection[Cell]) -> Pixels:
+def _tint(frame: Frame, picture: Pixels, values: npt.NDArray[np.float64], seen: Collection[Cell]) -> Pixels:
     """Return the picture in dim grey, with the colours of values (rows, cols) on the cells that were not seen."""
     grey = np.broadcast_to(picture.mean(axis=2, keepdims=True), picture.shape)
     tinted = picture.copy()

@@ -31,7 +31,7 @@ _LARGE = 1_000_000
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def legible(text: str) -> str:
+def replace_invalid(text: str) -> str:
     """Replace characters that XML and HTML do not allow, such as NUL."""
     return _NOT_XML.sub("�", text)
 
@@ -45,21 +45,21 @@ def element(tag: str, *children: str, **attributes: str | float | None) -> str:
         attributes: Attributes, which are escaped. Underscores in their names become hyphens, and one at the end is
             removed. Attributes that are None are left out.
 
-    >>> element("text", words("a < b"), x=1.25, class_="ac-label", text_anchor="end")
+    >>> element("text", escape_text("a < b"), x=1.25, class_="ac-label", text_anchor="end")
     '<text x="1.25" class="ac-label" text-anchor="end">a &lt; b</text>'
     """
     parts = [tag]
     for name, value in attributes.items():
         if value is not None:
-            shown = html.escape(legible(value)) if isinstance(value, str) else number(value)
+            shown = html.escape(replace_invalid(value)) if isinstance(value, str) else number(value)
             parts.append(f'{name.rstrip("_").replace("_", "-")}="{shown}"')
     opening = " ".join(parts)
     return f"<{opening}>{''.join(children)}</{tag}>" if children else f"<{opening}/>"
 
 
-def words(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return text escaped for the inside of an element."""
-    return html.escape(legible(text), quote=False)
+    return html.escape(replace_invalid(text), quote=False)
 
 
 def number(value: float) -> str:
@@ -122,12 +122,12 @@ def escape(content: Content) -> Html:
         return content
     if content is None:
         return Html("\N{EN DASH}")
-    return Html(html.escape(legible(str(content))))
+    return Html(html.escape(replace_invalid(str(content))))
 
 
 def section(heading: str, *contents: str, level: int = 2) -> Html:
     """Return a section. Its anchor is the heading in lower case with hyphens."""
-    anchor = re.sub(r"\W+", "-", legible(heading).lower()).strip("-")
+    anchor = re.sub(r"\W+", "-", replace_invalid(heading).lower()).strip("-")
     head = f'<h{level} id="{html.escape(anchor)}">{escape(heading)}</h{level}>'
     return Html("\n".join(["<section>", head, *contents, "</section>"]))
 
@@ -148,10 +148,10 @@ def link(text: Content, href: str) -> Html:
     Raises:
         AirlocError: If following the link could run code.
     """
-    scheme = re.match(r"[^/?#]*?:", legible(href).strip())
+    scheme = re.match(r"[^/?#]*?:", replace_invalid(href).strip())
     if scheme and scheme[0].lower() not in ("http:", "https:", "mailto:", "data:"):
         raise AirlocError(f"A page may not link to {href!r}", "Link to a web page or to a file beside it")
-    return Html(f'<a href="{html.escape(legible(href))}">{escape(text)}</a>')
+    return Html(f'<a href="{html.escape(replace_invalid(href))}">{escape(text)}</a>')
 
 
 def table(
@@ -172,19 +172,21 @@ def table(
     Raises:
         AirlocError: If there is no column, or if a row has another number of cells.
     """
-    if not header or any(len(row) != len(header) for row in rows):
+    if not header or any(len(contents) != len(header) for contents in rows):
         raise AirlocError(
-            f"A table of {len(header)} columns has rows of {sorted({len(row) for row in rows})} cells",
+            f"A table of {len(header)} columns has rows of {sorted({len(contents) for contents in rows})} cells",
             "Use one cell for each column",
         )
-    right = [bool(rows) and col > 0 and all(_numeric(row[col]) for row in rows) for col in range(len(header))]
+    right = [
+        bool(rows) and col > 0 and all(_is_numeric(contents[col]) for contents in rows) for col in range(len(header))
+    ]
     heads = "".join(f'<th scope="col"{_classes(right[col])}>{escape(name)}</th>' for col, name in enumerate(header))
     lines = []
-    for number, row in enumerate(rows):
+    for index, contents in enumerate(rows):
         cells = []
-        for col, content in enumerate(row):
+        for col, content in enumerate(contents):
             tag = "td" if col else 'th scope="row"'
-            marked = (number, col) in highlight
+            marked = (index, col) in highlight
             cells.append(f"<{tag}{_classes(right[col], marked)}>{escape(content)}</{tag[:2]}>")
         lines.append(f"<tr>{''.join(cells)}</tr>")
     above = f"<caption>{escape(caption)}</caption>\n" if caption else ""
@@ -232,10 +234,10 @@ def image_tag(pixels: npt.NDArray[np.uint8], alt: str) -> Html:
             kind, data = "jpeg", buffer.getvalue()
     text = base64.b64encode(data).decode("ascii")
     size = f'width="{pixels.shape[1]}" height="{pixels.shape[0]}"'
-    return Html(f'<img src="data:image/{kind};base64,{text}" {size} alt="{html.escape(legible(alt))}">')
+    return Html(f'<img src="data:image/{kind};base64,{text}" {size} alt="{html.escape(replace_invalid(alt))}">')
 
 
-def _numeric(content: Content) -> bool:
+def _is_numeric(content: Content) -> bool:
     """Return True if a cell reads as a number."""
     if content is None or isinstance(content, int | float):
         return True
@@ -243,6 +245,6 @@ def _numeric(content: Content) -> bool:
     return re.match("\\s*[-+\N{MINUS SIGN}±<>≤≥]?\\s*\\d|\\s*\N{EN DASH}?\\s*$", text) is not None
 
 
-def _classes(number: bool, marked: bool = False) -> str:
-    names = [name for name, wanted in (("number", number), ("marked", marked)) if wanted]
+def _classes(numeric: bool, marked: bool = False) -> str:
+    names = [name for name, wanted in (("number", numeric), ("marked", marked)) if wanted]
     return f' class="{" ".join(names)}"' if names else ""

@@ -22,9 +22,9 @@ class Ink(NamedTuple):
 
 
 PATH_A: Colour = (200, 58, 18)
-"""Vermilion, dark enough for white numbers: the first path, drawn solid."""
+"""Vermilion, dark enough for white numbers: the path of the agent, drawn solid."""
 PATH_B: Colour = (0, 125, 90)
-"""Bluish green: the second path, drawn dashed."""
+"""Bluish green: the path to compare with, drawn dashed."""
 START: Colour = (0, 90, 160)
 GOAL: Colour = (255, 200, 40)
 TEXT: Colour = (27, 31, 36)
@@ -64,12 +64,6 @@ def hex_of(colour: Colour) -> str:
     '#d55e00'
     """
     return "#" + bytes(colour).hex()
-
-
-def colour_of(text: str) -> Colour:
-    """Return the colour that CSS writes with six digits. Inverse of `hex_of`."""
-    red, green, blue = bytes.fromhex(text.removeprefix("#"))
-    return red, green, blue
 
 
 def luminance(colour: Colour) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from airloc.drawing.canvas import Canvas, Pixels, fitted, font, require_pixels, shorten
+from airloc.drawing.canvas import Canvas, Pixels, fit_text, fit_to_grid, font, require_pixels
 from airloc.drawing.palette import PAPER, SOFT, TEXT
 from airloc.errors import AirlocError
 from airloc.files import write_atomically
@@ -30,9 +30,6 @@ def contact_sheet(
         tile: Side of a tile in pixels, at least 16.
         title: Title of the sheet.
 
-    Returns:
-        The sheet.
-
     Raises:
         AirlocError: If there is no image, or if the number of captions, the columns or the tile are wrong.
     """
@@ -44,7 +41,7 @@ def contact_sheet(
     columns = min(columns, len(images))
     size = max(9, min(16, tile // 13))
     gap, caption_height = max(6, tile // 16), round(1.9 * size)
-    tiles = [_fitted_into(image, tile) for image in images]
+    tiles = [_fit_to_tile(image, tile) for image in images]
     rows = [range(first, min(first + columns, len(tiles))) for first in range(0, len(tiles), columns)]
     tall = [max(tiles[number].height for number in row) for row in rows]
     top = (round(3.4 * size) if title else 0) + gap
@@ -53,14 +50,14 @@ def contact_sheet(
     pen = ImageDraw.Draw(sheet)
     if title:
         large = round(1.5 * size)
-        pen.text((gap, top / 2), shorten(title, large, width - 2 * gap), font=font(large), fill=TEXT, anchor="lm")
+        pen.text((gap, top / 2), fit_text(title, large, width - 2 * gap), font=font(large), fill=TEXT, anchor="lm")
     for row, height in zip(rows, tall, strict=True):
         for number in row:
             left = gap + (number - row.start) * (tile + gap)
             thumbnail = tiles[number]
             sheet.paste(thumbnail, (left + (tile - thumbnail.width) // 2, top + height - thumbnail.height))
             place = left + tile / 2, top + height + 0.55 * caption_height
-            pen.text(place, shorten(captions[number], size, tile), font=font(size), fill=SOFT, anchor="mm")
+            pen.text(place, fit_text(captions[number], size, tile), font=font(size), fill=SOFT, anchor="mm")
         top += height + caption_height + gap
     return np.array(sheet)
 
@@ -72,11 +69,8 @@ def draw_grid(image: Pixels, grid: Grid, *, scale: int = 1) -> Pixels:
         image: The area's image, with the aspect of the grid at any resolution.
         grid: The grid.
         scale: Pixels of the picture for one pixel of the grid.
-
-    Returns:
-        The picture.
     """
-    picture = fitted(image, grid, scale)
+    picture = fit_to_grid(image, grid, scale)
     shaded = (picture * 0.5).astype(np.uint8)
     height, width = picture.shape[:2]
     canvas = Canvas(width, height)
@@ -87,7 +81,7 @@ def draw_grid(image: Pixels, grid: Grid, *, scale: int = 1) -> Pixels:
     return canvas.over(shaded)
 
 
-def _fitted_into(image: Pixels, tile: int) -> Image.Image:
+def _fit_to_tile(image: Pixels, tile: int) -> Image.Image:
     """Resize an image so that its longer side is `tile` pixels."""
     height, width = require_pixels(image).shape[:2]
     share = tile / max(height, width)
@@ -107,9 +101,6 @@ def save_gif(
         path: The file to write.
         ms: Duration of a frame in milliseconds: at least 20, in steps of 10.
         last_ms: Duration of the last frame. Defaults to three times `ms`.
-
-    Returns:
-        The path.
 
     Raises:
         AirlocError: If the frames differ in size, if a duration is too short, or if the file cannot be written.

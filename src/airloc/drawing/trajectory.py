@@ -1,7 +1,6 @@
 """Paths over an area, as in the paper's figures: S for the start, numbered circles for the visits, G for the goal.
 
-A cell that is visited several times shows every number. Visits outside the area lie in a margin around it. The first
-path is solid and the second dashed, so that colour is not the only difference.
+A cell that is visited several times shows every number. Visits outside the area lie in a margin around it.
 
 Legend: Pixels: uint8 RGB (H, W, 3). A path is a sequence of cells that begins with the start and may leave the grid.
 """
@@ -9,40 +8,21 @@ Legend: Pixels: uint8 RGB (H, W, 3). A path is a sequence of cells that begins w
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from airloc.drawing.canvas import Canvas, Frame, Pixels, Point, shorten, text_width
+from airloc.drawing.canvas import Canvas, Frame, Pixels, Point, text_width
 from airloc.drawing.palette import GOAL, OUTSIDE, PAPER, PATH_A, START, TEXT, Colour, text_on
 from airloc.grid import Cell, Grid
 
-Mark: TypeAlias = tuple[int, int]
-"""(path, visit) of one circle, or `_START` or `_GOAL`."""
+Mark: TypeAlias = int
+"""Number of the visit that a circle stands for; 0 is the start, `_GOAL` the goal."""
 
 Places: TypeAlias = dict[tuple[Cell, Mark], tuple[Point, float]]
 """Centre and radius of each circle."""
 
-_START: Mark = (-2, 0)
-_GOAL: Mark = (-1, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One path over an area.
-
-    Attributes:
-        path: Cells in the order of the visits, beginning with the start.
-        colour: Colour of the line and the circles.
-        dashed: Draw the line dashed.
-        label: Name in the legend below the picture. An empty label is left out.
-    """
-
-    path: Sequence[Cell]
-    colour: Colour = PATH_A
-    dashed: bool = False
-    label: str = ""
+_START, _GOAL = 0, -1
 
 
 def draw_trajectory(
@@ -53,69 +33,53 @@ def draw_trajectory(
     *,
     colour: Colour = PATH_A,
     dashed: bool = False,
-    label: str = "",
     scale: int = 3,
     found: bool | None = None,
     dim_unvisited: bool = False,
     margin: int | None = None,
 ) -> Pixels:
-    """Draw one path over an area. `draw_trajectories` describes the arguments."""
-    route = Route(path, colour, dashed, label)
-    return draw_trajectories(
-        image, grid, [route], goal, scale=scale, found=found, dim_unvisited=dim_unvisited, margin=margin
-    )
-
-
-def draw_trajectories(
-    image: Pixels,
-    grid: Grid,
-    routes: Sequence[Route],
-    goal: Cell | None,
-    *,
-    scale: int = 3,
-    found: bool | None = None,
-    dim_unvisited: bool = False,
-    margin: int | None = None,
-) -> Pixels:
-    """Draw paths over one area.
+    """Draw a path over an area.
 
     Args:
         image: The area's image, with the aspect of the grid at any resolution.
         grid: The grid.
-        routes: The paths. The first is drawn on top.
+        path: Cells in the order of the visits, beginning with the start.
         goal: Cell of the goal. None hides it.
+        colour: Colour of the line and the circles.
+        dashed: Draw the line dashed.
         scale: Pixels of the picture for one pixel of the grid.
-        found: Outline the goal solid instead of dashed. Defaults to True if a path visits the goal.
+        found: Outline the goal solid instead of dashed. Defaults to True if the path visits the goal.
         dim_unvisited: Darken unvisited cells and the gaps between cells.
-        margin: Cells of margin on every side, for pictures of one size. Defaults to what the paths need.
-
-    Returns:
-        The picture.
+        margin: Cells of margin on every side, for pictures of one size. Defaults to what the path needs.
     """
-    visited = [cell for route in routes for cell in route.path]
-    frame = Frame.around(grid, [*visited, *([goal] if goal else [])], scale, margin)
+    frame = Frame.around(grid, [*path, *([goal] if goal else [])], scale, margin)
     picture = frame.backdrop(image)
     if dim_unvisited:
-        picture = _dimmed(picture, frame, visited)
+        picture = _dim(picture, frame, path)
     canvas = Canvas(frame.size[1], frame.size[0])
-    _draw_cells(canvas, frame, visited)
+    _draw_cells(canvas, frame, path)
     if goal is not None:
-        solid = goal in visited if found is None else found
-        _outline_goal(canvas, frame, goal, solid)
-    draw_routes(canvas, frame, routes, goal)
-    drawn = canvas.over(picture)
-    legend = [route for route in routes if route.label]
-    return np.vstack([drawn, _legend(legend, drawn.shape[1], scale)]) if legend else drawn
+        _outline_goal(canvas, frame, goal, solid=goal in path if found is None else found)
+    draw_path(canvas, frame, path, goal, colour=colour, dashed=dashed)
+    return canvas.over(picture)
 
 
-def draw_routes(canvas: Canvas, frame: Frame, routes: Sequence[Route], goal: Cell | None) -> None:
-    """Draw paths with S, their numbers, and G if there is a goal."""
-    places = _place_marks(frame, routes, goal)
-    _draw_lines(canvas, frame, routes, places)
-    _draw_marks(canvas, routes, places)
+def draw_path(
+    canvas: Canvas,
+    frame: Frame,
+    path: Sequence[Cell],
+    goal: Cell | None,
+    *,
+    colour: Colour = PATH_A,
+    dashed: bool = False,
+) -> None:
+    """Draw a path with S, the numbers of its visits, and G if there is a goal."""
+    places = _place_marks(frame, path, goal)
+    _draw_line(canvas, frame, path, places, colour, dashed)
+    _draw_marks(canvas, places, colour)
 
 
-def _dimmed(picture: Pixels, frame: Frame, visited: Sequence[Cell]) -> Pixels:
+def _dim(picture: Pixels, frame: Frame, visited: Sequence[Cell]) -> Pixels:
     """Return the picture with the area in dark grey, except for the visited cells."""
     dim, area = picture.copy(), picture[frame.area]
     dim[frame.area] = (0.38 * (0.4 * area + 0.6 * area.mean(axis=2, keepdims=True))).astype(np.uint8)
@@ -133,7 +97,7 @@ def _draw_cells(canvas: Canvas, frame: Frame, visited: Sequence[Cell]) -> None:
             canvas.box(frame.box(cell), fill=OUTSIDE)
 
 
-def _outline_goal(canvas: Canvas, frame: Frame, goal: Cell, solid: bool) -> None:
+def _outline_goal(canvas: Canvas, frame: Frame, goal: Cell, *, solid: bool) -> None:
     """Outline the cell of the goal on a dark casing."""
     width = frame.cell / 24
     left, top, right, bottom = frame.box(goal)
@@ -143,23 +107,20 @@ def _outline_goal(canvas: Canvas, frame: Frame, goal: Cell, solid: bool) -> None
     canvas.box(inner, outline=GOAL, width=width, dash=None if solid else frame.cell / 9)
 
 
-def _place_marks(frame: Frame, routes: Sequence[Route], goal: Cell | None) -> Places:
+def _place_marks(frame: Frame, path: Sequence[Cell], goal: Cell | None) -> Places:
     """Return the place and radius of every circle. Circles in one cell lie in the directions of their lines."""
     pulls: dict[Cell, dict[Mark, Point]] = defaultdict(dict)
-    for number, route in enumerate(routes):
-        path = [frame.clamp(cell) for cell in route.path]
-        for visit, cell in enumerate(path):
-            mark = (number, visit) if visit else _START
-            ends = path[max(0, visit - 1) : visit] + path[visit + 1 : visit + 2]
-            pull = sum(end[1] - cell[1] for end in ends), sum(end[0] - cell[0] for end in ends)
-            pulls[cell].setdefault(mark, pull)
+    cells = [frame.clamp(cell) for cell in path]
+    for visit, cell in enumerate(cells):
+        ends = cells[max(0, visit - 1) : visit] + cells[visit + 1 : visit + 2]
+        pulls[cell][visit] = sum(end[1] - cell[1] for end in ends), sum(end[0] - cell[0] for end in ends)
     if goal is not None:
         pulls[frame.clamp(goal)][_GOAL] = (0.0, 0.0)
     places: Places = {}
     for cell, marks in pulls.items():
         x, y = frame.centre(cell)
         strongest_first = sorted(marks.items(), key=lambda item: -math.hypot(*item[1]))
-        free, radius = fan(len(marks), strongest_first[0][1])
+        free, radius = place_circles(len(marks), strongest_first[0][1])
         for mark, (right, down) in strongest_first:
             slot = max(free, key=lambda place: place[0] * right + place[1] * down)
             free.remove(slot)
@@ -167,13 +128,13 @@ def _place_marks(frame: Frame, routes: Sequence[Route], goal: Cell | None) -> Pl
     return places
 
 
-def fan(count: int, towards: Point = (-1.0, -1.0)) -> tuple[list[Point], float]:
+def place_circles(count: int, towards: Point = (-1.0, -1.0)) -> tuple[list[Point], float]:
     """Return the places of `count` circles in a cell of side 1, relative to its centre, and their radius.
 
     The circles do not overlap. Up to six form a ring that begins in the direction `towards` (right, down); a seventh
     lies in its middle. More form a square.
 
-    >>> fan(1)
+    >>> place_circles(1)
     ([(0.0, 0.0)], 0.19)
     """
     if count == 1:
@@ -193,18 +154,18 @@ def fan(count: int, towards: Point = (-1.0, -1.0)) -> tuple[list[Point], float]:
     return [((col - middle) * pitch, (row - middle) * pitch) for row, col in spots], 0.47 * pitch
 
 
-def _draw_lines(canvas: Canvas, frame: Frame, routes: Sequence[Route], places: Places) -> None:
-    """Draw the paths, the first on top, each on a light casing that keeps it visible on any image."""
+def _draw_line(
+    canvas: Canvas, frame: Frame, path: Sequence[Cell], places: Places, colour: Colour, dashed: bool
+) -> None:
+    """Draw the line on a light casing that keeps it visible on any image."""
     width = frame.cell / 26
-    for number, route in reversed(list(enumerate(routes))):
-        marks = [(number, visit) if visit else _START for visit in range(len(route.path))]
-        points = [places[frame.clamp(cell), mark][0] for cell, mark in zip(route.path, marks, strict=True)]
-        if len(points) > 1:
-            canvas.line(points, PAPER, 1.9 * width)
-            canvas.line(points, route.colour, width, dash=2.4 * width if route.dashed else None)
+    points = [places[frame.clamp(cell), visit][0] for visit, cell in enumerate(path)]
+    if len(points) > 1:
+        canvas.line(points, PAPER, 1.9 * width)
+        canvas.line(points, colour, width, dash=2.4 * width if dashed else None)
 
 
-def _draw_marks(canvas: Canvas, routes: Sequence[Route], places: Places) -> None:
+def _draw_marks(canvas: Canvas, places: Places, colour: Colour) -> None:
     """Draw the circles with their letters and numbers."""
     for (_, mark), (at, radius) in places.items():
         if mark == _START:
@@ -212,21 +173,7 @@ def _draw_marks(canvas: Canvas, routes: Sequence[Route], places: Places) -> None
         elif mark == _GOAL:
             text, fill = "G", GOAL
         else:
-            text, fill = str(mark[1]), routes[mark[0]].colour
+            text, fill = str(mark), colour
         canvas.disc(at, radius, fill, PAPER if mark != _GOAL else TEXT, radius * 0.11)
         size = min(1.35 * radius, 1.5 * radius / text_width(text, 1))
         canvas.text(at, text, size, text_on(fill))
-
-
-def _legend(routes: Sequence[Route], width: int, scale: int) -> Pixels:
-    """Return a white band with the names of the paths and samples of their lines."""
-    scale = max(2, scale)
-    size, row = 8.0 * scale, 14 * scale
-    canvas = Canvas(width, row * len(routes))
-    for number, route in enumerate(routes):
-        y = row * (number + 0.5)
-        dash = 3.6 * scale if route.dashed else None
-        canvas.line([(6 * scale, y), (30 * scale, y)], route.colour, 2 * scale, dash=dash)
-        name = shorten(route.label, size, width - 40 * scale)
-        canvas.text((36 * scale + text_width(name, size) / 2, y), name, size, TEXT)
-    return canvas.over(np.full((row * len(routes), width, 3), 255, dtype=np.uint8))

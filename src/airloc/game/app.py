@@ -61,13 +61,7 @@ def make_app(
 
 
 def serve(app: FastAPI, bound: socket.socket, *, open_url: str | None = None) -> None:
-    """Serve until Ctrl-C.
-
-    Args:
-        app: The application.
-        bound: The socket to listen on.
-        open_url: Page to open in the user's browser once the server is ready.
-    """
+    """Serve on a bound socket until Ctrl-C; open `open_url` in the browser once the server is ready."""
     # Keep the garbage collector from scanning what was loaded at the start: it would delay responses.
     gc.collect()
     gc.freeze()

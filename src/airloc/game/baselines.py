@@ -73,14 +73,7 @@ def encode_area(world: World, agents: AgentCache, area: int) -> bytes:
 
 
 def play_episode(agent: Agent, world: World, episode: Episode, record: Sequence[Recorder] = ()) -> RolloutLog:
-    """Play a single episode as `airloc evaluate` does.
-
-    Args:
-        agent: The agent.
-        world: The areas with their grid and budget.
-        episode: The episode.
-        record: Quantities to record.
-    """
+    """Play a single episode as `airloc evaluate` does, and record the quantities in `record`."""
     suite = Suite(
         name="one",
         grid=world.grid,

@@ -63,12 +63,7 @@ class Lobby(Protocol):
 
 
 class PlayLobby:
-    """Free play for any visitor.
-
-    Args:
-        room: Where they play.
-        max_visitors: Number of visitors kept.
-    """
+    """Free play for any visitor, in one room."""
 
     def __init__(self, room: PlayRoom, max_visitors: int = MAX_VISITORS) -> None:
         self._room = room
@@ -140,14 +135,7 @@ class StudyLobby:
     def open(
         cls, study: Study, worlds: Mapping[str, World], worker_pool: WorkerPool, agents: Sequence[str]
     ) -> "StudyLobby":
-        """Open the rooms of a study.
-
-        Args:
-            study: The study.
-            worlds: The result of `study.worlds()`.
-            worker_pool: Runs the agents on these worlds.
-            agents: Names of the agents whose paths are shown after a game.
-        """
+        """Open the rooms of a study on `study.worlds()`; the paths of the agents are shown after a game."""
         baselines = {name: Baselines(agents, worker_pool, name) for name in worlds}
         seconds = study.config.seconds
         return cls(

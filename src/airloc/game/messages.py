@@ -51,11 +51,7 @@ class ConsentRequest(_Request):
 
 
 class GameMessages:
-    """Encodes the responses about games on a world.
-
-    Args:
-        world: The areas with their grid and budget.
-    """
+    """Encodes the responses about games on a world."""
 
     def __init__(self, world: World) -> None:
         self._world = world

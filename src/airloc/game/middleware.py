@@ -102,13 +102,7 @@ class SecurityHeadersMiddleware:
 
 
 class RateLimitMiddleware:
-    """Answers 429 to players and addresses that send too many requests.
-
-    Args:
-        app: The application.
-        is_player: Returns True for the token of a known player.
-        limits: The rates.
-    """
+    """Answers 429 to players and addresses that send too many requests."""
 
     def __init__(self, app: ASGIApp, is_player: Callable[[str], bool], limits: Limits) -> None:
         self._app = app

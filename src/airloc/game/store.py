@@ -128,10 +128,7 @@ class Store:
 
 
 def connect(path: Path | None) -> sqlite3.Connection:
-    """Open a database that only its owner can read.
-
-    Args:
-        path: SQLite file, created if it does not exist; None for a database in memory.
+    """Open a database that only its owner can read, or one in memory.
 
     Raises:
         OSError: If the file cannot be created.

@@ -90,9 +90,6 @@ class Participant:
 class Study:
     """An open study.
 
-    Args:
-        path: The study's file.
-
     Raises:
         AirlocError: If the file is not a study, or a study of another version.
     """
@@ -184,7 +181,7 @@ def create_study(
         path: The file, which must not exist.
         config: Settings.
         areas: Areas of the recorded games, fitted to the grid.
-        practice: Areas of practice, fitted to the grid.
+        practice: Areas of the practice games, fitted to the grid.
         games: The episodes of each participant.
 
     Raises:
@@ -273,13 +270,7 @@ def episodes_of(suite: Suite) -> list[Episode]:
 
 
 def assign_episodes(episodes: Sequence[Episode], people: int, each: int, seed: int) -> list[list[Episode]]:
-    """Assign episodes to participants, in order of play.
-
-    Args:
-        episodes: The available episodes.
-        people: Number of participants.
-        each: Games per distance and participant.
-        seed: Random seed of the assignment and its order.
+    """Return the episodes of each participant, in order of play, with `each` games per distance.
 
     Raises:
         AirlocError: If there are too few areas to play each game on another one.

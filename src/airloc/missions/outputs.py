@@ -36,7 +36,7 @@ from airloc.missions.searcher import Searcher
 from airloc.missions.simulation import SearchRecord
 from airloc.missions.sweep import plan_sweep
 
-__all__ = ["PAGE", "make_flight", "to_json", "write_belief", "write_search"]
+__all__ = ["PAGE", "to_json", "write_search"]
 
 PAGE, PATH, BELIEF = "index.html", "path.json", "belief.tif"
 BELIEF_IMAGE, PATH_IMAGE, ANIMATION = "belief.jpg", "path.jpg", "search.gif"
@@ -63,13 +63,13 @@ def write_search(
     flight: Flight | None = None
     if record.layout.plane is not None:
         search, searcher = record.search, record.searcher
-        flight = make_flight(search, searcher.flown, "airloc search")
+        flight = _make_flight(search, searcher.flown, "airloc search")
         written |= _write_flight(folder, "flight", flight, record.layout, formats)
         if sweep:
             cells = plan_sweep(searcher.prior, record.layout.searchable, searcher.flown[0], searcher.budget)
-            planned = make_flight(search, cells, "airloc sweep")
+            planned = _make_flight(search, cells, "airloc sweep")
             written |= _write_flight(folder, "sweep", planned, record.layout, formats)
-        written[BELIEF] = write_belief(folder / BELIEF, record.layout, searcher)
+        written[BELIEF] = _write_belief(folder / BELIEF, record.layout, searcher)
     ground = read_overview(raster, record.layout, SIDE)  # read once: without overviews this reads the whole file
     painter = SearchPainter(record, ground, SIDE)
     belief, path = painter.draw_final_belief(), painter.draw_path()
@@ -82,7 +82,7 @@ def write_search(
     return [write_atomically(folder / PAGE, page), *written.values()]
 
 
-def make_flight(search: FieldSearch, cells: Sequence[Cell], name: str) -> Flight:
+def _make_flight(search: FieldSearch, cells: Sequence[Cell], name: str) -> Flight:
     """Return the flight over cells in their order; home is the first cell."""
     degrees = search.layout.lat_lon(list(cells)).tolist()
     prior = search.searcher.prior
@@ -91,7 +91,7 @@ def make_flight(search: FieldSearch, cells: Sequence[Cell], name: str) -> Flight
     return Flight(name, points, search.height_m, search.plan.speed, search.plan.hover, home)
 
 
-def write_belief(path: Path, layout: Layout, searcher: Searcher) -> Path:
+def _write_belief(path: Path, layout: Layout, searcher: Searcher) -> Path:
     """Write POA, POD and POS as a GeoTIFF in the projection of the grid's plane."""
     plane = layout.require_plane()
     values = np.stack([searcher.belief(), searcher.pod, searcher.prior * searcher.pod]).astype(np.float32)

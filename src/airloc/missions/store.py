@@ -62,10 +62,7 @@ class StoredGlimpse(NamedTuple):
 
 
 class SearchStore:
-    """The file of all searches.
-
-    Args:
-        path: The file; created if it does not exist.
+    """The file of all searches, created if it does not exist.
 
     Raises:
         StoreError: If the file is damaged, is not a store, or is open in another server.
@@ -217,10 +214,10 @@ def recover_store(damaged: Path, target: Path) -> tuple[int, int]:
         raise StoreError(f"The file {str(target)!r} exists", "Give another --recover")
     if not damaged.is_file():
         raise StoreError(f"There is no store {str(damaged)!r}", "Give the damaged file as --store")
-    most = damaged.stat().st_size // PATCH_BYTES + 1  # every row holds a patch
+    max_rows = damaged.stat().st_size // PATCH_BYTES + 1  # every row holds a patch
     with closing(sqlite3.connect(f"{damaged.absolute().as_uri()}?immutable=1", uri=True)) as file:
-        searches = list(_readable_rows(file, "searches", most))
-        glimpses = list(_readable_rows(file, "glimpses", most))
+        searches = list(_readable_rows(file, "searches", max_rows))
+        glimpses = list(_readable_rows(file, "glimpses", max_rows))
     if not searches:
         raise StoreError(f"The store {str(damaged)!r} has no readable search", "Restore a backup")
     photos = 0
@@ -236,10 +233,10 @@ def recover_store(damaged: Path, target: Path) -> tuple[int, int]:
     return len(searches), photos
 
 
-def _readable_rows(file: sqlite3.Connection, table: str, most: int) -> Iterator[tuple[Any, ...]]:
+def _readable_rows(file: sqlite3.Connection, table: str, max_rows: int) -> Iterator[tuple[Any, ...]]:
     """Yield the valid rows of a table one by one, without those on damaged pages."""
     query = f"SELECT * FROM {table} WHERE rowid = ? AND {VALID_ROWS[table]}"
-    for number in range(1, most + 1):
+    for number in range(1, max_rows + 1):
         with suppress(sqlite3.Error):
             row = file.execute(query, (number,)).fetchone()
             if row is not None:

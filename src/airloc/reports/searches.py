@@ -14,7 +14,7 @@ from PIL import Image
 from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.changes import CHANGES, GoalTransform, cut_goal
 from airloc.areas.synthetic import generate
-from airloc.drawing.heatmap import belief_strip, draw_belief, percent, stacked
+from airloc.drawing.heatmap import belief_strip, draw_belief, percent, stack_vertically
 from airloc.drawing.sheet import contact_sheet
 from airloc.drawing.trajectory import draw_trajectory
 from airloc.grid import Cell, Grid, distance
@@ -52,7 +52,7 @@ def search_strip(searches: Sequence[EpisodeRecord], grid: Grid, *, scale: int = 
             frames.insert(first, goal if first == 0 else np.full_like(goal, 255))
             captions.insert(first, "" if first else "goal")
         strips.append(belief_strip(_pad_heights(frames), captions, columns=columns + 1))
-    return _add_border(stacked(strips, gap=20 * scale))
+    return _add_border(stack_vertically(strips, gap=20 * scale))
 
 
 def balanced_columns(frames: int) -> int:

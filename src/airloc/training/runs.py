@@ -30,6 +30,7 @@ import contextlib
 import fcntl
 import io
 import json
+import logging
 import math
 import os
 import zipfile
@@ -50,6 +51,8 @@ from airloc.files import check_writable, write_atomically
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from torch.utils.tensorboard import SummaryWriter
+
+log = logging.getLogger(__name__)
 
 CONFIG, METRICS, STATE, CHECKPOINTS, LOCK = "config.json", "metrics.jsonl", "state.pt", "checkpoints", "lock"
 STATE_FORMAT = 1
@@ -414,6 +417,7 @@ def _tensorboard(folder: Path, first: int) -> "SummaryWriter | None":
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
+        log.info("No TensorBoard log is written to %s: TensorBoard is not installed (airloc[train])", folder)
         return None
     return SummaryWriter(str(folder), purge_step=first)
 

@@ -1,8 +1,11 @@
 // Draws paths on an image of the area as SVG: numbered circles in the order of the visits, S for start and G for goal.
 
 const SVG = "http://www.w3.org/2000/svg";
-const PITCH = 52;
-const CELL = 48;
+export const PITCH = 52;
+export const CELL = 48;
+
+// Return the length of a side of the area in pixels.
+export const sideLength = (cells) => (cells - 1) * PITCH + CELL;
 
 export function make(tag, attributes = {}, text = "") {
   const element = document.createElementNS(SVG, tag);
@@ -29,7 +32,7 @@ export function makeMap(image, rows, cols, paths, label) {
   const margin = (outside) => (cells.some(outside) ? PITCH : 0);
   const [left, top] = [margin(([, col]) => col < 0), margin(([row]) => row < 0)];
   const [right, bottom] = [margin(([, col]) => col >= cols), margin(([row]) => row >= rows)];
-  const [width, height] = [cols * PITCH - 4, rows * PITCH - 4];
+  const [width, height] = [sideLength(cols), sideLength(rows)];
   const svg = make("svg", {
     viewBox: `${-left} ${-top} ${left + width + right} ${top + height + bottom}`, role: "img", "aria-label": label,
   });

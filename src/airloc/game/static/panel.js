@@ -1,14 +1,14 @@
 // Shows one agent's search: the visited cells, the belief, and the probability of each move.
 
 import { NAMES, plural, target } from "./moves.js";
-import { STYLES, box, drawEnds, drawLine, drawNumbers, make, makeMap, centre } from "./overlay.js";
+import { CELL, PITCH, STYLES, box, centre, drawEnds, drawLine, drawNumbers, make, makeMap, sideLength } from "./overlay.js";
 
 // Return an SVG path that covers the area except the visited cells.
 function unvisited(path, rows, cols) {
-  const hole = ([row, col]) => `M${col * 52} ${row * 52}h48v48h-48z`;
+  const hole = ([row, col]) => `M${col * PITCH} ${row * PITCH}h${CELL}v${CELL}h${-CELL}z`;
   const inside = path.filter(([row, col]) => row >= 0 && col >= 0 && row < rows && col < cols).map((cell) => cell.join());
   const holes = [...new Set(inside)].map((key) => hole(key.split(",").map(Number)));
-  return `M0 0h${cols * 52 - 4}v${rows * 52 - 4}h${4 - cols * 52}z${holes.join("")}`;
+  return `M0 0h${sideLength(cols)}v${sideLength(rows)}h${-sideLength(cols)}z${holes.join("")}`;
 }
 
 const percent = (value) => `${value < 0.0995 ? (100 * value).toFixed(1) : Math.round(100 * value)} %`;
