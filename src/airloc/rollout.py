@@ -227,20 +227,7 @@ def rollout(
     for first in range(0, len(suite), batch):
         batches.append(player.play(slice(first, min(first + batch, len(suite)))))
         on_batch(len(batches[-1].path))
-    path, found, steps, declared = (np.concatenate(part) for part in list(zip(*batches, strict=True))[:4])
-    log = RolloutLog(
-        agent.name,
-        suite,
-        path,
-        found,
-        steps,
-        seconds=sum(part.seconds for part in batches),
-        declared=declared if suite.by_declaration else None,
-        recorded=_join(record, [part.recorded for part in batches]),
-    )
-    for recorder, values in log.recorded.items():
-        values[np.arange(values.shape[1]) >= steps[:, None] + (recorder.at == "glimpse")] = 0
-    return log
+    return _join(agent.name, suite, record, batches)
 
 
 def _environment(
@@ -312,7 +299,11 @@ class _Player:
             found = found | reached
             path.append(observation.position)
         path += path[-1:] * (suite.budget + 1 - len(path))
-        recorded = {by: _padded(values, suite.budget + (by.at == "glimpse")) for by, values in tape.items() if values}
+        recorded = {
+            recorder: _padded(values, suite.budget + (recorder.at == "glimpse"))
+            for recorder, values in tape.items()
+            if values
+        }
         return _Batch(
             path=torch.stack(path, dim=1).cpu().numpy(),
             found=found.cpu().numpy(),
@@ -352,11 +343,25 @@ def _padded(values: list[torch.Tensor], length: int) -> npt.NDArray[Any]:
     return np.pad(stacked, [(0, 0), (0, length - stacked.shape[1]), *[(0, 0)] * (stacked.ndim - 2)])
 
 
-def _join(
-    record: Sequence[Recorder], batches: Sequence[Mapping[Recorder, npt.NDArray[Any]]]
-) -> dict[Recorder, npt.NDArray[Any]]:
-    """Concatenate the recorded values of all batches; leave out what was not recorded in every batch."""
-    return {by: np.concatenate([part[by] for part in batches]) for by in record if all(by in part for part in batches)}
+def _join(agent: str, suite: Suite, record: Sequence[Recorder], batches: Sequence[_Batch]) -> RolloutLog:
+    """Concatenate batches; leave out quantities that were not recorded in every batch."""
+    steps = np.concatenate([part.steps for part in batches])
+    recorded = {}
+    for recorder in record:
+        if all(recorder in part.recorded for part in batches):
+            values = np.concatenate([part.recorded[recorder] for part in batches])
+            values[np.arange(values.shape[1]) >= steps[:, None] + (recorder.at == "glimpse")] = 0
+            recorded[recorder] = values
+    return RolloutLog(
+        agent,
+        suite,
+        np.concatenate([part.path for part in batches]),
+        np.concatenate([part.found for part in batches]),
+        steps,
+        seconds=sum(part.seconds for part in batches),
+        declared=np.concatenate([part.declared for part in batches]) if suite.by_declaration else None,
+        recorded=recorded,
+    )
 
 
 def _check_moves(agent: str, action: torch.Tensor, suite: Suite) -> None:

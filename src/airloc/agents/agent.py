@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 
+from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.task.rules import inside, moves_allowed, moves_on
@@ -90,6 +91,13 @@ def belief_of(state: Any) -> torch.Tensor | None:
 def logits_of(state: Any) -> torch.Tensor | None:
     """Return the logits (B, 8) in an agent's state, or None if the agent keeps none."""
     return getattr(state, "logits", None)
+
+
+def check_patch_side(patches: torch.Tensor, side: int) -> None:
+    """Raise an error unless patches (B, S, S, 3) have the side in pixels that a network needs."""
+    if patches.shape[1:] != (side, side, 3):
+        problem = f"Learned agents need cells of {side} x {side} px, not {patches.shape[1]} x {patches.shape[2]}"
+        raise AirlocError(problem, f"Use a grid with cells of {side} px")
 
 
 def select_action(logits: torch.Tensor, noise: torch.Tensor | None = None) -> torch.Tensor:

@@ -16,16 +16,23 @@ from typing import NamedTuple
 
 import torch
 
-from airloc.agents.agent import EpisodeBatch, mask_task_moves, privileged_moves, select_action, unvisited, visit
+from airloc.agents.agent import (
+    EpisodeBatch,
+    check_patch_side,
+    mask_task_moves,
+    privileged_moves,
+    select_action,
+    unvisited,
+    visit,
+)
 from airloc.agents.cache import FeatureCache, content_keys, pair_keys
 from airloc.agents.policy import LSTMState, Policy
-from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.vision.embedder import EMBEDDING, PatchEncoder
 from airloc.vision.position import encode_position, to_training_grid
 
-SIDE = 48
+_SIDE = 48
 """Side in pixels of the patches that the patch encoder takes."""
 
 
@@ -163,9 +170,7 @@ def encode_goals(encoder: PatchEncoder, goal: torch.Tensor) -> EmbeddingCache:
     """
     if encoder.training:
         raise ValueError("the encoder must be in eval mode: batch statistics would mix episodes")
-    if goal.shape[1:] != (SIDE, SIDE, 3):
-        problem = f"Learned agents need cells of {SIDE} x {SIDE} px, not {goal.shape[1]} x {goal.shape[2]}"
-        raise AirlocError(problem, f"Use a grid with cells of {SIDE} px")
+    check_patch_side(goal, _SIDE)
     keys = content_keys(goal)
     goals, glimpses = FeatureCache(), FeatureCache()
     if len(goal) == 1:  # a single episode ends on its goal and never needs it as a glimpse

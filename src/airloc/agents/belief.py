@@ -22,11 +22,10 @@ import numpy as np
 import torch
 from torch.nn.functional import interpolate, pad
 
-from airloc.agents.agent import EpisodeBatch, select_action
+from airloc.agents.agent import EpisodeBatch, check_patch_side, select_action
 from airloc.agents.cache import FeatureCache, content_keys, pair_keys
 from airloc.agents.matching import SAME_PLACE, SamePlaceCalibration, similarity
 from airloc.agents.planner import PLANNERS, PathTables, Planner, path_tables, tie_preference
-from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.task.goal_prior import goal_prior
@@ -259,9 +258,7 @@ def offset_logits(
     Raises:
         AirlocError: If the glimpses are not 48 x 48 px.
     """
-    if patch.shape[1:] != (SIDE, SIDE, 3):
-        problem = f"Learned agents need cells of {SIDE} x {SIDE} px, not {patch.shape[1]} x {patch.shape[2]}"
-        raise AirlocError(problem, f"Use a grid with cells of {SIDE} px")
+    check_patch_side(patch, SIDE)
     keys, chunk = content_keys(patch), _chunk(patch.device)
     encodings = cache.encodings
 

@@ -24,15 +24,15 @@ Words = npt.NDArray[np.uint64]
 
 WIDTHS = (2048, 16384)
 """Widths of the first beams. Their results let the last search drop all states that cannot be better."""
-STATES = 16_000_000
+_STATES = 16_000_000
 """Number of states of the last searches from all starts of a grid: enough for all paths on 7 x 7."""
-CELLS_IN_KEY = 58
+_CELLS_IN_KEY = 58
 """Largest grid for which a visited set and the index of a cell fit into one word. Larger grids use beams alone."""
-BEAM = 50_000_000
+_BEAM = 50_000_000
 """Width of that beam, times cells, moves and starts: a few seconds for all starts."""
-CELLS_GUIDED = 256
+_CELLS_GUIDED = 256
 """Largest grid for which the upper bound guides the beam. For larger grids it takes too long."""
-TIE = 1e-12
+_TIE = 1e-12
 """Weights with a smaller difference are equal."""
 
 
@@ -71,7 +71,7 @@ class BestPaths:
     def draw(self, rng: np.random.Generator) -> list[Cell]:
         """Draw one of the paths uniformly; return its cells, beginning with the start."""
         layer = self._layers[-1]
-        chosen = layer.take(layer.value >= self.value - TIE)
+        chosen = layer.take(layer.value >= self.value - _TIE)
         state = chosen.take(np.array([_pick(chosen.paths, rng)]))
         path = [int(state.cell[0])]
         for layer in reversed(self._layers[:-1]):
@@ -84,10 +84,10 @@ class BestPaths:
 def best_paths(grid: Grid, budget: int, start: Cell, weights: Floats) -> BestPaths:
     """Search for the paths from `start` that collect most of `weights` (n,) in `budget` moves."""
     search = _Search(grid, budget, grid.index(start), weights)
-    if grid.count > CELLS_IN_KEY:
+    if grid.count > _CELLS_IN_KEY:
         return search.beams()
     best = search.sweep(WIDTHS[0], known=0.0)
-    states = STATES // max(10, _starts(grid)) // max(1, budget // grid.default_budget)
+    states = _STATES // max(10, _starts(grid)) // max(1, budget // grid.default_budget)
     for width, more in ((WIDTHS[1], 0), (WIDTHS[0], states)):
         if best.complete:
             break
@@ -107,9 +107,9 @@ class _Search:
 
     def beams(self) -> BestPaths:
         """Return the better result of the greedy and the guided beam, as wide as the grid allows."""
-        width = max(16, BEAM // (self.grid.count * self.budget * _starts(self.grid)))
+        width = max(16, _BEAM // (self.grid.count * self.budget * _starts(self.grid)))
         found = [self.sweep(width, known=None)]
-        if self.grid.count <= CELLS_GUIDED:
+        if self.grid.count <= _CELLS_GUIDED:
             found.append(self.sweep(8 * width, found[0].value))
         return max(found, key=lambda paths: paths.value)
 
@@ -122,17 +122,17 @@ class _Search:
         complete = known is not None
         for left in range(self.budget - 1, -1, -1):
             layer = _merge(_extend(layers[-1], self.grid, self.weights), self.grid.count)
-            hope = layer.value if known is None else _upper_bound(layer, self.grid, self.weights, left)
+            bound = layer.value if known is None else _upper_bound(layer, self.grid, self.weights, left)
             if known is not None:
-                promising = hope >= known - TIE
-                layer, hope = layer.take(promising), hope[promising]
-            if not len(hope):
+                promising = bound >= known - _TIE
+                layer, bound = layer.take(promising), bound[promising]
+            if not len(bound):
                 return self._result(layers[:1], complete=False)
-            states -= len(hope)
+            states -= len(bound)
             most = max(width, states)
-            if len(hope) > most:
+            if len(bound) > most:
                 complete = False
-                layer = layer.take(np.argpartition(-(layer.value + hope), most)[:most])
+                layer = layer.take(np.argpartition(-(layer.value + bound), most)[:most])
             layers.append(layer)
         return self._result(layers, complete)
 
@@ -146,12 +146,12 @@ class _Search:
         """Return the best of the last states."""
         last = layers[-1]
         value = float(last.value.max(initial=0.0))
-        final = last.take(last.value >= value - TIE)
+        final = last.take(last.value >= value - _TIE)
         shares = np.array([_has(final.visited, cell) @ final.paths for cell in range(self.grid.count)])
         root = float(_upper_bound(layers[0], self.grid, self.weights, self.budget)[0])
-        exact = complete or value >= root - TIE
-        complete = complete or value >= float(self.weights.sum()) - TIE  # every path visits all cells with weight
-        return BestPaths(value, exact, complete, shares / max(final.paths.sum(), TIE), tuple(layers), self.grid)
+        exact = complete or value >= root - _TIE
+        complete = complete or value >= float(self.weights.sum()) - _TIE  # every path visits all cells with weight
+        return BestPaths(value, exact, complete, shares / max(final.paths.sum(), _TIE), tuple(layers), self.grid)
 
 
 def _extend(layer: _Layer, grid: Grid, weights: Floats) -> _Layer:
@@ -171,8 +171,8 @@ def _merge(layer: _Layer, count: int) -> _Layer:
 
     The numbers of paths are kept up to a factor, because they grow without bounds.
     """
-    if count <= CELLS_IN_KEY:
-        key = layer.visited[:, 0] | layer.cell.astype(np.uint64) << np.uint64(CELLS_IN_KEY)
+    if count <= _CELLS_IN_KEY:
+        key = layer.visited[:, 0] | layer.cell.astype(np.uint64) << np.uint64(_CELLS_IN_KEY)
         order = np.argsort(key)
         key = key[order]
         new = np.concatenate([[True], key[1:] != key[:-1]])
@@ -188,14 +188,14 @@ def _merge(layer: _Layer, count: int) -> _Layer:
 def _upper_bound(layer: _Layer, grid: Grid, weights: Floats, left: int) -> Floats:
     """Return an upper bound of each state's final weight: the heaviest unvisited cells in reach, one for each move."""
     reach = _distances(grid) <= left
-    hope, moves = layer.value.copy(), np.full(len(layer.cell), min(left, grid.count), dtype=np.int16)
+    bound, moves = layer.value.copy(), np.full(len(layer.cell), min(left, grid.count), dtype=np.int16)
     for cell in np.argsort(-weights, kind="stable").tolist():
         if weights[cell] <= 0 or not moves.any():
             break
         take = reach[cell][layer.cell] & ~_has(layer.visited, cell) & (moves > 0)
-        hope += weights[cell] * take
+        bound += weights[cell] * take
         moves -= take
-    return hope
+    return bound
 
 
 def _leads_to(layer: _Layer, state: _Layer, grid: Grid) -> npt.NDArray[np.bool_]:

@@ -21,7 +21,7 @@ CHUNK = 128
 """Default number of new rows to compute at once: enough to use all cores, few enough to stay in their caches."""
 LIMIT = 768 * 2**20
 """Size in bytes above which a cache is cleared: the encodings of about 5,800 patches for `belief`."""
-MIXER = 0x9E3779B97F4A7C15 - 2**64  # odd: 2^64 over the golden ratio, as a signed number
+_MIXER = 0x9E3779B97F4A7C15 - 2**64  # odd: 2^64 over the golden ratio, as a signed number
 
 
 def content_keys(patches: torch.Tensor) -> torch.Tensor:
@@ -32,7 +32,7 @@ def content_keys(patches: torch.Tensor) -> torch.Tensor:
 
 def pair_keys(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     """Return keys of ordered pairs from the keys of their parts, each (B,)."""
-    return first * MIXER + second
+    return first * _MIXER + second
 
 
 @dataclass(frozen=True, slots=True, eq=False)

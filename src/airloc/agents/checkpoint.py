@@ -29,8 +29,8 @@ from airloc.errors import AirlocError
 from airloc.files import write_atomically
 
 WEIGHTS, CONFIG, CARD = FILES = ("weights.safetensors", "config.json", "card.md")
-FORMAT = 1
-READS = 100  # attempts to read a checkpoint that is replaced again and again
+_FORMAT = 1
+_READS = 100  # attempts to read a checkpoint that is replaced again and again
 FETCH_AGAIN = "Copy the whole checkpoint again from its source, or train it again"
 
 
@@ -64,7 +64,7 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], config: Mapping
     for name, tensor in tensors.items():
         _refuse_broken_values(real / WEIGHTS, name, tensor, "Go back to the last checkpoint without such values")
     weights = format_tensors({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
-    stamp = {"format": FORMAT, "airloc": __version__, "weights_sha256": hashlib.sha256(weights).hexdigest()}
+    stamp = {"format": _FORMAT, "airloc": __version__, "weights_sha256": hashlib.sha256(weights).hexdigest()}
     text = json.dumps({**config, **stamp}, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
     contents: tuple[bytes | str, ...] = (weights, text, card)
     new = _beside(real, "new")
@@ -136,7 +136,7 @@ def load_into(module: torch.nn.Module, tensors: Mapping[str, Tensor], where: Pat
 def _read(folder: Path) -> tuple[bytes, bytes, bytes]:
     """Return the three files of one checkpoint, even while another one replaces it."""
     real = folder.resolve()
-    for _ in range(READS):
+    for _ in range(_READS):
         for place in (real, _beside(real, "previous")):
             before = _identity(place)
             contents = [_read_file(place / name) for name in FILES]
@@ -178,8 +178,8 @@ def _parse_config(path: Path, text: bytes) -> dict[str, Any]:
         raise AirlocError(f"{str(path)!r} is not JSON: {error}", FETCH_AGAIN) from error
     if not isinstance(config, dict) or "format" not in config:
         raise AirlocError(f"{str(path)!r} is not the config of a checkpoint: it has no 'format'", FETCH_AGAIN)
-    if config["format"] != FORMAT:
-        problem = f"{str(path)!r} has the format {config['format']!r}, and airloc {__version__} reads format {FORMAT}"
+    if config["format"] != _FORMAT:
+        problem = f"{str(path)!r} has the format {config['format']!r}, and airloc {__version__} reads format {_FORMAT}"
         raise AirlocError(problem, f"Install the airloc that saved it ({config.get('airloc', 'a newer one')})")
     return config
 

@@ -17,7 +17,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 Network = TypeVar("Network", bound=nn.Module)
 
-RGB_CHANNELS = 3
+_RGB_CHANNELS = 3
 
 
 def optimize_for_inference(network: Network, device: torch.device | str = "cpu", *, bfloat16: bool = False) -> Network:
@@ -68,7 +68,7 @@ def _use_bfloat16(layers: nn.Sequential) -> nn.Sequential:
     out: list[nn.Module] = []
     now = torch.float32
     for layer in layers:
-        features = isinstance(layer, nn.Conv2d) and layer.in_channels > RGB_CHANNELS
+        features = isinstance(layer, nn.Conv2d) and layer.in_channels > _RGB_CHANNELS
         wanted = torch.bfloat16 if features else torch.float32 if isinstance(layer, nn.Linear) else now
         out += [layer.to(wanted)] if wanted == now else [_Cast(wanted), layer.to(wanted)]
         now = wanted

@@ -27,13 +27,13 @@ from airloc.task.rules import check_false_alarm_cost
 SLOPE, MIDPOINT = 19.4, 0.40
 """Logistic curve of `same_place`: its slope, and the similarity with probability one half. Fitted by
 `python -m benchmarks.field_similarity`."""
-MAX_SHIFT = 2
+_MAX_SHIFT = 2
 """Largest shift in halved pixels: four pixels of a patch, a twelfth of a cell."""
-BLUR = 9
+_BLUR = 9
 """Side in halved pixels of the local mean that is subtracted."""
-NO_DATA_LEVEL = 8
+_NO_DATA_LEVEL = 8
 """A pixel has no data if none of its values, of 255, is larger."""
-MIN_NORM = 60.0
+_MIN_NORM = 60.0
 """Norm of a quarter's values below which it counts as nearly uniform: 3.5 of 255 on average."""
 
 
@@ -58,27 +58,14 @@ from the same day and from before a disaster; run it again when the weights chan
 
 
 @runtime_checkable
-class MatchingAgent(Protocol):
+class MatchingAgent(Agent, Protocol):
     """An agent that can also tell whether a glimpse shows the goal."""
-
-    @property
-    def name(self) -> str:
-        """Name of the agent in tables."""
-        ...
-
-    def reset(self, episodes: EpisodeBatch) -> Any:
-        """Return the state before the first move."""
-        ...
 
     def match(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
         """Return the probability (B,) that the glimpse shows the goal, and a state for `act` on the same glimpse.
 
         The returned state may cache features of the glimpse, so that `act` does not compute them again.
         """
-        ...
-
-    def act(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
-        """Return moves (B,) and the state for the next call."""
         ...
 
 
@@ -149,16 +136,16 @@ def same_place(glimpse: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
 
 def similarity(glimpse: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
     """Return the largest correlation of the goal's centre with the glimpse over small shifts, (B,) in [-1, 1]."""
-    centre = _detail(goal)[..., MAX_SHIFT:-MAX_SHIFT, MAX_SHIFT:-MAX_SHIFT]
+    centre = _detail(goal)[..., _MAX_SHIFT:-_MAX_SHIFT, _MAX_SHIFT:-_MAX_SHIFT]
     half = centre.shape[-1] // 2
-    windows = functional.unfold(_quarters(_detail(glimpse), half + 2 * MAX_SHIFT, half), half)  # (4 B, d, n)
+    windows = functional.unfold(_quarters(_detail(glimpse), half + 2 * _MAX_SHIFT, half), half)  # (4 B, d, n)
     template = _quarters(centre, half, half).flatten(1)
     template = template - template.mean(dim=1, keepdim=True)
-    template = template / template.norm(dim=1, keepdim=True).clamp(min=MIN_NORM)
+    template = template / template.norm(dim=1, keepdim=True).clamp(min=_MIN_NORM)
     # The template has zero mean, so that the means of the windows do not change the product.
     correlation = torch.bmm(template[:, None], windows)[:, 0]  # (4 B, n)
     variance = windows.norm(dim=1).square() - windows.sum(dim=1).square() / windows.shape[1]
-    correlation = correlation / variance.clamp(min=0).sqrt().clamp(min=MIN_NORM)
+    correlation = correlation / variance.clamp(min=0).sqrt().clamp(min=_MIN_NORM)
     best: torch.Tensor = correlation.view(len(goal), 4, -1).mean(dim=1).amax(dim=1)
     return best
 
@@ -166,13 +153,13 @@ def similarity(glimpse: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
 def _detail(patches: torch.Tensor) -> torch.Tensor:
     """Return patches at half the size without their local mean, (B, 3, s, s), zero where there is no data."""
     small = functional.avg_pool2d(patches.permute(0, 3, 1, 2).float(), 2)
-    dark = (patches.amax(dim=3) <= NO_DATA_LEVEL).float()[:, None]
+    dark = (patches.amax(dim=3) <= _NO_DATA_LEVEL).float()[:, None]
     valid = (functional.max_pool2d(dark, 2) == 0).float()  # (B, 1, s, s)
     return (small - _blur(small * valid) / _blur(valid).clamp(min=1e-3)) * valid
 
 
 def _blur(values: torch.Tensor) -> torch.Tensor:
-    return functional.avg_pool2d(values, BLUR, stride=1, padding=BLUR // 2, count_include_pad=False)
+    return functional.avg_pool2d(values, _BLUR, stride=1, padding=_BLUR // 2, count_include_pad=False)
 
 
 def _quarters(squares: torch.Tensor, side: int, step: int) -> torch.Tensor:

@@ -2,8 +2,8 @@
 
 The value of a path for a goal in some cell depends on the position of that cell relative to the agent, not on the
 belief. It is tabulated, and planning is a product of the tables with the belief. The path itself matters only for cells
-beside it; for all other cells its end matters, and many paths share an end. So there are two tables: `tail_table` for
-the ends of paths and all cells, `near_table` for paths and the cells around the agent. Planning a move takes time
+beside it; for all other cells its end matters, and many paths share an end. So there are two tables: `_tail_table` for
+the ends of paths and all cells, `_near_table` for paths and the cells around the agent. Planning a move takes time
 in proportion to the number of cells.
 
 This module needs NumPy alone and is the only implementation of the planners: `BeliefAgent` multiplies its tables with
@@ -20,9 +20,9 @@ import numpy as np
 
 KING_MOVES = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
 """The eight moves as in `airloc.grid.MOVES`: N, NE, E, SE, S, SW, W, NW."""
-TIE_MARGIN = 1e-4
-"""Relative margin by which a move must be better to be preferred to an earlier one in `TIE_ORDER`."""
-TIE_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
+_TIE_MARGIN = 1e-4
+"""Relative margin by which a move must be better to be preferred to an earlier one in `_TIE_ORDER`."""
+_TIE_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
 """Rank of each move among moves of equal value: straight moves come before diagonal ones."""
 
 
@@ -124,22 +124,15 @@ def path_tables(planner: Planner, moves_left: int, rows: int, cols: int, moves: 
     length = max(1, min(planner.horizon, moves_left))
     farthest = max(rows, cols) - 1 if moves == 8 else rows + cols - 2
     # A larger number of moves left than any goal needs changes nothing: these cases share a table.
-    near = near_table(planner, length, min(moves_left, 2 * length + 1), moves)
-    tail = tail_table(planner, length, min(moves_left, farthest + 2 * length), rows, cols, moves)
+    near = _near_table(planner, length, min(moves_left, 2 * length + 1), moves)
+    tail = _tail_table(planner, length, min(moves_left, farthest + 2 * length), rows, cols, moves)
     return PathTables(_paths(length, moves), *_path_ends(length, moves), near, tail)
 
 
 def move_values(planner: Planner, belief: Any, position: tuple[int, int], moves_left: int) -> Any:
     """Return the value of each first move under the best path that begins with it, (8,).
 
-    Args:
-        planner: The planner.
-        belief: Probability of every cell, (rows, cols).
-        position: Row and column of the agent.
-        moves_left: Moves left of the budget.
-
-    Returns:
-        Values, minus infinity for moves that end outside the grid.
+    The belief is (rows, cols). Moves that end outside the grid have the value minus infinity.
     """
     (row, col), (rows, cols) = position, belief.shape
     paths, ends, end_of, near, tail = path_tables(planner, moves_left, rows, cols)
@@ -175,7 +168,7 @@ def path_value(planner: Planner, distances: list[Distance], moves_left: int) -> 
 
 
 @lru_cache(maxsize=64)
-def near_table(planner: Planner, length: int, moves_left: int, moves: int) -> Any:
+def _near_table(planner: Planner, length: int, moves_left: int, moves: int) -> Any:
     """Return the value of every path for a goal in every cell near the agent, beyond that of its end, (P, N)."""
     near = np.arange(-length - 1, length + 2)
     cells = [_paths(made, moves)[:, -1, :, None, None] for made in range(1, length + 1)]  # (P, 2, 1, 1)
@@ -185,7 +178,7 @@ def near_table(planner: Planner, length: int, moves_left: int, moves: int) -> An
 
 
 @lru_cache(maxsize=64)
-def tail_table(planner: Planner, length: int, moves_left: int, rows: int, cols: int, moves: int) -> Any:
+def _tail_table(planner: Planner, length: int, moves_left: int, rows: int, cols: int, moves: int) -> Any:
     """Return the value of a path's end for a goal at every offset, (2 (rows + H) - 1, 2 (cols + H) - 1)."""
     down, across = (np.arange(1 - side - length, side + length) for side in (rows, cols))
     distance = Distance.of(down[:, None], across, moves)
@@ -193,11 +186,11 @@ def tail_table(planner: Planner, length: int, moves_left: int, rows: int, cols: 
 
 
 def tie_preference() -> Any:
-    """Return factors close to one that order moves of equal value by `TIE_ORDER`, float32 (8,).
+    """Return factors close to one that order moves of equal value by `_TIE_ORDER`, float32 (8,).
 
     Several moves often reach the same cells equally soon, and rounding must not decide between them.
     """
-    return (1 - np.float32(TIE_MARGIN) * np.array(TIE_ORDER, dtype=np.float32)).astype(np.float32)
+    return (1 - np.float32(_TIE_MARGIN) * np.array(_TIE_ORDER, dtype=np.float32)).astype(np.float32)
 
 
 @lru_cache(maxsize=8)

@@ -48,10 +48,10 @@ from airloc.vision.embedder import PatchEncoder
 from airloc.vision.relation import RelationNetwork
 
 AIRLOC_KIND, VISION_KIND, BELIEF_KIND = "airloc", "vision", "belief"
-ENCODER_PREFIX = "eyes."
+_ENCODER_PREFIX = "eyes."
 """Prefix of the patch encoder's tensors in a complete checkpoint."""
 MAX_WIDTH = 128
-LOAD_OTHER = "Use the checkpoint folder of an agent, such as one that 'airloc train airloc' saves"
+_LOAD_OTHER = "Use the checkpoint folder of an agent, such as one that 'airloc train airloc' saves"
 
 
 def weights_root() -> Path:
@@ -67,12 +67,8 @@ def is_installed(checkpoint: str) -> bool:
 def checkpoint_folder(checkpoint: str, agent: str = "") -> Path:
     """Return the folder of a checkpoint in the package.
 
-    Args:
-        checkpoint: Name of the checkpoint.
-        agent: Name of the agent that needs it, for the error message.
-
     Raises:
-        AirlocError: If the package does not have the checkpoint.
+        AirlocError: If the package does not have the checkpoint. The message names the agent that needs it.
     """
     folder = weights_root() / checkpoint
     if not is_installed(checkpoint):
@@ -83,7 +79,7 @@ def checkpoint_folder(checkpoint: str, agent: str = "") -> Path:
     return folder
 
 
-def print_terms(name: str, config: Mapping[str, Any]) -> None:
+def _print_terms(name: str, config: Mapping[str, Any]) -> None:
     """Print the terms of use to stderr if the licence of the project does not cover the weights."""
     if terms := config.get("terms"):
         print(f"airloc: the weights of {name} are under {terms}, not under airloc's licence", file=sys.stderr)
@@ -100,8 +96,8 @@ class Units(NamedTuple):
 
 def load_airloc(checkpoint: Checkpoint, name: str, options: AgentOptions) -> AirlocAgent:
     """Create the AiRLoc agent of a checkpoint."""
-    units = read_units(checkpoint)
-    print_terms(name, units.config)
+    units = _make_units(checkpoint)
+    _print_terms(name, units.config)
     policy = units.policy.requires_grad_(False).to(options.device)
     encoder = optimize_for_inference(units.encoder, options.device)
     return AirlocAgent(name, encoder, policy, units.training_grid, options.sample)
@@ -109,8 +105,8 @@ def load_airloc(checkpoint: Checkpoint, name: str, options: AgentOptions) -> Air
 
 def load_local(checkpoint: Checkpoint, name: str, options: AgentOptions, *, privileged: bool = False) -> LocalAgent:
     """Create the agent that follows the patch embedder of an AiRLoc checkpoint."""
-    units = read_units(checkpoint)
-    print_terms(name, units.config)
+    units = _make_units(checkpoint)
+    _print_terms(name, units.config)
     return LocalAgent(name, optimize_for_inference(units.encoder, options.device), privileged, options.sample)
 
 
@@ -124,18 +120,12 @@ def load_belief(
     seams: bool = True,
     textures: bool = True,
 ) -> BeliefAgent:
-    """Create the belief agent of a checkpoint.
+    """Create the belief agent of a checkpoint, with a planner of `PLANNERS`.
 
-    Args:
-        checkpoint: A checkpoint of the kind "belief".
-        name: Name of the agent.
-        options: Options of the agent.
-        planner: A name in `PLANNERS`.
-        memory: Keep the evidence of earlier glimpses.
-        seams: Use the sides and corners of patches.
-        textures: Use the patches as a whole.
+    Without `memory` only the last glimpse counts, without `seams` only the patches as a whole, and without `textures`
+    only their sides and corners.
     """
-    print_terms(name, checkpoint.config)
+    _print_terms(name, checkpoint.config)
     relation = load_relation(checkpoint)
     network = optimize_for_inference(relation, options.device, bfloat16=not options.full_precision)
     network.seams, network.textures = seams, textures
@@ -143,22 +133,21 @@ def load_belief(
 
 
 def load_units(folder: Path) -> Units:
-    """Read the networks of an AiRLoc checkpoint folder; see `read_units`."""
-    return read_units(load_checkpoint(folder))
-
-
-def read_units(checkpoint: Checkpoint) -> Units:
-    """Create the networks of an AiRLoc checkpoint, with its own or with a shared patch encoder.
+    """Load the networks of an AiRLoc checkpoint folder, with its own or with a shared patch encoder.
 
     Raises:
         AirlocError: If the checkpoint is damaged or of another kind, or its weights do not fit its config.
     """
+    return _make_units(load_checkpoint(folder))
+
+
+def _make_units(checkpoint: Checkpoint) -> Units:
     variant = _variant(checkpoint)
     encoder, policy = PatchEncoder(variant.sem_seg), Policy(variant)
     tensors = checkpoint.tensors
     if "vision" in checkpoint.config:
         shared = _shared_vision(checkpoint)
-        tensors = {**tensors, **{ENCODER_PREFIX + key: tensor for key, tensor in shared.tensors.items()}}
+        tensors = {**tensors, **{_ENCODER_PREFIX + key: tensor for key, tensor in shared.tensors.items()}}
     load_into(_networks(encoder, policy), tensors, checkpoint.folder)
     return Units(encoder.eval(), policy.eval(), _training_grid(checkpoint), checkpoint.config)
 
@@ -240,9 +229,9 @@ def share_vision(folder: Path, vision: Path, card: str = "") -> None:
     """
     checkpoint = load_checkpoint(folder)
     encoder = {
-        key.removeprefix(ENCODER_PREFIX): tensor
+        key.removeprefix(_ENCODER_PREFIX): tensor
         for key, tensor in checkpoint.tensors.items()
-        if key.startswith(ENCODER_PREFIX)
+        if key.startswith(_ENCODER_PREFIX)
     }
     if not vision.exists():
         config = {"kind": VISION_KIND, "sem_seg": _variant(checkpoint).sem_seg}
@@ -255,7 +244,7 @@ def share_vision(folder: Path, vision: Path, card: str = "") -> None:
         problem = f"The patch encoder of {str(folder)!r} differs from that of {str(vision)!r}"
         raise AirlocError(problem, "Keep the checkpoint complete, or use another folder for its vision checkpoint")
     reference = {"name": vision.name, "weights_sha256": shared.config["weights_sha256"]}
-    policy = {key: tensor for key, tensor in checkpoint.tensors.items() if not key.startswith(ENCODER_PREFIX)}
+    policy = {key: tensor for key, tensor in checkpoint.tensors.items() if not key.startswith(_ENCODER_PREFIX)}
     save_checkpoint(folder, policy, {**checkpoint.config, "vision": reference}, checkpoint.card)
 
 
@@ -277,7 +266,7 @@ def _shared_vision(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def _networks(encoder: PatchEncoder, policy: Policy) -> nn.ModuleDict:
-    return nn.ModuleDict({ENCODER_PREFIX.rstrip("."): encoder, "policy": policy})
+    return nn.ModuleDict({_ENCODER_PREFIX.rstrip("."): encoder, "policy": policy})
 
 
 def _training_grid(checkpoint: Checkpoint) -> Grid:
@@ -287,7 +276,7 @@ def _training_grid(checkpoint: Checkpoint) -> Grid:
         return Grid.parse(str(grid))
     except AirlocError as error:
         problem = f"{str(checkpoint.folder / CONFIG)!r} has the training grid {grid!r}, which is not a grid"
-        raise AirlocError(problem, LOAD_OTHER) from error
+        raise AirlocError(problem, _LOAD_OTHER) from error
 
 
 def _variant(checkpoint: Checkpoint) -> Variant:
@@ -295,12 +284,12 @@ def _variant(checkpoint: Checkpoint) -> Variant:
     path, config = checkpoint.folder / CONFIG, checkpoint.config
     if config.get("kind") != AIRLOC_KIND:
         problem = f"{str(path)!r} has the kind {config.get('kind')!r}, not {AIRLOC_KIND!r}"
-        raise AirlocError(problem, LOAD_OTHER)
+        raise AirlocError(problem, _LOAD_OTHER)
     parts, names = config.get("variant"), [field.name for field in fields(Variant)]
     if not isinstance(parts, dict) or set(parts) != set(names) or not all(type(v) is bool for v in parts.values()):
         problem = f"'variant' in {str(path)!r} does not have each of {', '.join(names)} as true or false"
-        raise AirlocError(problem, LOAD_OTHER)
+        raise AirlocError(problem, _LOAD_OTHER)
     try:
         return Variant(**parts)
     except AirlocError as error:
-        raise AirlocError(f"'variant' in {str(path)!r} is not valid: {error.problem}", LOAD_OTHER) from error
+        raise AirlocError(f"'variant' in {str(path)!r} is not valid: {error.problem}", _LOAD_OTHER) from error

@@ -18,7 +18,7 @@ from airloc.agents.checkpoint import CONFIG, Checkpoint, load_checkpoint
 from airloc.agents.pretrained import checkpoint_folder, is_installed, load_airloc, load_belief, load_local
 from airloc.errors import AirlocError
 
-ENTRY_POINT_GROUP = "airloc.agents"
+_ENTRY_POINT_GROUP = "airloc.agents"
 DEFAULT_AGENT = "belief"
 """The agent that plays if none is named."""
 
@@ -95,7 +95,7 @@ def available_agents() -> list[str]:
 
 def plugin_agents() -> dict[str, str]:
     """Return the names of the agents of other packages, each with its package and version."""
-    found = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP) if entry.name not in AGENTS}
+    found = {entry.name: entry for entry in entry_points(group=_ENTRY_POINT_GROUP) if entry.name not in AGENTS}
     return {name: f"{entry.dist.name} {entry.dist.version}" if entry.dist else "" for name, entry in found.items()}
 
 
@@ -118,7 +118,7 @@ def make_agent(name: str, options: AgentOptions | None = None) -> Agent:
         return spec.load(checkpoint, name, options, **spec.settings)
     if name and ("/" in name or Path(name).is_dir()):
         return load_agent(Path(name), options)
-    for entry in entry_points(group=ENTRY_POINT_GROUP, name=name) if name else ():
+    for entry in entry_points(group=_ENTRY_POINT_GROUP, name=name) if name else ():
         return _load_plugin(entry, options)
     near = get_close_matches(name, available_agents(), n=1)
     hint = f"Did you mean {near[0]!r}? Agents" if near else "Agents"

@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from airloc import __version__
-from airloc.experiments.digests import package_digest
-from airloc.experiments.graph import Task
+from airloc.experiments.graph import Task, package_digest
 from airloc.experiments.runner import run_tasks
 from airloc.experiments.store import Store
 

@@ -78,12 +78,7 @@ class Reliability:
 
 
 def calibration(log: RolloutLog, bootstrap: Bootstrap) -> Mapping[str, Reliability]:
-    """Return the calibration of an agent's belief, under `cells` and `largest`.
-
-    Args:
-        log: A rollout recorded with `BELIEF`.
-        bootstrap: Resamples the episodes.
-    """
+    """Return the calibration of the belief in a rollout recorded with `BELIEF`, under `cells` and `largest`."""
     suite, belief = log.suite, _recorded(log, BELIEF)
     goal = suite.goal @ np.array([suite.grid.cols, 1])
     is_goal = np.arange(suite.grid.count) == goal[:, None, None]  # (E, 1, C)
@@ -101,12 +96,9 @@ def calibration(log: RolloutLog, bootstrap: Bootstrap) -> Mapping[str, Reliabili
 
 
 def match_calibration(log: RolloutLog, bootstrap: Bootstrap) -> Reliability:
-    """Return the calibration of an agent's match probabilities.
+    """Return the calibration of the match probabilities in a rollout recorded with `MATCH`.
 
-    Args:
-        log: A rollout recorded with `MATCH`, in which episodes do not end at the goal: the suite ends by declaration,
-            and the threshold is `math.inf`.
-        bootstrap: Resamples the episodes.
+    Its episodes must not end at the goal: the suite ends by declaration, and the threshold is `math.inf`.
     """
     is_goal = (log.path == log.suite.goal[:, None]).all(axis=2)
     first = first_glimpses(log.path, log.suite.grid)
@@ -185,12 +177,7 @@ class PriorAgreement:
 
 
 def prior_agreement(log: RolloutLog, bootstrap: Bootstrap) -> dict[int, PriorAgreement]:
-    """Return the prior agreement for each distance left to the goal.
-
-    Args:
-        log: A rollout recorded with `PRIOR_FOLLOWED`.
-        bootstrap: Resamples the episodes.
-    """
+    """Return the prior agreement in a rollout recorded with `PRIOR_FOLLOWED`, for each distance left to the goal."""
     suite, followed = log.suite, _recorded(log, PRIOR_FOLLOWED)
     left = suite.grid.moves_between(log.path[:, :-1], suite.goal[:, None])  # (E, T)
     shares = {}

@@ -25,11 +25,11 @@ from airloc.task.suites import Suite
 
 def wrong_goal(suite: Suite, cells: CellTable, seed: int) -> GoalPatches:
     """Replace goal patches by random cells of other areas."""
-    area, goal = (torch.from_numpy(array).to(cells.device) for array in wrong_cells(suite, cells.areas, seed))
+    area, goal = (torch.from_numpy(array).to(cells.device) for array in _wrong_cells(suite, cells.areas, seed))
     return lambda numbers: cells.patches(area[numbers], goal[numbers])
 
 
-def wrong_cells(suite: Suite, areas: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _wrong_cells(suite: Suite, areas: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Sample a cell of another area for every episode: indices of areas (E,) and cells (E, 2)."""
     if areas < 2:
         raise AirlocError("A wrong goal comes from another area, but there is only one area", "Use at least two areas")
@@ -88,7 +88,7 @@ def changed_goals(
     """
     check_control(control)
     images = [fit(area, suite.grid).image for area in areas]
-    area, cell = (suite.area, suite.goal) if control is None else wrong_cells(suite, len(areas), seed)
+    area, cell = (suite.area, suite.goal) if control is None else _wrong_cells(suite, len(areas), seed)
 
     def patch(number: int) -> torch.Tensor:
         view = CHANGES[change.name](_stream(seed, change.name, suite, number), change.strength)

@@ -15,8 +15,8 @@ from airloc.evaluation.metrics import Floats, Metric
 from airloc.seeding import stream
 from airloc.task.suites import Suite
 
-RESAMPLES = 2000
-LEVEL = 0.95
+_RESAMPLES = 2000
+_LEVEL = 0.95
 
 Interval = tuple[float | None, float | None]
 
@@ -34,7 +34,7 @@ class Bootstrap:
         self.clusters = len(names)
         rng = stream(seed, "bootstrap")
         # Count of each cluster in each resample, (R, C).
-        self._times = rng.multinomial(self.clusters, np.full(self.clusters, 1 / self.clusters), size=RESAMPLES)
+        self._times = rng.multinomial(self.clusters, np.full(self.clusters, 1 / self.clusters), size=_RESAMPLES)
 
     @classmethod
     def over(cls, suite: Suite, areas: Sequence[SearchArea], seed: int = 0) -> "Bootstrap":
@@ -63,7 +63,7 @@ class Bootstrap:
         values = values[~np.isnan(values)]
         if self.clusters < 2 or not len(values):
             return None, None
-        low, high = np.percentile(values, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
+        low, high = np.percentile(values, [50 * (1 - _LEVEL), 50 * (1 + _LEVEL)])
         return float(low), float(high)
 
 

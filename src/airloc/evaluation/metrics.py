@@ -119,7 +119,7 @@ def pooled(counts: Iterable[Overlap]) -> Overlap:
     return Overlap(*(sum(column) for column in zip(*counts, strict=True)))
 
 
-BLIND_PRIORS: dict[str, blind.PriorOf] = {"far-pairs": priors.far_pairs}
+_BLIND_PRIORS: dict[str, blind.PriorOf] = {"far-pairs": priors.far_pairs}
 """Suites whose blind path is optimal for their own prior. For all others it is optimal for the per-distance prior."""
 
 
@@ -159,7 +159,7 @@ def blind_optimum_is_exact(suite: Suite) -> bool:
 
 
 def _prior_of(suite: Suite) -> blind.PriorOf:
-    return BLIND_PRIORS.get(suite.name, priors.per_distance)
+    return _BLIND_PRIORS.get(suite.name, priors.per_distance)
 
 
 def _found(grid: Grid, budget: int, prior: blind.PriorOf) -> npt.NDArray[np.float64]:

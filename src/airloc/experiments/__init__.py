@@ -2,7 +2,7 @@
 
 `airloc suites` and `airloc reproduce` plan different tasks and write different reports. They share everything else:
 
-- `graph`: tasks and their keys
+- `graph`: tasks, their keys, and digests of the data and weights that they read
 - `datasets`, `training`, `evaluation`: the kinds of tasks
 - `store`: results on disk
 - `runner`, `cluster`: running the tasks without a result

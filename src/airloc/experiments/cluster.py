@@ -15,8 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from airloc.errors import AirlocError
-from airloc.experiments.digests import package_digest
-from airloc.experiments.graph import Task
+from airloc.experiments.graph import Task, package_digest
 from airloc.experiments.runner import KINDS, Progress, run_task, run_tasks
 from airloc.experiments.store import Files, Store, read_files, write_files
 
@@ -29,9 +28,9 @@ except ImportError as error:  # pragma: no cover (the tests have it)
 MAX_RETRIES = 3
 """How many times Ray runs a task again after its machine died."""
 
-CONNECT_TIMEOUT_S = 5.0
+_CONNECT_TIMEOUT_S = 5.0
 
-LOCAL = "local"
+_LOCAL = "local"
 """Address of a temporary cluster on this machine, with one task per CPU core."""
 
 
@@ -57,11 +56,11 @@ def check_address(address: str) -> None:
     Raises:
         AirlocError: If nothing answers.
     """
-    if address in ("auto", LOCAL):
+    if address in ("auto", _LOCAL):
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
-        socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT_S).close()
+        socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
     except (OSError, ValueError, OverflowError) as error:
         raise _unreachable(address, str(error)) from error
 
@@ -128,7 +127,7 @@ def _connection(address: str, namespace: str) -> Iterator[None]:
         ray.init(
             address,
             namespace=namespace,
-            include_dashboard=False if address == LOCAL else None,
+            include_dashboard=False if address == _LOCAL else None,
             logging_level=logging.ERROR,
             log_to_driver=False,
         )

@@ -25,10 +25,10 @@ AREAS_FOLDER, GOALS_FOLDER = "areas", "goals"
 IMAGES_SET = "images"
 """Folder in the result of an images task that training reads."""
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
-def write_areas(context: TaskContext) -> None:
+def _write_areas(context: TaskContext) -> None:
     """Write the search areas of a suite, and the images of its goals if they are from another day."""
     settings, grid = context.settings, Grid.parse(context.settings["grid"])
     areas, goals = _read_areas(_load(settings, context.source), grid, pairs=settings["pairs"])
@@ -41,7 +41,7 @@ def write_areas(context: TaskContext) -> None:
             write_prepared((found[number] for number in chosen), grid, context.out / name, source=dict(settings))
 
 
-def write_images(context: TaskContext) -> None:
+def _write_images(context: TaskContext) -> None:
     """Write images to train and to validate on, with masks and an index of splits and ground sizes."""
     settings, folder = context.settings, context.out / IMAGES_SET
     rows: list[tuple[str, str, str, str]] = [("image", "mask", "side_m", "split")]
@@ -60,8 +60,8 @@ def write_images(context: TaskContext) -> None:
     (folder / INDEX).write_text(text.getvalue(), encoding="utf-8")
 
 
-AREAS = TaskKind("areas", 1, write_areas, reads_data=True)
-IMAGES = TaskKind("images", 1, write_images, reads_data=True)
+AREAS = TaskKind("areas", 1, _write_areas, reads_data=True)
+IMAGES = TaskKind("images", 1, _write_images, reads_data=True)
 
 
 def areas_task(
@@ -137,7 +137,7 @@ def images_task(
     return Task(IMAGES, name, settings, source=source)
 
 
-def spread(items: Sequence[Item], limit: int | None) -> list[Item]:
+def spread(items: Sequence[_Item], limit: int | None) -> list[_Item]:
     """Return all items, or at most so many of them, evenly spaced.
 
     >>> spread("abcdefg", 3)

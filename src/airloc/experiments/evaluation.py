@@ -23,7 +23,7 @@ from airloc.task import priors
 from airloc.task.suites import Suite, generate
 
 
-def evaluate_agent(context: TaskContext) -> None:
+def _evaluate_agent(context: TaskContext) -> None:
     """Let the agent play the suite, and write the result."""
     settings = context.settings
     grid = Grid.parse(settings["grid"], moves=settings["moves"])
@@ -46,7 +46,7 @@ def evaluate_agent(context: TaskContext) -> None:
         save_declined(context.out, error.problem, seed=settings["seed"])
 
 
-EVALUATION = TaskKind("evaluation", 1, evaluate_agent)
+EVALUATION = TaskKind("evaluation", 1, _evaluate_agent)
 
 
 def evaluation_task(

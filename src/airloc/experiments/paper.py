@@ -11,9 +11,8 @@ from airloc.agents.registry import AIRLOC_AGENTS, CHECKPOINTS, available_agents
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.paper import PAPER_AGENTS, SUCCESSOR_PROTOCOL, TABLES, Setup, table
 from airloc.experiments.datasets import AREAS_FOLDER
-from airloc.experiments.digests import weights_digest
 from airloc.experiments.evaluation import evaluation_task
-from airloc.experiments.graph import Task, topological_order
+from airloc.experiments.graph import Task, topological_order, weights_digest
 from airloc.experiments.paper_data import PaperData
 from airloc.experiments.store import Store
 from airloc.experiments.training import EMBEDDER, METRICS, POLICY, SEGMENTER
@@ -27,7 +26,7 @@ DISTANCE_FIGURE, SEARCH_FIGURES = 3, (2, *range(4, 20))
 TRAINED_VARIANTS: dict[str, str] = {name: CHECKPOINTS[name] for name in AIRLOC_AGENTS if CHECKPOINTS[name] in VARIANTS}
 """The paper's agents that are trained, each with the variant whose weights it uses."""
 
-SEARCH_AGENTS = ("airloc", "priv-local")
+_SEARCH_AGENTS = ("airloc", "priv-local")
 """The agents whose searches the paper shows side by side."""
 
 
@@ -193,12 +192,7 @@ def other_agents() -> list[str]:
 
 
 def _setups(selection: Selection, others: list[str]) -> Iterator[Setup]:
-    """Iterate over the evaluations of a selection, with repetitions.
-
-    Args:
-        selection: Tables and figures.
-        others: Agents to evaluate beside those of the paper.
-    """
+    """Iterate over the evaluations of a selection for the agents of the paper and others, with repetitions."""
     for number in selection.tables:
         each = table(number)
         yield from (Setup.of(each, row) for row in each.rows if row.seed != "average")
@@ -210,7 +204,7 @@ def _setups(selection: Selection, others: list[str]) -> Iterator[Setup]:
                 yield Setup(name, "masa", "val", grid)
     if set(SEARCH_FIGURES) & set(selection.figures):
         for place in (("masa", "test", "5x5"), ("dubai", "test", "5x5"), ("xbd-disaster", "test", "7x7")):
-            yield from (Setup(name, *place) for name in SEARCH_AGENTS)
+            yield from (Setup(name, *place) for name in _SEARCH_AGENTS)
     if selection.successors:
         grid, moves = SUCCESSOR_PROTOCOL.grid, SUCCESSOR_PROTOCOL.moves
         for episodes in ("far-pairs", "uniform"):

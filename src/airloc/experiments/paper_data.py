@@ -11,17 +11,16 @@ from typing import Any
 from airloc.areas import DATASETS, load_dataset
 from airloc.errors import AirlocError
 from airloc.experiments.datasets import areas_task, images_task
-from airloc.experiments.digests import folder_digest
-from airloc.experiments.graph import Task
+from airloc.experiments.graph import Task, folder_digest
 from airloc.training.pipeline import PRESETS as TRAINING_PRESETS
 
 CELL_METRES = 100.0
 """Side of a cell on the ground, where ground sizes are known."""
 
-VALIDATION_LIMIT = 40
+_VALIDATION_LIMIT = 40
 """Largest number of images to validate a training on."""
 
-TRAINING_OPTIONS = (
+_TRAINING_OPTIONS = (
     "segmenter_steps",
     "embedder_steps",
     "embedder_blocks",
@@ -39,7 +38,7 @@ class Preset:
     """How much is computed."""
 
     training: Mapping[str, Any]
-    """Values of `TRAINING_OPTIONS`."""
+    """Values of `_TRAINING_OPTIONS`."""
     training_images: int
     """Number of procedural images to train on."""
     validation_images: int
@@ -53,7 +52,7 @@ class Preset:
 
 
 def _training(name: str) -> dict[str, Any]:
-    return {option: getattr(TRAINING_PRESETS[name], option) for option in TRAINING_OPTIONS}
+    return {option: getattr(TRAINING_PRESETS[name], option) for option in _TRAINING_OPTIONS}
 
 
 PRESETS: dict[str, Preset] = {
@@ -151,15 +150,7 @@ class PaperData:
         return self.root is None or (self.root / ROLES[role].dataset).is_dir()
 
     def require(self, role: str, what: str) -> None:
-        """Raise an error if the dataset for this role is absent.
-
-        Args:
-            role: A name in `ROLES`.
-            what: What needs the dataset, such as `Table 1`.
-
-        Raises:
-            AirlocError: If the dataset is absent.
-        """
+        """Raise an error if the dataset for this role is absent. It names what needs it, such as `Table 1`."""
         if not self.has(role):
             title, folder = ROLES[role].title, ROLES[role].dataset
             raise AirlocError(
@@ -177,7 +168,7 @@ class PaperData:
                 for split, count in counts.items()
             }
             return images_task(name, splits, dataset="synthetic")
-        limits = {"train": None, "val": None if self._splits(role) else VALIDATION_LIMIT}
+        limits = {"train": None, "val": None if self._splits(role) else _VALIDATION_LIMIT}
         splits = {
             split: {"split": split, "options": dict(entry.options), "limit": limit} for split, limit in limits.items()
         }

@@ -63,11 +63,11 @@ def run_tasks(
     with _torch_threads(threads):
         for task in tasks:
             progress.started(task)
-            run_here(task, store, device=device, command=command, report=progress.message)
+            _run_here(task, store, device=device, command=command, report=progress.message)
             progress.finished(task)
 
 
-def run_here(
+def _run_here(
     task: Task, store: Store, *, device: str = "cpu", command: str = "", report: Callable[[str], None]
 ) -> None:
     """Run a task whose inputs are in the store, and add its result."""

@@ -9,9 +9,8 @@ from airloc.agents.registry import AIRLOC_AGENTS, BELIEF_AGENTS, available_agent
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.suites import SuiteSpec
 from airloc.experiments.datasets import AREAS_FOLDER, areas_task
-from airloc.experiments.digests import folder_digest, weights_digest
 from airloc.experiments.evaluation import evaluation_task
-from airloc.experiments.graph import Task, topological_order
+from airloc.experiments.graph import Task, folder_digest, topological_order, weights_digest
 from airloc.experiments.store import Store
 from airloc.reports.results import SuiteResults, load_result
 from airloc.reports.suites import SkippedSuite

@@ -27,13 +27,13 @@ METRICS = "metrics.jsonl"
 """Learning curve in the result of a policy task: one JSON object per validation."""
 
 
-def train_segmenter(context: TaskContext) -> None:
+def _train_segmenter(context: TaskContext) -> None:
     """Train the segmentation unit."""
     _train(context, "segmenter", ())
     shutil.copytree(context.run / "segmenter", context.out / "segmenter", ignore=_ignore)
 
 
-def train_embedder(context: TaskContext) -> None:
+def _train_embedder(context: TaskContext) -> None:
     """Train the patch embedder, on the output of the segmentation unit if the variant has one."""
     _train(context, "embedder", ("segmenter",))
     for unit in ("segmenter", "embedder"):
@@ -41,7 +41,7 @@ def train_embedder(context: TaskContext) -> None:
             shutil.copytree(context.run / unit, context.out / unit, ignore=_ignore)
 
 
-def train_policies(context: TaskContext) -> None:
+def _train_policies(context: TaskContext) -> None:
     """Train one policy per seed. Write an agent per seed, the median seed first, and the learning curve."""
     _train(context, "airloc", ("segmenter", "embedder"))
     saved = read_state(context.run / "policy" / "state.pt")
@@ -49,7 +49,7 @@ def train_policies(context: TaskContext) -> None:
     best, success = saved[1]["best"], saved[1]["success"].tolist()
     units = load_units(context.run / "agent")
     card = (context.run / "agent" / "card.md").read_text(encoding="utf-8")
-    order = rank_seeds(success)
+    order = _rank_seeds(success)
     for rank, seed in enumerate(order):
         policy = Policy(VARIANTS[context.settings["variant"]])
         policy.load_state_dict({name: tensor[[seed]] for name, tensor in best.items()})
@@ -59,9 +59,9 @@ def train_policies(context: TaskContext) -> None:
     write_atomically(context.out / "seeds.json", json.dumps(record) + "\n")
 
 
-SEGMENTER = TaskKind("segmenter", 1, train_segmenter, uses_gpu=True)
-EMBEDDER = TaskKind("embedder", 1, train_embedder, uses_gpu=True)
-POLICY = TaskKind("policy", 1, train_policies, uses_gpu=True)
+SEGMENTER = TaskKind("segmenter", 1, _train_segmenter, uses_gpu=True)
+EMBEDDER = TaskKind("embedder", 1, _train_embedder, uses_gpu=True)
+POLICY = TaskKind("policy", 1, _train_policies, uses_gpu=True)
 
 
 def agent_folder(result: Path, rank: int) -> Path:
@@ -69,10 +69,10 @@ def agent_folder(result: Path, rank: int) -> Path:
     return result / f"agent-{rank}"
 
 
-def rank_seeds(success: list[float]) -> list[int]:
+def _rank_seeds(success: list[float]) -> list[int]:
     """Return the seeds, the one with the median validation success first and the others in their order.
 
-    >>> rank_seeds([0.7, 0.5, 0.6])
+    >>> _rank_seeds([0.7, 0.5, 0.6])
     [2, 0, 1]
     """
     median = sorted(range(len(success)), key=lambda seed: (success[seed], seed))[len(success) // 2]

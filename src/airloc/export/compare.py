@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,39 +21,36 @@ from airloc.task.cells import CellTable
 from airloc.task.suites import Suite, per_distance
 
 RUNNER = "runner.py"
-TURN = 5
+_TURN = 5
 """Episodes that one version plays before the next version plays the same episodes."""
-
-
-class RunnerState(NamedTuple):
-    """States of the runner, one for each episode of a batch."""
-
-    episodes: list[Any]
 
 
 @dataclass(frozen=True)
 class RunnerAgent:
-    """The agent of a runner as an agent of airloc. It plays the episodes of a batch one after another."""
+    """The agent of a runner as an agent of airloc.
+
+    It plays the episodes of a batch one after another. Its state is the list of their states.
+    """
 
     name: str
     agent: Any
     """The agent of the runner."""
 
-    def reset(self, episodes: EpisodeBatch) -> RunnerState:
+    def reset(self, episodes: EpisodeBatch) -> list[Any]:
         """Reset the runner for every episode."""
         rows, cols = episodes.grid.shape
         goals = episodes.goal.cpu().numpy()
-        return RunnerState([self.agent.reset(goal, rows, cols, budget=episodes.budget) for goal in goals])
+        return [self.agent.reset(goal, rows, cols, budget=episodes.budget) for goal in goals]
 
-    def act(self, observation: Observation, state: RunnerState) -> tuple[torch.Tensor, RunnerState]:
+    def act(self, observation: Observation, state: list[Any]) -> tuple[torch.Tensor, list[Any]]:
         """Let the runner act in every episode."""
         moves, states = [], []
         positions = [(row, col) for row, col in observation.position.tolist()]
-        for patch, position, episode in zip(observation.patch.cpu().numpy(), positions, state.episodes, strict=True):
+        for patch, position, episode in zip(observation.patch.cpu().numpy(), positions, state, strict=True):
             move, after = self.agent.act(patch, position, episode)
             moves.append(move)
             states.append(after)
-        return torch.tensor(moves, device=observation.position.device), RunnerState(states)
+        return torch.tensor(moves, device=observation.position.device), states
 
 
 def load_runner(folder: Path) -> ModuleType:
@@ -129,8 +126,8 @@ class Comparison:
 
     def _in_turns(self, agents: Sequence[Agent]) -> list[RolloutLog]:
         parts: list[list[RolloutLog]] = [[] for _ in agents]
-        for first in range(0, len(self.suite), TURN):
-            some = self.some(slice(first, first + TURN))
+        for first in range(0, len(self.suite), _TURN):
+            some = self.some(slice(first, first + _TURN))
             for played, agent in zip(parts, agents, strict=True):
                 played.append(some.play(agent))
         return [

@@ -46,8 +46,8 @@ from airloc.vision.relation import SIDE, Encoding, RelationNetwork
 Feed = Mapping[str, npt.NDArray[Any]]
 """Inputs of a graph by name."""
 
-OPSET = 20
-QUANTISED = ("Conv", "Gemm", "MatMul")
+_OPSET = 20
+_QUANTISED = ("Conv", "Gemm", "MatMul")
 """Operators that an int8 graph computes with 8-bit integers."""
 CELLS = 25
 """Number of cells in the example inputs of a graph that takes any number of cells."""
@@ -86,7 +86,7 @@ def plan_export(agent: Agent) -> ExportPlan:
     Raises:
         AirlocError: If agents of this class cannot be exported.
     """
-    make = PLANS.get(type(agent))
+    make = _PLANS.get(type(agent))
     if make is None:
         problem = f"The agent {agent.name!r} has no network to export"
         raise AirlocError(problem, "Export an agent with weights, such as belief")
@@ -138,7 +138,7 @@ def _plan_belief(agent: BeliefAgent) -> ExportPlan:
     return ExportPlan(graphs, config, "airloc.export.runners.belief")
 
 
-PLANS: dict[type, Callable[[Any], ExportPlan]] = {
+_PLANS: dict[type, Callable[[Any], ExportPlan]] = {
     AirlocAgent: _plan_airloc,
     LocalAgent: _plan_local,
     BeliefAgent: _plan_belief,
@@ -291,7 +291,7 @@ def write_graph(graph: Graph, path: Path) -> None:
             whole,
             input_names=list(graph.example),
             output_names=list(graph.outputs),
-            opset_version=OPSET,
+            opset_version=_OPSET,
             external_data=False,
             verbose=False,
             dynamo=True,
@@ -309,7 +309,7 @@ def write_int8(source: Path, path: Path, feeds: Iterable[Feed]) -> None:
             whole,
             _Feeds(feeds),
             quant_format=QuantFormat.QDQ,
-            op_types_to_quantize=list(QUANTISED),
+            op_types_to_quantize=list(_QUANTISED),
             activation_type=QuantType.QUInt8,
             weight_type=QuantType.QInt8,
         )

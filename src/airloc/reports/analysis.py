@@ -37,11 +37,7 @@ def calibration_chart(agent: str, found: Mapping[str, Reliability]) -> str:
 def calibration_table(agent: str, suite: Suite, forecasts: str, found: Mapping[str, Reliability]) -> Group:
     """Return tables of the reliability diagram, one row per bin.
 
-    Args:
-        agent: Name of the agent.
-        suite: The suite.
-        forecasts: Number and kind of the forecasts, such as `12,000 beliefs`.
-        found: Reliability by kind of forecast.
+    `forecasts` describes the number and kind of the forecasts, such as `12,000 beliefs`.
     """
     heading = f"{agent}: {forecasts} in {len(suite):,} episodes ({suite.name}), {suite.grid} cells"
     parts: list[Text | Table] = [Text(heading, style="bold")]
@@ -57,9 +53,7 @@ def calibration_table(agent: str, suite: Suite, forecasts: str, found: Mapping[s
 def exploitation_chart(found: Mapping[str, Mapping[int, PriorAgreement]], farthest: int) -> str:
     """Draw agreement with the exploitation prior by distance as SVG, one line per agent.
 
-    Args:
-        found: Agreement by agent and distance.
-        farthest: Largest distance to draw. The few moves from farther away, outside of the area, are left out.
+    The few moves from more than `farthest` cells away, outside of the area, are left out.
     """
     lines = []
     for agent, shares in found.items():

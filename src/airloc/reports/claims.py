@@ -11,6 +11,7 @@ from typing import Any
 
 from airloc.evaluation.benchmarks.paper import CLAIMS, Claim, Setup, table
 from airloc.reports.results import EvaluationResult, PaperResults
+from airloc.reports.tables import signed_interval
 
 CONFIRMED, REFUTED, OPEN = "confirmed", "refuted", "open"
 UNCHECKED, HUMAN = "not checked", "about people"
@@ -57,9 +58,9 @@ def _higher(claim: Claim, results: PaperResults) -> tuple[str, str]:
     verdicts, values = [], []
     for name in claim.details["worse"]:
         worse = _find(claim, name, results)
-        difference, (low, high) = better.minus(worse, distances)
+        difference, interval = better.minus(worse, distances)
         verdicts.append(_compare(better, worse, distances))
-        span = "" if low is None or high is None else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
+        span = signed_interval(interval)
         values.append(f"{claim.details['better']} minus {name}: {100 * difference:+.1f}{span}")
     return next((verdict for verdict in (REFUTED, OPEN) if verdict in verdicts), CONFIRMED), ", ".join(values)
 

@@ -21,7 +21,7 @@ from airloc.evaluation.benchmarks.paper import (
 from airloc.evaluation.metrics import blind_optimum_by_distance
 from airloc.grid import Grid
 from airloc.reports.results import EvaluationResult, PaperResults
-from airloc.reports.tables import DASH, number, percent, percent_interval
+from airloc.reports.tables import DASH, markdown_table, number, percent, percent_interval
 from airloc.task import priors
 
 MARK = "≠"
@@ -35,10 +35,10 @@ COLUMNS = {
 }
 """Headings of the metrics."""
 
-OUR_METRIC = {"step_ratio": "step_ratio_table"}
+_OUR_METRIC = {"step_ratio": "step_ratio_table"}
 """Our name of a metric as the tables print it, where it differs from the name in the text."""
 
-SUCCESSOR_PROBLEM = (
+_SUCCESSOR_PROBLEM = (
     "Later papers move in four directions and draw goals at Manhattan distance 4 to 8 on 5 x 5 cells, with the same "
     "number of episodes at each distance. Far goals lie in the corners away from the start, so the start reveals the "
     "goal: the best blind path finds {optimum} % of them, more than the averages published under this protocol. A "
@@ -53,7 +53,7 @@ SUCCESSOR_REMEDY = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparedValue:
     """One metric of one row."""
 
     printed: float | None
@@ -74,13 +74,13 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparedRow:
     """One row of a table with our values."""
 
     name: str
     agent: str
     grid: str
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, ComparedValue]
     step_ratio_text: float | None = None
     """Our step ratio as the text of the paper defines it."""
 
@@ -91,18 +91,18 @@ class Line:
         return {**named, **cells, "step_ratio_text": self.step_ratio_text}
 
 
-def compare_table(table: Table, results: PaperResults) -> list[Line]:
+def compare_table(table: Table, results: PaperResults) -> list[ComparedRow]:
     """Return every row of a table of the paper, then our other agents, then the blind optimum."""
     lines = [_line(table, row, results) for row in table.rows]
     return [*lines, *_other_agents(table, results), *_blind_optimum(table, results)]
 
 
-def table_markdown(table: Table, lines: Sequence[Line]) -> str:
+def table_markdown(table: Table, lines: Sequence[ComparedRow]) -> str:
     """Return a compared table as Markdown."""
-    return _markdown(*_text(table, lines))
+    return markdown_table(*_text(table, lines))
 
 
-def table_html(table: Table, lines: Sequence[Line]) -> Html:
+def table_html(table: Table, lines: Sequence[ComparedRow]) -> Html:
     """Return a compared table as HTML, with marked cells."""
     header, rows = _text(table, lines)
     marked = {(at, col) for at, row in enumerate(rows) for col, cell in enumerate(row) if MARK in cell}
@@ -127,7 +127,7 @@ def successor_floor() -> dict[int, float]:
 def successor_problem() -> str:
     """Return what is wrong with the successors' protocol, in words."""
     floor = successor_floor()
-    return SUCCESSOR_PROBLEM.format(optimum=percent(sum(floor.values()) / len(floor)))
+    return _SUCCESSOR_PROBLEM.format(optimum=percent(sum(floor.values()) / len(floor)))
 
 
 def successor_rows(results: PaperResults) -> tuple[list[str], list[list[str]]]:
@@ -160,58 +160,60 @@ def successor_html(results: PaperResults) -> Html:
 
 def successor_markdown(results: PaperResults) -> str:
     """Return the successors' table as Markdown."""
-    return _markdown(*successor_rows(results))
+    return markdown_table(*successor_rows(results))
 
 
-def _line(table: Table, row: Row, results: PaperResults) -> Line:
+def _line(table: Table, row: Row, results: PaperResults) -> ComparedRow:
     name = f"{row.name}, trained on {row.trained_on}" if table.data == "xbd-disaster" else row.name
     if row.seed == "average":
-        return Line(name, row.agent, row.grid, _averages(table, row, results))
+        return ComparedRow(name, row.agent, row.grid, _averages(table, row, results))
     found = results.get(Setup.of(table, row))
     cells = {metric: _cell(metric, row.printed[metric], found) for metric in table.columns}
-    return Line(name, row.agent, row.grid, cells, None if found is None else found.record["step_ratio"])
+    return ComparedRow(name, row.agent, row.grid, cells, None if found is None else found.record["step_ratio"])
 
 
-def _cell(metric: str, printed: float | None, found: EvaluationResult | None) -> Cell:
+def _cell(metric: str, printed: float | None, found: EvaluationResult | None) -> ComparedValue:
     if found is None:
-        return Cell(printed, None)
-    name = OUR_METRIC.get(metric, metric)
+        return ComparedValue(printed, None)
+    name = _OUR_METRIC.get(metric, metric)
     low, high = found.record["ci95"].get(name, (None, None))
-    return Cell(printed, found.record[name], low, high)
+    return ComparedValue(printed, found.record[name], low, high)
 
 
-def _averages(table: Table, row: Row, results: PaperResults) -> dict[str, Cell]:
+def _averages(table: Table, row: Row, results: PaperResults) -> dict[str, ComparedValue]:
     """Return the mean over the seeds, the paper's and ours."""
     setups = [Setup.of(table, other) for other in table.rows if other.agent == row.agent and other.seed != "average"]
     found = [results[setup] for setup in setups if setup in results]
     cells = {}
     for metric in table.columns:
-        values = [result.record[OUR_METRIC.get(metric, metric)] for result in found]
+        values = [result.record[_OUR_METRIC.get(metric, metric)] for result in found]
         known = [value for value in values if value is not None]
-        cells[metric] = Cell(row.printed[metric], fmean(known) if known and len(found) > 1 else None)
+        cells[metric] = ComparedValue(row.printed[metric], fmean(known) if known and len(found) > 1 else None)
     return cells
 
 
-def _other_agents(table: Table, results: PaperResults) -> Iterator[Line]:
+def _other_agents(table: Table, results: PaperResults) -> Iterator[ComparedRow]:
     """Iterate over the agents that are not in the paper, on the grids of the table."""
     grids = {row.grid for row in table.rows}
     for setup, found in results.items():
         here = setup == Setup(setup.agent, table.data, table.split, setup.grid) and setup.grid in grids
         if here and setup.agent not in PAPER_AGENTS:
             cells = {metric: _cell(metric, None, found) for metric in table.columns}
-            yield Line(f"{setup.agent} ({setup.grid})", setup.agent, setup.grid, cells, found.record["step_ratio"])
+            yield ComparedRow(
+                f"{setup.agent} ({setup.grid})", setup.agent, setup.grid, cells, found.record["step_ratio"]
+            )
 
 
-def _blind_optimum(table: Table, results: PaperResults) -> Iterator[Line]:
+def _blind_optimum(table: Table, results: PaperResults) -> Iterator[ComparedRow]:
     for grid in dict.fromkeys(row.grid for row in table.rows):
         setup = next((s for s in results if (s.data, s.split, s.grid) == (table.data, table.split, grid)), None)
         if setup is not None:
-            empty = {metric: Cell(None, None) for metric in table.columns}
-            floor = Cell(None, results[setup].record["blind_optimum"])
-            yield Line(f"blind optimum ({grid})", "", grid, {**empty, "success": floor})
+            empty = {metric: ComparedValue(None, None) for metric in table.columns}
+            floor = ComparedValue(None, results[setup].record["blind_optimum"])
+            yield ComparedRow(f"blind optimum ({grid})", "", grid, {**empty, "success": floor})
 
 
-def _text(table: Table, lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
+def _text(table: Table, lines: Sequence[ComparedRow]) -> tuple[list[str], list[list[str]]]:
     """Return header and rows as text: for each metric the paper's value, then ours."""
     header = ["Agent"]
     for metric in table.columns:
@@ -225,7 +227,7 @@ def _text(table: Table, lines: Sequence[Line]) -> tuple[list[str], list[list[str
     return header, rows
 
 
-def _our_value(metric: str, cell: Cell, line: Line) -> str:
+def _our_value(metric: str, cell: ComparedValue, line: ComparedRow) -> str:
     text = _value(metric, cell.ours)
     if metric == "step_ratio" and cell.ours is not None and line.step_ratio_text is not None:
         text += f" ({line.step_ratio_text:.2f})"
@@ -237,8 +239,3 @@ def _our_value(metric: str, cell: Cell, line: Line) -> str:
 
 def _value(metric: str, value: float | None) -> str:
     return percent(value) if metric == "success" else number(value, 2 if metric == "step_ratio" else 1)
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)

@@ -15,7 +15,7 @@ from airloc.reports.tables import floor_name, number, percent, percent_interval
 TRAJECTORIES = 8
 """Number of trajectories on the page."""
 
-CHARTED = ("random", "priv-random", "blind", "local", "priv-local", "airloc", "belief")
+_CHARTED = ("random", "priv-random", "blind", "local", "priv-local", "airloc", "belief")
 """Agents of the chart, if they played. More lines are hard to read."""
 
 _CHART_CAPTION = (
@@ -108,7 +108,7 @@ def _table(scores: Sequence[Score], blind_optimum: float) -> Html:
 
 
 def _charted(scores: Sequence[Score]) -> Sequence[Score]:
-    return [score for score in scores if score.agent in CHARTED] or scores
+    return [score for score in scores if score.agent in _CHARTED] or scores
 
 
 def _chart(scores: Sequence[Score], blind_optimum: float) -> str:

@@ -15,25 +15,25 @@ from airloc.grid import Grid
 from airloc.reports.comparison import successor_floor, successor_results
 from airloc.reports.results import Episodes, EvaluationResult, LearningCurve, PaperResults
 
-STYLED_AGENTS = ("airloc", "airloc-no-residual", "airloc-no-prior", "priv-local", "blind", "priv-random")
+_STYLED_AGENTS = ("airloc", "airloc-no-residual", "airloc-no-prior", "priv-local", "blind", "priv-random")
 """Agents that have the same style in every chart."""
 
-VARIANTS = ("airloc", "airloc-no-residual", "airloc-no-prior")
+_CHARTED_VARIANTS = ("airloc", "airloc-no-residual", "airloc-no-prior")
 
-MAX_LINES = 8
+_MAX_LINES = 8
 """Largest number of lines in a chart."""
 
-SEARCH_PLACES = (
+_SEARCH_PLACES = (
     ("masa", "5x5", "Massachusetts, test set", "--figure 2"),
     ("dubai", "5x5", "Dubai", "--figure 2"),
     ("xbd-disaster", "7x7", "xBD-disaster", "--figure 4"),
 )
 """The datasets on which the paper shows searches."""
 
-SEARCH_PAIRS = 2
+_SEARCH_PAIRS = 2
 """Pairs of searches in a figure."""
 
-FAILURES = 6
+_FAILURES = 6
 """Failed searches in a figure."""
 
 
@@ -70,12 +70,12 @@ def charts(results: PaperResults, curves: Sequence[LearningCurve]) -> Iterator[F
 
 def chart_style(agent: str, index: int) -> int:
     """Return the style of an agent, the same in every chart."""
-    return STYLED_AGENTS.index(agent) if agent in STYLED_AGENTS else len(STYLED_AGENTS) + index
+    return _STYLED_AGENTS.index(agent) if agent in _STYLED_AGENTS else len(_STYLED_AGENTS) + index
 
 
 def successor_chart(results: PaperResults) -> Figure | None:
     """Draw success by distance under the successors' protocol; None if there are no results."""
-    found = [result for result in successor_results(results, "far-pairs") if result.agent != "blind"][: MAX_LINES - 1]
+    found = [result for result in successor_results(results, "far-pairs") if result.agent != "blind"][: _MAX_LINES - 1]
     if not found:
         return None
     floor = successor_floor()
@@ -103,7 +103,7 @@ def successor_chart(results: PaperResults) -> Figure | None:
 
 def search_figures(results: PaperResults) -> Iterator[Figure]:
     """Iterate over figures of searches: AiRLoc and Priv local over the same areas, and failures of AiRLoc."""
-    for data, grid, title, option in SEARCH_PLACES:
+    for data, grid, title, option in _SEARCH_PLACES:
         setups = [Setup(name, data, "test", grid) for name in ("airloc", "priv-local")]
         if all(setup in results for setup in setups):
             first, second = (results[setup] for setup in setups)
@@ -117,16 +117,16 @@ def choose_pairs(first: Episodes, second: Episodes) -> list[int]:
     order = sorted(range(len(first)), key=lambda number: (-first.distance[number], number))
     won = [n for n in order if first.found[n] and not second.found[n]]
     both = [n for n in order if first.found[n] and second.found[n] and first.record(n) != second.record(n)]
-    return list(dict.fromkeys([*won[:1], *both[:1], *order]))[:SEARCH_PAIRS]
+    return list(dict.fromkeys([*won[:1], *both[:1], *order]))[:_SEARCH_PAIRS]
 
 
 def _validation_results(results: PaperResults, grid: str) -> list[EvaluationResult]:
-    """Return results on the validation set: the agents of the paper's figure, and our searchers."""
-    paper = (*VARIANTS, "priv-local", "blind", "priv-random")
+    """Return results on the validation set: the agents of the paper's figure, and ours."""
+    paper = (*_CHARTED_VARIANTS, "priv-local", "blind", "priv-random")
     here = {s.agent: found for s, found in results.items() if s == Setup(s.agent, "masa", "val", grid)}
     sweeps = ("random", "lawnmower", "spiral")
     ours = [name for name in here if name not in (*paper, *sweeps) and name not in PAPER_AGENTS]
-    return [here[name] for name in (*paper, *ours) if name in here][:MAX_LINES]
+    return [here[name] for name in (*paper, *ours) if name in here][:_MAX_LINES]
 
 
 def _distance_chart(found: Sequence[EvaluationResult], grid: str, part: str) -> Figure:
@@ -184,7 +184,7 @@ def _seeds(results: PaperResults) -> dict[str, dict[str, EvaluationResult]]:
     """Return the results of each variant by seed, for variants with several seeds."""
     found: dict[str, dict[str, EvaluationResult]] = {}
     for setup, result in results.items():
-        if setup == Setup(setup.agent, "masa", "val", seed=setup.seed) and setup.agent in VARIANTS:
+        if setup == Setup(setup.agent, "masa", "val", seed=setup.seed) and setup.agent in _CHARTED_VARIANTS:
             found.setdefault(setup.agent, {})[setup.seed] = result
     return {name: seeds for name, seeds in found.items() if len(seeds) > 1}
 
@@ -205,7 +205,9 @@ def _seed_chart(found: Mapping[str, Mapping[str, EvaluationResult]]) -> Figure:
 
 
 def _learning_chart(curves: Sequence[LearningCurve]) -> Figure:
-    shown = [curve for curve in curves if curve.agent in VARIANTS or curve.agent == "airloc-no-sem-seg"][:MAX_LINES]
+    shown = [curve for curve in curves if curve.agent in _CHARTED_VARIANTS or curve.agent == "airloc-no-sem-seg"][
+        :_MAX_LINES
+    ]
     series = [Series(_label(curve), curve.episodes, curve.success, style=index) for index, curve in enumerate(shown)]
     svg = line_chart(
         series,
@@ -269,7 +271,7 @@ def _failures(result: EvaluationResult) -> Figure:
     episodes = result.episodes
     failed = [number for number in range(len(episodes)) if not episodes.found[number]]
     by_area = {int(episodes.area[n]): n for n in sorted(failed, key=lambda number: episodes.distance[number])}
-    chosen = list(by_area.values())[:FAILURES]
+    chosen = list(by_area.values())[:_FAILURES]
     images = _images(result)
     parts = [_search(result, number, images, PATH_A) for number in chosen]
     content = row(*parts) if parts else "<p>There are no failures.</p>"

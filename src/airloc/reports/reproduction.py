@@ -12,20 +12,20 @@ from airloc.evaluation.benchmarks.paper import Table
 from airloc.files import write_atomically
 from airloc.reports import comparison
 from airloc.reports.claims import REFUTED, Verdict, check_claims
-from airloc.reports.comparison import MARK, SUCCESSOR_REMEDY, Line
+from airloc.reports.comparison import MARK, SUCCESSOR_REMEDY, ComparedRow
 from airloc.reports.figures import Figure, charts, search_figures, successor_chart
 from airloc.reports.results import LearningCurve, PaperResults
 
 PAGE, TABLES = "report.html", "tables.md"
-FIGURES = "figures"
+_FIGURES = "figures"
 
-STEP_RATIO = (
+_STEP_RATIO = (
     "The tables print the step ratio as 1 / mean(minimum / steps), while the text defines it as mean(steps / minimum). "
     "Ours is given as printed, and in brackets as defined in the text. One printed value, 0.79 for Local in table 5, "
     "fits neither definition, because no ratio can be below one."
 )
 
-CLAIMS_NOTE = (
+_CLAIMS_NOTE = (
     "A claim that one agent is better than another is confirmed if the paired difference on the same episodes is above "
     "zero with its whole 95 % interval. It is open if there are too few episodes to tell the sign."
 )
@@ -61,7 +61,7 @@ class Report:
     def write(self, folder: Path) -> Path:
         """Write all files and return the path of the page."""
         for name, content in self.figures.items():
-            write_atomically(folder / FIGURES / f"{name}.json", content)
+            write_atomically(folder / _FIGURES / f"{name}.json", content)
         write_atomically(folder / TABLES, self.tables)
         return write_atomically(folder / PAGE, self.page)
 
@@ -75,7 +75,7 @@ def make_report(results: PaperResults, curves: Sequence[LearningCurve], options:
     body = [
         _introduction(options),
         *(_table_section(each, lines, options) for each, lines in compared),
-        section("Claims of the paper", paragraph(CLAIMS_NOTE), _claims(verdicts), _data_link("claims")),
+        section("Claims of the paper", paragraph(_CLAIMS_NOTE), _claims(verdicts), _data_link("claims")),
         *(_figure_section(each, options) for each in figures),
         *([_successor_section(results, successors, options)] if successors else []),
         section("Command", command(options.command), paragraph(options.made_with)),
@@ -98,10 +98,10 @@ def _introduction(options: ReportOptions) -> Html:
         "The data of every table and figure is in a file beside this page."
     )
     remarks = [paragraph(remark) for remark in options.remarks]
-    return Html("\n".join([paragraph(text), *remarks, paragraph(STEP_RATIO)]))
+    return Html("\n".join([paragraph(text), *remarks, paragraph(_STEP_RATIO)]))
 
 
-def _table_section(each: Table, lines: Sequence[Line], options: ReportOptions) -> Html:
+def _table_section(each: Table, lines: Sequence[ComparedRow], options: ReportOptions) -> Html:
     made_by = command(f"{options.base} --table {each.number}")
     content = comparison.table_html(each, lines)
     return section(f"Table {each.number}", content, _data_link(f"table-{each.number}"), made_by)
@@ -132,18 +132,18 @@ def _data_link(name: str) -> Html:
 
 
 def _data_path(name: str) -> str:
-    return f"{FIGURES}/{name}.json"
+    return f"{_FIGURES}/{name}.json"
 
 
 def _markdown(
-    compared: Sequence[tuple[Table, Sequence[Line]]], verdicts: Sequence[Verdict], options: ReportOptions
+    compared: Sequence[tuple[Table, Sequence[ComparedRow]]], verdicts: Sequence[Verdict], options: ReportOptions
 ) -> Iterator[str]:
     yield "".join(f"{remark}\n\n" for remark in options.remarks)
-    yield f"{MARK} marks a value of the paper that our 95 % interval excludes. {STEP_RATIO}\n\n"
+    yield f"{MARK} marks a value of the paper that our 95 % interval excludes. {_STEP_RATIO}\n\n"
     yield f"    {options.command}\n\n{options.made_with}\n\n"
     for each, lines in compared:
         yield f"## Table {each.number}: {each.title}\n\n{comparison.table_markdown(each, lines)}\n"
-    yield f"## Claims\n\n{CLAIMS_NOTE}\n\n"
+    yield f"## Claims\n\n{_CLAIMS_NOTE}\n\n"
     yield "| where | claim | here | ours (success, points) |\n| --- | --- | --- | --- |\n"
     for verdict in verdicts:
         yield f"| {verdict.claim.reference} | {verdict.claim.statement} | {verdict.verdict} | {verdict.values} |\n"

@@ -175,17 +175,7 @@ def save_result(
     agreement: Mapping[str, Any] | None = None,
     calibration: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the result of an evaluation.
-
-    Args:
-        folder: The result folder.
-        score: The score.
-        areas: The areas, numbered as in the suite.
-        seed: Seed of the episodes, the agent and the bootstrap.
-        extra: Entries to add to the record, such as the change of the goal images.
-        agreement: Agreement with the exploitation prior by distance.
-        calibration: Calibration of the belief.
-    """
+    """Write the result of an evaluation. `extra` adds entries to the record, such as the change of the goal images."""
     record = {**score.record(), **extra}
     _write(folder, record=record, declined=None, seed=seed, agreement=agreement, calibration=calibration)
     Episodes.of(score, areas).save(folder / EPISODES)

@@ -34,19 +34,13 @@ CHANGE_CELLS: tuple[tuple[str, Cell], ...] = (
 
 
 def search_strip(searches: Sequence[EpisodeRecord], grid: Grid, *, scale: int = 2) -> Pixels:
-    """Lay the steps of searches over one area in rows, each search after its goal image.
-
-    Args:
-        searches: Searches of several agents for one goal from one start.
-        grid: The grid.
-        scale: Pixels of the picture per pixel of the grid.
-    """
+    """Lay out the steps of searches for one goal from one start in rows, each search after its goal image."""
     top, margin = _top(searches, grid), _margin(searches, grid)
     strips = []
     for search in searches:
         goal = _goal_image(search, grid, scale)
         frames, captions = _frames(search, grid, scale, top, margin), _captions(search)
-        columns = balanced_columns(len(frames))
+        columns = _balanced_columns(len(frames))
         captions[0] = f"{search.agent} at the {captions[0]}"
         for first in range(0, len(frames) + -(-len(frames) // columns), columns + 1):
             frames.insert(first, goal if first == 0 else np.full_like(goal, 255))
@@ -55,10 +49,10 @@ def search_strip(searches: Sequence[EpisodeRecord], grid: Grid, *, scale: int = 
     return _add_border(stack_vertically(strips, gap=20 * scale))
 
 
-def balanced_columns(frames: int) -> int:
+def _balanced_columns(frames: int) -> int:
     """Return the number of frames in a row of a strip that gives few rows of about equal length.
 
-    >>> balanced_columns(2), balanced_columns(6), balanced_columns(7), balanced_columns(11)
+    >>> _balanced_columns(2), _balanced_columns(6), _balanced_columns(7), _balanced_columns(11)
     (2, 6, 4, 6)
     """
     return -(-frames // -(-frames // COLUMNS))
@@ -117,12 +111,7 @@ def choose_failures(log: RolloutLog, count: int, seed: int = 0) -> list[int]:
 
 
 def changes_sheet(seed: int = 0, tile: int = 112) -> Pixels:
-    """Draw a row for every change of goal images: four procedural cells, each beside its changed image.
-
-    Args:
-        seed: Random seed for the areas and the changes.
-        tile: Side of each image on the sheet in pixels.
-    """
+    """Draw a row for every change of goal images: four procedural cells, each beside its changed image."""
     grid = Grid()
     images = {regime: generate(seed, size=grid.size, regime=regime).image for regime, _ in CHANGE_CELLS}
     pictures, captions = [], []

@@ -12,29 +12,29 @@ from airloc.evaluation.intervals import Interval
 from airloc.files import write_atomically
 from airloc.reports.figures import chart_style
 from airloc.reports.results import EvaluationResult, SuiteResults
-from airloc.reports.tables import DASH, floor_name, percent, percent_interval
+from airloc.reports.tables import DASH, floor_name, markdown_table, percent, percent_interval, signed_interval
 
 PAGE, DATA, IMAGES = "suites.md", "suites.json", "img"
 
-TRAINED = "†"
+_TRAINED = "†"
 """Mark of agents that were trained on the areas of the suite."""
 
 SUMMARY_AGENT, SUMMARY_BASELINE = "belief", "airloc"
 """The agent of the summary, and the agent that it is compared with."""
 
-CHARTED_AGENTS = ("belief", "airloc", "priv-local")
+_CHARTED_AGENTS = ("belief", "airloc", "priv-local")
 """The agents of the charts."""
 
-INTRODUCTION = (
+_INTRODUCTION = (
     "One command evaluates every available agent on every suite, and writes this page. A suite holds the arguments of "
     "an `airloc evaluate` command; all suites are declared in `airloc/evaluation/benchmarks/suites.toml`. The key of a "
     "result is made of the content of data and weights, the settings and the versions of the tasks, so the command "
     "computes only what has changed."
 )
 
-LEGEND = (
+_LEGEND = (
     "Success in percent, with its 95 % interval by bootstrap over areas, or over the tiles that areas were cut from. "
-    f"{TRAINED}: the agent was trained on these areas. Blind optimum: the expected success of the best path that uses "
+    f"{_TRAINED}: the agent was trained on these areas. Blind optimum: the expected success of the best path that uses "
     f"no image; ≥ if it is not proven to be the best ({floor_name(False)!r} in `airloc evaluate`)."
 )
 
@@ -108,7 +108,7 @@ def group_table(
             rows.append([f"`{agent}`", *(cell or DASH for cell in cells)])
     rows.append(["*blind optimum*", *(_floor_cell(suite, results) for suite in shown)])
     titles = [f"{suite.title} (no data)" if suite.name in absent else suite.title for suite in shown]
-    return _markdown(["agent", *titles], rows)
+    return markdown_table(["agent", *titles], rows, align_right=True)
 
 
 def summary_table(suites: Sequence[SuiteSpec], results: SuiteResults) -> str:
@@ -125,7 +125,7 @@ def summary_table(suites: Sequence[SuiteSpec], results: SuiteResults) -> str:
         for suite in suites
         if _any_result(suite, results) is not None
     ]
-    return _markdown(header, rows)
+    return markdown_table(header, rows, align_right=True)
 
 
 def suite_size(suite: SuiteSpec, results: SuiteResults) -> str:
@@ -143,18 +143,18 @@ def suite_size(suite: SuiteSpec, results: SuiteResults) -> str:
 
 def group_chart(group: SuiteGroup, results: SuiteResults) -> str | None:
     """Draw the success on the suites of a group; None if none of the charted agents has a result."""
-    suites = [suite for suite in group.suites if any((agent, suite.name) in results for agent in CHARTED_AGENTS)]
+    suites = [suite for suite in group.suites if any((agent, suite.name) in results for agent in _CHARTED_AGENTS)]
     if not suites:
         return None
     bars = []
-    for index, agent in enumerate(CHARTED_AGENTS):
+    for index, agent in enumerate(_CHARTED_AGENTS):
         found = [results.get((agent, suite.name)) for suite in suites]
         if any(found):
             low, high = zip(*((None, None) if each is None else each.interval for each in found), strict=True)
             values = [None if each is None else each.success for each in found]
             bars.append(Bars(agent, values, low, high, style=chart_style(agent, index)))
     floors = [each.record["blind_optimum"] for suite in suites if (each := _any_result(suite, results))]
-    bars.append(Bars("blind optimum", floors, style=chart_style("blind", len(CHARTED_AGENTS))))
+    bars.append(Bars("blind optimum", floors, style=chart_style("blind", len(_CHARTED_AGENTS))))
     titles = [_unbroken(suite.title, " x ") for suite in suites]
     return bar_chart(titles, bars, title=_unbroken(group.title, " x "), y_label="success", y_percent=True)
 
@@ -162,7 +162,7 @@ def group_chart(group: SuiteGroup, results: SuiteResults) -> str | None:
 def _text(results: SuiteResults, options: PageOptions, charts: dict[str, str]) -> Iterator[str]:
     """Iterate over the parts of the page, and collect its charts."""
     yield "# Every agent on every suite\n\n"
-    yield f"{INTRODUCTION}\n\n    {options.command}\n\nSeed {options.seed}. {options.made_with}\n\n{LEGEND}\n\n"
+    yield f"{_INTRODUCTION}\n\n    {options.command}\n\nSeed {options.seed}. {options.made_with}\n\n{_LEGEND}\n\n"
     yield from (f"**{remark}**\n\n" for remark in _remarks(options))
     yield f"## Summary\n\n{summary_table(options.suites, results)}\n"
     for number, group in enumerate(GROUPS, start=1):
@@ -217,7 +217,7 @@ def _cell(agent: str, suite: SuiteSpec, results: SuiteResults) -> str:
     result = results.get((agent, suite.name))
     if result is None:
         return ""
-    mark = TRAINED if suite.trained_on_areas(agent) else ""
+    mark = _TRAINED if suite.trained_on_areas(agent) else ""
     return f"{percent(result.success)}{mark} {_unbroken(percent_interval(result.interval))}".rstrip()
 
 
@@ -229,17 +229,9 @@ def _floor_cell(suite: SuiteSpec, results: SuiteResults) -> str:
 
 
 def _difference(value: float, interval: Interval) -> str:
-    low, high = interval
-    span = "" if low is None or high is None else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
-    return f"{100 * value:+.1f}{_unbroken(span)}"
+    return f"{100 * value:+.1f}{_unbroken(signed_interval(interval))}"
 
 
 def _unbroken(text: str, separator: str = ", ") -> str:
     """Return a text without line breaks at a separator, such as that of an interval or of a grid size."""
     return text.replace(separator, separator.replace(" ", "\N{NO-BREAK SPACE}"))
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table with the first column aligned left and the others right."""
-    rule = ["---", *["--:"] * (len(header) - 1)]
-    return "".join("| " + " | ".join(row) + " |\n" for row in (header, rule, *rows))

@@ -14,7 +14,7 @@ from airloc.evaluation.scores import Score
 
 DASH = "–"  # noqa: RUF001 (an en dash is meant)
 
-DISTANCES = 6
+_DISTANCES = 6
 """Largest number of distances in one table."""
 
 _LEGEND = (
@@ -41,7 +41,7 @@ def score_table(scores: Sequence[Score], blind_optimum: float, *, exact: bool, g
         Text(_heading(scores[0], goals), style="bold"),
         metrics,
         Text(_LEGEND, style="dim"),
-        *(Text(declaration_line(score)) for score in scores if score.suite.by_declaration),
+        *(Text(_declaration_line(score)) for score in scores if score.suite.by_declaration),
         Text("\nSuccess % by distance"),
         *_distance_tables(scores),
     )
@@ -64,23 +64,17 @@ def goals_line(
 
 
 def comparison_line(agent: str, against: Mapping[str, Any]) -> str:
-    """Describe in one line the paired difference in success of two agents.
-
-    Args:
-        agent: Name of the first agent.
-        against: Record of the comparison with the second agent.
-    """
+    """Describe in one line the paired difference in success of two agents, from the record of `compare`."""
     success = against["metrics"]["success"]
-    low, high = success["ci95"]
-    span = "" if low is None else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
+    difference = f"{100 * success['difference']:+.1f} points of success{signed_interval(success['ci95'])}"
     return (
-        f"{agent} minus {against['agent']}: {100 * success['difference']:+.1f} points of success{span}; "
+        f"{agent} minus {against['agent']}: {difference}; "
         f"found only by {agent}: {against['found_by_first_only']}, "
         f"only by {against['agent']}: {against['found_by_second_only']}"
     )
 
 
-def declaration_line(score: Score) -> str:
+def _declaration_line(score: Score) -> str:
     """Describe in one line how often an agent declared the goal correctly, wrongly or not at all."""
     found, wrong, missed = (percent(score.value(name)) for name in ("success", "false_alarms", "missed"))
     return f"{score.agent}: {found} % declared correctly, {wrong} % false alarms, {missed} % missed"
@@ -100,6 +94,18 @@ def percent_interval(interval: Interval) -> str:
     """Format an interval in percent; empty if it is undefined."""
     low, high = interval
     return "" if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def signed_interval(interval: Interval) -> str:
+    """Format the interval of a difference in percent points, after a space; empty if it is undefined."""
+    low, high = interval
+    return "" if low is None or high is None else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, align_right: bool = False) -> str:
+    """Return a table as Markdown, with all columns but the first aligned left or right."""
+    rule = ["---", *["--:" if align_right else "---"] * (len(header) - 1)]
+    return "".join("| " + " | ".join(row) + " |\n" for row in (header, rule, *rows))
 
 
 def number(value: float | None, digits: int) -> str:
@@ -125,8 +131,8 @@ def _heading(score: Score, goals: str) -> str:
 def _distance_tables(scores: Sequence[Score]) -> Iterator[Table]:
     """Iterate over tables of success by distance that fit on a narrow terminal."""
     strata = [score.by_distance() for score in scores]
-    for first in range(0, len(strata[0]), DISTANCES):
-        distances = list(strata[0])[first : first + DISTANCES]
+    for first in range(0, len(strata[0]), _DISTANCES):
+        distances = list(strata[0])[first : first + _DISTANCES]
         table = _table(*(f"d = {distance}" for distance in distances))
         for score, found in zip(scores, strata, strict=True):
             table.add_row(score.agent, *(percent(found[distance][0]) for distance in distances))

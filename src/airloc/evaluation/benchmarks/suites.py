@@ -84,9 +84,7 @@ class SuiteSpec:
     def prepare_command(self, root: str = ROOT, caches: str = "") -> list[str]:
         """Return the words of the command that prepares the areas; empty if none is needed.
 
-        Args:
-            root: The folder of all datasets.
-            caches: Prefix of the prepared folder.
+        `root` is the folder of all datasets, `caches` a prefix of the prepared folder.
         """
         if self.prepare is None:
             return []
