@@ -121,18 +121,14 @@ class Run:
             self.step, self.state = saved
         self._lock = lock
         self._created = created
-        with _explained(folder / METRICS, self.step):
-            self._logged = _drop_beyond(folder / METRICS, self.step)
+        with _translate_write_errors(folder / METRICS, self.step):
+            self._logged = _truncate_metrics(folder / METRICS, self.step)
             self._metrics = (folder / METRICS).open("ab", buffering=0)
             self._board = _tensorboard(folder, self.step + 1)
 
     @classmethod
     def open(cls, folder: Path, config: "DataclassInstance") -> "Run":
-        """Start a run in a new folder, or resume the run in an existing one.
-
-        Args:
-            folder: The run folder, created if necessary.
-            config: The settings. A run resumes with the same settings only.
+        """Start a run in a new folder, or resume the run in an existing one, with the same settings only.
 
         Raises:
             AirlocError: If another process trains there, the settings differ, a file is damaged, or the folder is not
@@ -156,11 +152,7 @@ class Run:
         return self.folder / CHECKPOINTS
 
     def log(self, step: int, **values: float) -> None:
-        """Log the metrics of a step. Values that are not finite become `null`.
-
-        Args:
-            step: A step after the last one that was logged.
-            values: The metrics.
+        """Log the metrics of a step after the last one that was logged. Values that are not finite become `null`.
 
         Raises:
             AirlocError: If the metrics cannot be written.
@@ -171,7 +163,7 @@ class Run:
         numbers = {name: value if isinstance(value, int) else float(value) for name, value in values.items()}
         finite = {name: number if math.isfinite(number) else None for name, number in numbers.items()}
         line = json.dumps({"step": step, **finite}, allow_nan=False).encode() + b"\n"
-        with _explained(self.folder / METRICS, self.step):
+        with _translate_write_errors(self.folder / METRICS, self.step):
             while line:
                 line = line[self._metrics.write(line) :]
             if self._board:
@@ -180,21 +172,19 @@ class Run:
         self._logged = step
 
     def save_state(self, step: int, state: Mapping[str, Any]) -> None:
-        """Save the state from which the loop continues after `step`.
+        """Save the state from which the loop continues after `step`, the last completed step.
 
-        Args:
-            step: The last completed step.
-            state: Tensors, numbers, text, `None`, and lists, tuples and dicts of them.
+        A state holds tensors, numbers, text, `None`, and lists, tuples and dicts of them.
 
         Raises:
             AirlocError: If the state cannot be written; the previous state is kept.
             TypeError: If the file could not be read back because of the type of a value.
         """
-        with _explained(self.folder / METRICS, self.step):
+        with _translate_write_errors(self.folder / METRICS, self.step):
             os.fsync(self._metrics.fileno())
             if self._board:
                 self._board.flush()
-        with _explained(self.folder / STATE, self.step):
+        with _translate_write_errors(self.folder / STATE, self.step):
             self.state = write_state(self.folder / STATE, step, state)
         self.step = step
 
@@ -392,7 +382,7 @@ def _take_lock(path: Path) -> int:
     return descriptor
 
 
-def _drop_beyond(path: Path, step: int) -> int:
+def _truncate_metrics(path: Path, step: int) -> int:
     """Truncate the metrics after a step, and an incomplete line. Return the last step that is kept, or -1."""
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     kept = list(takewhile(lambda line: 0 <= _step_of(line) <= step, lines))
@@ -419,7 +409,7 @@ def _tensorboard(folder: Path, first: int) -> "SummaryWriter | None":
 
 
 @contextlib.contextmanager
-def _explained(path: Path, step: int) -> Iterator[None]:
+def _translate_write_errors(path: Path, step: int) -> Iterator[None]:
     """Add to the error of a failed write from which step the run can resume."""
     kept = f"the run can be resumed from step {step}" if step >= 0 else "nothing was saved yet"
     try:

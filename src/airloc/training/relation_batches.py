@@ -1,4 +1,4 @@
-"""Puzzles that the relation network is trained on: areas cut into cells, goals among the cells, and random walks.
+"""Training batches of the relation network: areas cut into cells, goals among the cells, and random walks.
 
 An area is cropped from the atlas and cut into cells. Its goals are the cells themselves, or the same cells on another
 day: from the second image of a pair, or augmented (`temporal_augmentation`), in which case the two images are also
@@ -54,8 +54,8 @@ class GoalAugmentation:
         )
 
 
-class Puzzle(NamedTuple):
-    """Areas in cells, and some of their cells as goals."""
+class RelationBatch(NamedTuple):
+    """Areas cut into cells, and some of their cells as goals."""
 
     glimpses: torch.Tensor
     """Standardised cells, (A, C, 3, S, S)."""
@@ -65,7 +65,7 @@ class Puzzle(NamedTuple):
     """Index of the cell of every goal, (A, G)."""
 
 
-def draw_puzzles(atlas: Atlas, grid: Grid, areas: int, goals: int, augmentation: GoalAugmentation) -> Puzzle:
+def sample_batch(atlas: Atlas, grid: Grid, areas: int, goals: int, augmentation: GoalAugmentation) -> RelationBatch:
     """Crop areas at random places, flip half of them, and draw their goals."""
     device, side = atlas.first.device, grid.size[0]
     images = atlas.crop(*atlas.sample(areas, side), side).permute(0, 3, 1, 2).float() / 255
@@ -75,10 +75,12 @@ def draw_puzzles(atlas: Atlas, grid: Grid, areas: int, goals: int, augmentation:
     both_days = torch.stack([images[:, :3], images[:, -3:]], dim=1)  # without pairs, the same day twice
     first, second = colour_jitter(both_days, augmentation.shared_jitter).unbind(dim=1)
     days = torch.where(swapped < 0.5, first, second), torch.where(swapped < 0.5, second, first)
-    seen, sought = (torch.where(differs, temporal_augmentation(day, augmentation.goal_jitter), day) for day in days)
+    glimpse_day, goal_day = (
+        torch.where(differs, temporal_augmentation(day, augmentation.goal_jitter), day) for day in days
+    )
     cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]
-    goal_patches = _cut_goals(sought, grid, cell, augmentation, differs.view(areas, 1))
-    return Puzzle(standardise(_cut_cells(seen, grid)), standardise(goal_patches), cell)
+    goal_patches = _cut_goals(goal_day, grid, cell, augmentation, differs.view(areas, 1))
+    return RelationBatch(standardise(_cut_cells(glimpse_day, grid)), standardise(goal_patches), cell)
 
 
 def _cut_cells(images: torch.Tensor, grid: Grid) -> torch.Tensor:
