@@ -32,9 +32,7 @@ def apply_symmetry(patches: torch.Tensor, symmetry: torch.Tensor) -> torch.Tenso
 def colour_jitter(groups: torch.Tensor, strength: float) -> torch.Tensor:
     """Jitter saturation, contrast, brightness, channel gains and gamma, equally for all patches of a group.
 
-    Args:
-        groups: RGB, (B, patches, 3, S, S).
-        strength: 0 changes nothing, 1 is strong.
+    Groups are RGB, (B, patches, 3, S, S). A strength of 0 changes nothing, 1 is strong.
     """
     count, device = len(groups), groups.device
 

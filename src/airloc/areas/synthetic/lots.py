@@ -107,12 +107,7 @@ def draw_houses(plan: Plan, side: Side) -> tuple[Boxes, Boxes]:
 def stands_free(plan: Plan, boxes: Boxes, district: Ints, margin: float = 1.5, points: int = 4) -> Bools:
     """Return True for boxes in the area, in their district, `margin` metres or more from streets, water and rails.
 
-    Args:
-        plan: The plan of the scene.
-        boxes: The boxes.
-        district: The district that each of them belongs to.
-        margin: Metres between a box and a roadway.
-        points: Points along each side at which a box is tested; large boxes need more, so that no road is missed.
+    A box is tested at `points` x `points` points; large boxes need more, so that no road is missed.
     """
     free = boxes.overlapping(plan.ground_m)
     x, y = boxes[free].points(points)

@@ -21,7 +21,7 @@ SLOPES = {"cloud": 1.75, "grain": 0.7}
 
 @lru_cache
 def tile(kind: str) -> Floats:
-    """The tile of a kind, (TILE, TILE), with mean 0 and standard deviation 1."""
+    """Return the tile of a kind, (TILE, TILE), with mean 0 and standard deviation 1."""
     white = stream(0, "synthetic", "noise", kind).standard_normal((TILE, TILE))
     frequency = np.hypot(np.fft.fftfreq(TILE)[:, None], np.fft.rfftfreq(TILE)[None]) * TILE
     # Limit the longest waves, so that an area has more than one slope of a hill.
@@ -32,13 +32,9 @@ def tile(kind: str) -> Floats:
 
 
 def sample(kind: str, canvas: Canvas, texel_m: float, shift: tuple[int, int]) -> Floats:
-    """Sample the noise at every pixel, (H, W).
+    """Sample the noise of a kind in `SLOPES` at every pixel, (H, W).
 
-    Args:
-        kind: A key of `SLOPES`.
-        canvas: The pixels.
-        texel_m: Metres per texel: the finest detail is about two of them wide.
-        shift: Rows and columns by which the tile is moved; a scene draws its own.
+    The finest detail is about two texels wide. The tile is shifted by rows and columns that every scene draws.
     """
     rows, top, bottom = _window(canvas.ground_m[0], texel_m, shift[0])
     cols, left, right = _window(canvas.ground_m[1], texel_m, shift[1])

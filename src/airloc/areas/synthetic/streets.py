@@ -146,14 +146,7 @@ class Streets:
 
 
 def draw_streets(rng: np.random.Generator, regime: Regime, districts: int, reach: float) -> Streets:
-    """Draw the grids; every segment is built at first.
-
-    Args:
-        rng: The stream of the streets.
-        regime: Parameters of the regime.
-        districts: Number of districts.
-        reach: Metres from the middle that the grids must cover.
-    """
+    """Draw the grids, with a street on every segment, up to `reach` metres from the middle of the area."""
     first = rng.uniform(0, np.pi)
     # Neighbouring districts share an angle in half of the cases.
     turns = first + np.where(rng.random(districts) < 0.45, 0.0, rng.uniform(-0.9, 0.9, districts))

@@ -89,14 +89,7 @@ class Canopy:
 
 
 def draw_crowns(plan: Plan, appearance: Appearance, blocked: Bools, blocked_px: float) -> Crowns:
-    """Decide where trees grow.
-
-    Args:
-        plan: The plan of the scene.
-        appearance: The season.
-        blocked: True where no tree can stand, on a coarse raster over the area.
-        blocked_px: Metres per pixel of that raster.
-    """
+    """Decide where trees grow: not where `blocked` is True, a raster of the area with `blocked_px` metres per pixel."""
     sides = [int(np.ceil(side / 2 / PITCH)) + 3 for side in plan.ground_m]
     row, col = np.meshgrid(*(np.arange(-n, n) for n in sides), indexing="ij")
     one, rng = lattice(), plan.rng("trees")
