@@ -31,7 +31,7 @@ def run() -> list[tuple[str, str, str, str]]:
     names = [area.name for area in areas]
     agent = make_agent("airloc") if is_installed("airloc") else untrained_airloc()
     suite, few = suites.per_distance(names, grid), suites.per_distance(names[:ALONE], grid)
-    env = BatchEnv(CellTable.of(areas, grid), suite.budget)
+    env = BatchEnv(CellTable.from_areas(areas, grid), suite.budget)
     speed = len(suite) / best_of(lambda: rollout(agent, suite, env), runs=2)
     alone = rollout(agent, few, env, batch=1)
     alone_ms = 1000 * best_of(lambda: rollout(agent, few, env, batch=1), runs=3) / len(few)

@@ -28,7 +28,7 @@ def run() -> list[tuple[str, str, str, str]]:
     names = [area.name for area in areas]
     agents = [_agent(exact) for exact in PRECISIONS.values()]
     suite, few = suites.per_distance(names, grid), suites.per_distance(names[:ALONE], grid)
-    env = BatchEnv(CellTable.of(areas, grid), suite.budget)
+    env = BatchEnv(CellTable.from_areas(areas, grid), suite.budget)
     batches = best_of_each([partial(rollout, agent, suite, env) for agent in agents], runs=3)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

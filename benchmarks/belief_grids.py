@@ -41,8 +41,8 @@ def measure(side: int) -> tuple[float, float]:
     grid = Grid(side, side)
     areas = list(Synthetic(count=AREAS).areas(grid))
     suite = suites.per_distance([area.name for area in areas], grid)
-    few = suite.episodes([int(place * (grid.max_distance - 1) / (ALONE - 1)) for place in range(ALONE)])
-    env, agent = BatchEnv(CellTable.of(areas, grid), suite.budget), make_agent("belief")
+    few = suite.subset([int(place * (grid.max_distance - 1) / (ALONE - 1)) for place in range(ALONE)])
+    env, agent = BatchEnv(CellTable.from_areas(areas, grid), suite.budget), make_agent("belief")
 
     def ms_a_move(part: suites.Suite, batch: int) -> float:
         moves = int(rollout(agent, part, env, batch=batch).steps.sum())

@@ -140,8 +140,8 @@ def load_sets() -> dict[str, Episodes]:
 
 def play(agent: Any, suite: Suite, areas: Sequence[SearchArea], goal_areas: Sequence[SearchArea] | None) -> Glimpses:
     """Play a suite without declarations."""
-    goals = None if goal_areas is None else CellTable.of(goal_areas, GRID)
-    env = BatchEnv(CellTable.of(areas, GRID), suite.budget, goals, by_declaration=True)
+    goals = None if goal_areas is None else CellTable.from_areas(goal_areas, GRID)
+    env = BatchEnv(CellTable.from_areas(areas, GRID), suite.budget, goals, by_declaration=True)
     silent = SilentBelief(agent)
     path = rollout(silent, end_by_declaration(suite), env, batch=len(suite), threshold=0.5).path
     evidence, alike, visible = (torch.stack(part, dim=1).numpy() for part in zip(*silent.records, strict=True))

@@ -28,7 +28,7 @@ BINS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0001)
 def main() -> None:
     source = Folder(Path(sys.argv[1])) if len(sys.argv) > 1 else Synthetic(count=60, seed=9)
     areas = [area for _, area in zip(range(120), source.areas(GRID), strict=False)]
-    score, same, weight = pairs(torch.from_numpy(CellTable.of(areas, GRID).array[:-1]))
+    score, same, weight = pairs(torch.from_numpy(CellTable.from_areas(areas, GRID).array[:-1]))
     predicted = 1 / (1 + np.exp(-SLOPE * (score - MIDPOINT)))
     print(f"{len(areas)} areas, {len(score):,} pairs\n{'predicted':>12}  {'mean':>9}  {'observed':>8}  {'pairs':>6}")
     for low, high in pairwise(BINS):

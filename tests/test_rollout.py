@@ -52,7 +52,7 @@ def suite(toy_areas: list[SearchArea]) -> Suite:
 
 @pytest.fixture(scope="module")
 def env(toy_areas: list[SearchArea]) -> BatchEnv:
-    return BatchEnv(CellTable.of(toy_areas, GRID), 10)
+    return BatchEnv(CellTable.from_areas(toy_areas, GRID), 10)
 
 
 @pytest.mark.parametrize("name", available_agents())
@@ -70,7 +70,7 @@ def test_paths_are_single_moves_from_the_start_and_stop_at_the_goal(name: str, s
 
 @pytest.mark.parametrize(("name", "batch"), [(name, 1 + 3 * (n % 2)) for n, name in enumerate(ONE_OF_A_KIND)])
 def test_paths_do_not_depend_on_the_batch_size(name: str, batch: int, suite: Suite, env: BatchEnv):
-    few = suite.episodes(range(0, 12, 2))
+    few = suite.subset(range(0, 12, 2))
     whole, parts = (rollout(agent_of(name), few, env, seed=3, batch=size) for size in (1024, batch))
     assert np.array_equal(whole.path, parts.path)
 
@@ -126,7 +126,7 @@ class North:
 
 def test_agents_receive_the_goal_patch_and_see_black_outside(toy_areas: list[SearchArea]):
     suite = per_distance([area.name for area in toy_areas], GRID)
-    cells = CellTable.of(toy_areas, GRID)
+    cells = CellTable.from_areas(toy_areas, GRID)
     north, counted = North(), []
     rollout(north, suite, BatchEnv(cells, 10), batch=10, on_batch=counted.append)
     assert counted == [10, 10, 4]

@@ -46,7 +46,7 @@ class Stage:
     def __init__(self, areas: list[SearchArea]) -> None:
         self.areas = areas
         self.suite: Suite = per_distance([area.name for area in areas], GRID)
-        self.env = BatchEnv(CellTable.of(areas, GRID), self.suite.budget)
+        self.env = BatchEnv(CellTable.from_areas(areas, GRID), self.suite.budget)
 
     def play(self, agent, *, seed: int = 3, batch: int = 1024) -> RolloutLog:
         return rollout(agent, self.suite, self.env, seed=seed, batch=batch)

@@ -233,8 +233,8 @@ def rollout(
 def _environment(
     suite: Suite, areas: Sequence[SearchArea], goal_areas: Sequence[SearchArea] | None, device: str
 ) -> BatchEnv:
-    cells = CellTable.of(areas, suite.grid, device)
-    goal_cells = None if goal_areas is None else CellTable.of(goal_areas, suite.grid, device)
+    cells = CellTable.from_areas(areas, suite.grid, device)
+    goal_cells = None if goal_areas is None else CellTable.from_areas(goal_areas, suite.grid, device)
     return BatchEnv(cells, suite.budget, goal_cells, by_declaration=suite.by_declaration)
 
 

@@ -40,7 +40,7 @@ def test_the_same_seed_gives_the_same_path_in_any_batch(name: str, toy_areas: li
     grid = Grid(5, 5)
     areas, agent = toy_areas[:1], make_agent(name)
     suite = suites.per_distance([area.name for area in areas], grid)
-    env = BatchEnv(CellTable.of(areas, grid), suite.budget)
+    env = BatchEnv(CellTable.from_areas(areas, grid), suite.budget)
     whole = rollout(agent, suite, env, seed=7).path
     assert all(np.array_equal(rollout(agent, suite, env, seed=7, batch=batch).path, whole) for batch in (1, 3))
 

@@ -88,7 +88,7 @@ def turned(areas: list[SearchArea]) -> list[SearchArea]:
 
 def test_rotated_areas_give_rotated_beliefs(agent: BeliefAgent, toy_areas):
     def beliefs(areas: list[SearchArea], path: list[tuple[int, int]], goal: tuple[int, int]) -> torch.Tensor:
-        env = BatchEnv(CellTable.of(areas, GRID), 10)
+        env = BatchEnv(CellTable.from_areas(areas, GRID), 10)
         everywhere = torch.arange(len(areas))
         env.reset(everywhere, torch.tensor([path[0]] * len(areas)), torch.tensor([goal] * len(areas)))
         state = agent.reset(EpisodeBatch(env.goal_patches(), GRID, 10, torch.zeros(len(areas), 10, 8)))

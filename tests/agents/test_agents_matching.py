@@ -22,7 +22,7 @@ GRID = Grid(5, 5)
 @pytest.fixture(scope="module")
 def patches() -> torch.Tensor:
     """All cells of eight synthetic areas, (200, 48, 48, 3)."""
-    return torch.from_numpy(CellTable.of(list(Synthetic(count=8, seed=3).areas(GRID)), GRID).array[:-1])
+    return torch.from_numpy(CellTable.from_areas(list(Synthetic(count=8, seed=3).areas(GRID)), GRID).array[:-1])
 
 
 def test_a_place_matches_itself_under_other_light_and_a_small_shift(patches: torch.Tensor):

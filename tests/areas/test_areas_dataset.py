@@ -79,7 +79,7 @@ def test_pairs_are_the_images_of_a_place_on_two_days(lakes: Path) -> None:
         ("vanern_winter.png", "vanern_summer.png"),
     ]
     assert all(area.image.shape == goal.image.shape == (256, 256, 3) for area, goal in found)
-    ((earlier, later),) = load_dataset("lakes", only=("siljan*",)).image_pairs()
+    ((earlier, later),) = load_dataset("lakes", only=("siljan*",)).record_pairs()
     assert (earlier.name, later.name) == ("siljan_summer.png", "siljan_winter.png")
 
 

@@ -299,9 +299,9 @@ def test_partners_are_mutual() -> None:
 
 def test_image_pairs_leave_images_without_a_partner_out(tmp_path: Path) -> None:
     both = folder_of(tmp_path / "both", PRE, POST, "flood_00000002_pre_disaster.png", "town.png")
-    assert [(earlier.name, later.name) for earlier, later in Folder(both).image_pairs()] == [(PRE, POST)]
+    assert [(earlier.name, later.name) for earlier, later in Folder(both).record_pairs()] == [(PRE, POST)]
     with pytest.raises(AirlocError, match="both"):
-        list(Folder(both, only=("town*",)).image_pairs())
+        list(Folder(both, only=("town*",)).record_pairs())
 
 
 def test_the_real_pairs_are_all_found(data_root: Path) -> None:

@@ -23,7 +23,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_every_two_years_of_a_place_are_a_pair_of_images(root: Path) -> None:
-    pairs = [(earlier.name, later.name) for earlier, later in Naip(root).image_pairs()]
+    pairs = [(earlier.name, later.name) for earlier, later in Naip(root).record_pairs()]
     assert len(pairs) == 6
     assert ("long_beach_2016_10.png", "long_beach_2018_10.png") in pairs
     assert all(earlier.split("_")[-1] == later.split("_")[-1] and earlier < later for earlier, later in pairs)

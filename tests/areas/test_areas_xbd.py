@@ -72,7 +72,7 @@ def test_pairs_are_matched_by_name(root: Path) -> None:
         "socal-fire_00000007_post_disaster.png",
         "socal-fire_00000007_pre_disaster.png",
     )
-    ((earlier, later),) = Xbd(root, "disaster").image_pairs()
+    ((earlier, later),) = Xbd(root, "disaster").record_pairs()
     assert (earlier.name, later.name) == (goal.name, area.name)
     assert len(Xbd(root, "pre").record_pairs()) == 2
     assert len(Xbd(root, "all").record_pairs()) == 3

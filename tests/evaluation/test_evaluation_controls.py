@@ -57,7 +57,7 @@ def test_changes_depend_on_the_seed_and_not_on_the_batch_size(toy_areas, suite, 
 def test_a_changed_goal_does_not_depend_on_other_episodes(toy_areas, suite):
     every = shown(toy_areas, suite, change=GoalChange("all"))
     chosen = [4, 1, 2]
-    part = suite.over([suite.areas[area] for area in chosen])
+    part = suite.for_areas([suite.areas[area] for area in chosen])
     picked = shown([toy_areas[area] for area in chosen], part, change=GoalChange("all"))
     assert np.array_equal(picked, every[np.isin(suite.area, chosen)])
 
@@ -75,7 +75,7 @@ def test_changes_apply_to_other_images_of_the_same_places(toy_areas, suite):
 
 
 def test_a_wrong_goal_is_changed_like_a_right_one(toy_areas, suite):
-    wrong = wrong_goal(suite, CellTable.of(toy_areas, GRID), 0)(torch.arange(len(suite))).numpy()
+    wrong = wrong_goal(suite, CellTable.from_areas(toy_areas, GRID), 0)(torch.arange(len(suite))).numpy()
     assert np.array_equal(shown(toy_areas, suite, change=GoalChange("all", 0.0), control="wrong-goal"), wrong)
     changed = shown(toy_areas, suite, change=GoalChange("all"), control="wrong-goal")
     assert all((one != other).any() for one, other in zip(changed, wrong, strict=True))

@@ -28,7 +28,7 @@ class Seer:
     name = "seer"
 
     def __init__(self, areas: list[SearchArea]) -> None:
-        cells = CellTable.of(areas, GRID).array[:-1]
+        cells = CellTable.from_areas(areas, GRID).array[:-1]
         self.places = {patch.tobytes(): GRID.cell_of(n % GRID.count) for n, patch in enumerate(cells)}
 
     def reset(self, episodes: EpisodeBatch) -> torch.Tensor:
@@ -76,16 +76,16 @@ def test_goals_may_come_from_other_pictures_of_the_same_ground(toy_areas, suite)
 
 
 def test_a_wrong_goal_comes_from_another_area(toy_areas, suite):
-    cells = CellTable.of(toy_areas, GRID)
+    cells = CellTable.from_areas(toy_areas, GRID)
     shown = wrong_goal(suite, cells, 0)(torch.arange(len(suite))).numpy()
     of_area = [{patch.tobytes() for patch in cells.array[25 * n : 25 * n + 25]} for n in range(6)]
     assert all(patch.tobytes() not in of_area[area] for patch, area in zip(shown, suite.area, strict=True))
     with pytest.raises(AirlocError, match="at least two"):
-        wrong_goal(suites.per_distance(["x"], GRID), CellTable.of(toy_areas[:1], GRID), 0)
+        wrong_goal(suites.per_distance(["x"], GRID), CellTable.from_areas(toy_areas[:1], GRID), 0)
 
 
 def test_a_mean_goal_is_the_same_for_all(toy_areas, suite):
-    shown = mean_goal(suite, CellTable.of(toy_areas, GRID), 0)(torch.arange(4))
+    shown = mean_goal(suite, CellTable.from_areas(toy_areas, GRID), 0)(torch.arange(4))
     assert shown.shape == (4, 48, 48, 3)
     assert (shown == shown[0]).all()
 

@@ -43,7 +43,7 @@ GRID = Grid(5, 5)
 @pytest.fixture(scope="session")
 def patches() -> np.ndarray:
     """All cells of a procedural area, and a black patch at the end, (26, 48, 48, 3)."""
-    return CellTable.of(list(Synthetic(count=1, seed=8).areas(GRID)), GRID).array
+    return CellTable.from_areas(list(Synthetic(count=1, seed=8).areas(GRID)), GRID).array
 
 
 @pytest.fixture(scope="session")

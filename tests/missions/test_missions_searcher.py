@@ -47,7 +47,7 @@ def fly(search: Searcher, patches: np.ndarray) -> None:
 @pytest.mark.parametrize("agent", ["airloc", "priv-local", "lawnmower"])
 def test_the_vehicle_flies_the_path_of_the_agent_and_declares_its_finds(areas, agent: str):
     suite = end_by_declaration(per_distance([area.name for area in areas], GRID))
-    cells = CellTable.of(areas, GRID)
+    cells = CellTable.from_areas(areas, GRID)
     played = rollout(make_agent(agent), suite, BatchEnv(cells, suite.budget, by_declaration=True), threshold=0.8)
     for number in range(len(suite)):
         patches = cut_patches(areas[suite.area[number]].image, GRID)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
-from airloc.grid import MOVES, Grid
-from airloc.task.cells import ORIENTATIONS, CellTable, cut_patches, flip_cells, flip_image, flip_moves
+from airloc.grid import Grid
+from airloc.task.cells import ORIENTATIONS, CellTable, cut_patches, flip_cells, flip_image
 
 grids = st.builds(Grid, st.integers(1, 4), st.integers(2, 4), st.integers(1, 9), st.integers(0, 3))
 
@@ -48,7 +48,7 @@ def test_the_mean_patch_leaves_the_black_row_out():
 
 
 def test_areas_are_fitted_to_the_grid_on_the_way():
-    table = CellTable.of([SearchArea("x", image_for(Grid(5, 5, 60, 0)))], Grid(5, 5))
+    table = CellTable.from_areas([SearchArea("x", image_for(Grid(5, 5, 60, 0)))], Grid(5, 5))
     assert table.array.shape == (26, 48, 48, 3)
 
 
@@ -67,11 +67,3 @@ def test_flipped_areas_hold_the_flipped_patches_at_the_flipped_cells(grid: Grid,
         row, col = flip_cells(np.array(cell), orientation, grid).tolist()
         expected = flip_image(cut_patches(image, grid)[grid.index(cell)], orientation)
         assert np.array_equal(flipped[grid.index((row, col))], expected)
-
-
-@given(st.integers(0, ORIENTATIONS - 1), st.integers(0, 7), st.integers(0, 4), st.integers(0, 4))
-def test_moving_and_flipping_commute(orientation: int, action: int, row: int, col: int):
-    grid, here = Grid(5, 5), np.array([row, col])
-    moved_then_flipped = flip_cells(here + MOVES[action], orientation, grid)
-    flipped_then_moved = flip_cells(here, orientation, grid) + MOVES[flip_moves(orientation)[action]]
-    assert np.array_equal(moved_then_flipped, flipped_then_moved)

@@ -57,7 +57,7 @@ def test_all_environments_agree_with_the_rules_step_by_step(
     start, goal = PairSampler(uniform(grid), grid).sample(rng, EPISODES)
     how = {"declare": declare, "false_alarm_cost": COST}
     vector = SearchVectorEnv(EPISODES, small_areas, grid, BUDGET, **how)
-    batch = BatchEnv(CellTable.of(small_areas, grid), BUDGET, by_declaration=declare, false_alarm_cost=COST)
+    batch = BatchEnv(CellTable.from_areas(small_areas, grid), BUDGET, by_declaration=declare, false_alarm_cost=COST)
     observation, _ = vector.reset(options={"area": area, "start": start, "goal": goal})
     first = batch.reset(*(torch.from_numpy(array) for array in (area, start, goal)))
     assert np.array_equal(observation["patch"], first.patch.numpy())
@@ -289,7 +289,7 @@ def test_the_last_glimpse_can_be_declared_and_a_move_instead_is_a_miss(small_are
 
 
 def test_the_tensor_environment_ends_each_episode_once(small_areas: list[SearchArea]):
-    env = BatchEnv(CellTable.of(small_areas[:1], GRID), 1, by_declaration=True)
+    env = BatchEnv(CellTable.from_areas(small_areas[:1], GRID), 1, by_declaration=True)
     env.reset(torch.tensor([0, 0]), torch.tensor([[0, 0], [0, 0]]), torch.tensor([[0, 1], [3, 4]]))
     assert not env.declare(torch.tensor([False, False])).ended.any()
     step = env.step(torch.tensor([2, 2]))

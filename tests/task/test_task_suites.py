@@ -141,12 +141,12 @@ def test_a_byte_order_mark_and_empty_lines_do_no_harm(tmp_path: Path):
 
 def test_a_suite_over_some_areas_keeps_their_episodes():
     suite = suites.all_pairs(["a", "b", "c"], Grid(2, 2), equal_distances=True)
-    part = suite.over(["c", "a"])
+    part = suite.for_areas(["c", "a"])
     assert part.areas == ("c", "a")
     assert [part.areas[area] for area in part.area] == ["a"] * 12 + ["c"] * 12
     assert np.array_equal(part.goal[12:], suite.goal[24:])
     assert np.array_equal(part.weight, np.delete(suite.weight, np.s_[12:24]))
-    assert suite.over(suite.areas).digest == suite.digest
+    assert suite.for_areas(suite.areas).digest == suite.digest
 
 
 FOUR = Grid(5, 5, moves=4)

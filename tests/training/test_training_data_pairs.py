@@ -12,7 +12,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.training.atlas import Atlas, Scales
 from airloc.training.data import DataConfig, PairConfig, load_pair_atlas, terms
-from airloc.training.puzzles import GoalAugmentation, draw_puzzles
+from airloc.training.relation_batches import GoalAugmentation, sample_batch
 
 CPU = torch.device("cpu")
 GRID = Grid(3, 3)
@@ -102,9 +102,9 @@ def test_goals_of_a_pair_come_from_the_other_day(folder):
     pairs = load_pair_atlas(PairConfig(pairs=str(folder)), None, SIDE, CPU, TWO)
     assert pairs is not None
     torch.manual_seed(0)
-    puzzle = draw_puzzles(pairs, GRID, 8, 3, STILL)
-    seen = torch.stack([puzzle.glimpses[area, cells] for area, cells in enumerate(puzzle.cell)])
-    goal_jitter = (seen - puzzle.goals).abs().flatten(2).mean(dim=2)
+    batch = sample_batch(pairs, GRID, 8, 3, STILL)
+    seen = torch.stack([batch.glimpses[area, cells] for area, cells in enumerate(batch.cell)])
+    goal_jitter = (seen - batch.goals).abs().flatten(2).mean(dim=2)
     assert (goal_jitter > 0.02).float().mean() > 0.9
 
 

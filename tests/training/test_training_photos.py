@@ -10,7 +10,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.training.atlas import Atlas
 from airloc.training.photos import MARGIN, PhotoAugmentation, compress_areas, jpeg, take_photos
-from airloc.training.puzzles import GoalAugmentation, area_side, draw_puzzles
+from airloc.training.relation_batches import GoalAugmentation, area_side, sample_batch
 
 GRID = Grid(3, 3)
 SIDE = GRID.size[0] + 2 * MARGIN
@@ -76,20 +76,20 @@ def test_photos_without_errors_are_the_cells(image: np.ndarray):
 def test_photos_in_flight_differ_from_the_cells_and_still_show_them(image: np.ndarray):
     torch.manual_seed(0)
     atlas = Atlas.from_images([image], [1.0], "cpu")
-    puzzle = draw_puzzles(atlas, GRID, 4, 9, STILL, PhotoAugmentation(flight_probability=1.0, flight_strength=(1, 1)))
-    cells = torch.stack([puzzle.glimpses[n, cell] for n, cell in enumerate(puzzle.cell)])
-    goals = puzzle.goals
+    batch = sample_batch(atlas, GRID, 4, 9, STILL, PhotoAugmentation(flight_probability=1.0, flight_strength=(1, 1)))
+    cells = torch.stack([batch.glimpses[n, cell] for n, cell in enumerate(batch.cell)])
+    goals = batch.goals
     assert (cells - goals).abs().mean() > 0.05
     same, other = (correlation(cells, part).mean() for part in (goals, goals.roll(1, 1)))
     assert same > other + 0.2
 
 
-def test_without_probabilities_puzzles_are_exact_crops(image: np.ndarray):
+def test_without_probabilities_batches_are_exact_crops(image: np.ndarray):
     atlas = Atlas.from_images([image], [1.0], "cpu")
     torch.manual_seed(1)
-    plain = draw_puzzles(atlas, GRID, 2, 4, STILL)
+    plain = sample_batch(atlas, GRID, 2, 4, STILL)
     torch.manual_seed(1)
-    off = draw_puzzles(atlas, GRID, 2, 4, STILL, PhotoAugmentation())
+    off = sample_batch(atlas, GRID, 2, 4, STILL, PhotoAugmentation())
     assert all(torch.equal(a, b) for a, b in zip(plain, off, strict=True))
     assert area_side(GRID, PhotoAugmentation()) == GRID.size[0]
 
@@ -98,10 +98,10 @@ def test_all_augmentations_give_finite_patches(image: np.ndarray):
     atlas = Atlas.from_images([image], [1.0], "cpu")
     for seed in range(3):
         torch.manual_seed(seed)
-        puzzle = draw_puzzles(atlas, GRID, 3, 5, GoalAugmentation(off_grid_probability=1.0), ALL)
-        assert puzzle.glimpses.shape == (3, 9, 3, 48, 48)
-        assert puzzle.goals.shape == (3, 5, 3, 48, 48)
-        assert all(part.isfinite().all() for part in puzzle)
+        batch = sample_batch(atlas, GRID, 3, 5, GoalAugmentation(off_grid_probability=1.0), ALL)
+        assert batch.glimpses.shape == (3, 9, 3, 48, 48)
+        assert batch.goals.shape == (3, 5, 3, 48, 48)
+        assert all(part.isfinite().all() for part in batch)
 
 
 def test_compression_of_single_cells_hides_the_block_grid_of_the_image(image: np.ndarray):
@@ -111,8 +111,8 @@ def test_compression_of_single_cells_hides_the_block_grid_of_the_image(image: np
     def share(photos: PhotoAugmentation) -> float:
         """Share of neighbours in a row whose block grids lie four columns apart, as 52 columns modulo 8 say."""
         torch.manual_seed(2)
-        puzzle = draw_puzzles(atlas, GRID, 24, 1, STILL, photos)
-        phases = torch.tensor([[phase(patch) for patch in cells] for cells in puzzle.glimpses]).view(24, 3, 3)
+        batch = sample_batch(atlas, GRID, 24, 1, STILL, photos)
+        phases = torch.tensor([[phase(patch) for patch in cells] for cells in batch.glimpses]).view(24, 3, 3)
         return float(((phases[..., 1:] - phases[..., :-1]) % 8 == 4).float().mean())
 
     exact, hidden = share(PhotoAugmentation()), share(compressed)

@@ -144,7 +144,7 @@ def test_episodes_are_sampled_from_all_areas_and_all_pairs_of_different_cells(se
 def test_validation_is_the_success_of_the_agent_on_all_pairs_at_equal_distances(stage, seen, toy_areas):
     agent = untrained_airloc()
     suite = all_pairs([toy_areas[0].name], GRID, equal_distances=True)
-    played = play(agent, suite, BatchEnv(CellTable.of(toy_areas[:1], GRID), BUDGET))
+    played = play(agent, suite, BatchEnv(CellTable.from_areas(toy_areas[:1], GRID), BUDGET))
     expected = np.average(played.found, weights=suite.weight)
     features = replace(seen[True], areas=1)
     assert float(Validation(features, 1).success(agent.policy, BUDGET)) == pytest.approx(expected, abs=1e-5)

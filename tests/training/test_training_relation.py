@@ -13,12 +13,11 @@ from airloc.grid import Grid
 from airloc.training import relation as relation_module
 from airloc.training.data import DataConfig, validation_areas
 from airloc.training.photos import PhotoAugmentation
-from airloc.training.puzzles import Puzzle
 from airloc.training.relation import (
     GRID,
     RelationConfig,
+    _belief_card,
     all_pair_logits,
-    belief_card,
     direction_loss,
     pair_logits,
     pair_loss,
@@ -27,6 +26,7 @@ from airloc.training.relation import (
     validate,
     walk_loss,
 )
+from airloc.training.relation_batches import RelationBatch
 from airloc.vision.offsets import NUM_OFFSETS, offset_index
 from airloc.vision.relation import RelationNetwork, offsets_between_cells
 from untrained import untrained_relation
@@ -72,12 +72,12 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(world, tmp_path):
     assert not whole.training
 
 
-def test_all_pairs_of_a_puzzle_are_judged_as_single_pairs_are():
+def test_pair_logits_of_a_batch_equal_those_of_single_pairs():
     network = untrained_relation(2)
     generator = torch.Generator().manual_seed(0)
     glimpses, goals = (torch.randn(2, count, 3, 48, 48, generator=generator) for count in (4, 3))
     with torch.no_grad():
-        table = pair_logits(network, Puzzle(glimpses, goals, torch.zeros(2, 3, dtype=torch.long)))
+        table = pair_logits(network, RelationBatch(glimpses, goals, torch.zeros(2, 3, dtype=torch.long)))
         for area, glimpse, goal in ((0, 3, 1), (1, 0, 2)):
             alone = network(glimpses[area, glimpse][None], goals[area, goal][None])[0]
             torch.testing.assert_close(table[area, glimpse, goal], alone, rtol=1e-3, atol=1e-3)
@@ -173,8 +173,8 @@ def test_it_trains_on_photos_with_errors(world, tmp_path):
 
 def test_the_card_says_the_terms():
     metrics = {"val_accuracy": 0.5, "val_pair_loss": 2.0}
-    assert "CC BY-NC-SA 4.0" in belief_card(RelationConfig(), metrics, "c", "CC BY-NC-SA 4.0")
-    assert "those of the training data" in belief_card(RelationConfig(), metrics, "c")
+    assert "CC BY-NC-SA 4.0" in _belief_card(RelationConfig(), metrics, "c", "CC BY-NC-SA 4.0")
+    assert "those of the training data" in _belief_card(RelationConfig(), metrics, "c")
 
 
 def test_training_goes_on_from_the_weights_of_another_agent(world, tmp_path):

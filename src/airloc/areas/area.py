@@ -1,8 +1,8 @@
 """A search area: one aerial image as an array, and how areas are cut from larger images.
 
 The paper's cells cover about 100 x 100 m, which is 100 x 100 px of its images: a 5 x 5 area is cut from 500 x 500 px, a
-7 x 7 area from 700 x 700 px. Pieces lie edge to edge from the top left corner; what remains at the right and at the
-bottom is not used.
+7 x 7 area from 700 x 700 px. Pieces lie edge to edge from the top left corner; the rest at the right and at the bottom
+is not used.
 
 Legend: H, W: height and width in pixels; images are uint8 RGB (H, W, 3), masks are bool (H, W). A size is
 (height, width) and a corner is (top, left), both in pixels.

@@ -25,4 +25,4 @@ class Austin(ImageSet):
     unpack = "Put the images into {root}"
 
     root: Path | None = None
-    """The folder of images; $AIRLOC_DATA/austin if not given."""
+    """The folder of images. Default: $AIRLOC_DATA/austin."""

@@ -1,4 +1,4 @@
-"""Goal images that differ from what the flight sees: other light, sensor, height, position or heading.
+"""Goal images that differ from the images of the flight: other light, sensor, height, position or heading.
 
 In the field the image of the goal comes from another day. A `GoalTransform` describes how the image of a cell was
 taken, `CHANGES` draws transforms of one kind each, and `cut_goal` cuts the image of a cell from an area and applies a
@@ -30,12 +30,12 @@ MAX_ROTATION = 10.0
 """Largest rotation, in degrees."""
 
 MARGIN = 8
-"""Pixels around a cell that blur and downsampling see before the image is cropped to the cell."""
+"""Pixels around a cell that blur and downsampling use before the image is cropped to the cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoalTransform:
-    """How the image of a cell was taken; by default exactly as the flight sees it."""
+    """How the image of a cell was taken; by default exactly as in the flight."""
 
     shift: tuple[float, float] = (0.0, 0.0)
     """Offset of the image down and to the right, in cells; at the border of the area mirrored to stay inside."""
@@ -111,11 +111,7 @@ CHANGES: dict[str, Callable[[np.random.Generator, float], GoalTransform]] = {
 
 
 def check_change(name: str, strength: float = 1.0) -> str:
-    """Return the name of a change.
-
-    Raises:
-        AirlocError: If there is no such change, or the strength is not between 0 and 1.
-    """
+    """Return the name of a change, or raise an error if there is none or the strength is not between 0 and 1."""
     if name not in CHANGES:
         near = get_close_matches(name, CHANGES, n=1)
         hint = f"Did you mean {near[0]!r}? Changes" if near else "Changes"

@@ -1,22 +1,9 @@
-"""The dataset object: everything the rest of the code needs to know about a source of search areas.
+"""The base class of datasets: a source of search areas with its facts, options, selection and pairs.
 
 A dataset is one class in one file. Facts (title, terms, citation, expected counts) are class attributes, options are
 the fields of a frozen dataclass, and `scan` lists the images. The base class derives the rest from that list: selection
 by split and name, search areas cut to a grid, whole images for training, pairs of images of the same place on different
-days, and the line in `airloc data list`.
-
-A new dataset needs `scan` and one line in `airloc.areas.registry.DATASETS`:
-
-    @dataclass(frozen=True)
-    class Lakes(Dataset):
-        name = "lakes"
-        title = "Lakes of Sweden"
-        terms = "CC0"
-
-        root: Path | None = None
-
-        def scan(self) -> list[ImageRecord]:
-            return [ImageRecord(path.name, path) for path in list_images(self.location)]
+days, and the line in `airloc data list`. docs/data.md has an example of a new dataset.
 """
 
 import logging
@@ -82,14 +69,14 @@ class Dataset(ABC):
     without: Annotated[tuple[str, ...], tyro.conf.arg(name="except")] = field(default=(), kw_only=True)
     """Leave out the areas whose names match one of these shell patterns."""
     names: tuple[str, ...] | None = field(default=None, kw_only=True)
-    """Only the images with exactly these names; an unknown name is an error."""
+    """Only the images with exactly these names; an unknown name raises an error."""
     cell_metres: float | None = field(default=None, kw_only=True)
     """Crop the centre of each area so that a cell covers this many metres; areas that are smaller, or whose ground size
     is unknown, are left out."""
 
     def __post_init__(self) -> None:
         if self.cell_metres is not None and not 0 < self.cell_metres < float("inf"):
-            raise AirlocError(f"Cells of {self.cell_metres} m do not exist", "Give --cell-metres above 0, such as 100")
+            raise AirlocError(f"Cells of {self.cell_metres} m are not valid", "Give --cell-metres above 0, such as 100")
 
     @property
     def location(self) -> Path:
@@ -98,11 +85,7 @@ class Dataset(ABC):
         return data_root() / self.name if location is None else location.expanduser()
 
     def require_location(self) -> Path:
-        """Return the location of the data.
-
-        Raises:
-            AirlocError: If it does not exist; the cure names the command that gets the data.
-        """
+        """Return the location of the data, or raise an error that names the command that gets the data."""
         if not self.location.exists():
             cure = "Check the path"
             if self.location_option == "root":
@@ -118,11 +101,7 @@ class Dataset(ABC):
 
     @abstractmethod
     def scan(self) -> list[ImageRecord]:
-        """List every image of the dataset in a fixed order, without reading pixels.
-
-        Raises:
-            AirlocError: If the data is absent; the cure names the command that gets it.
-        """
+        """List every image of the dataset in a fixed order, without reading pixels."""
 
     def records(self) -> list[ImageRecord]:
         """List the images that the options select, without reading pixels."""
@@ -135,10 +114,6 @@ class Dataset(ABC):
     def areas(self, grid: Grid) -> Iterator[SearchArea]:
         """Read the selected areas one by one, cropped and resampled to a grid, for search."""
         return self._fit_all(self._read_all(self.select(self.scan_for(grid))), grid)
-
-    def image_pairs(self) -> Iterator[tuple[SearchArea, SearchArea]]:
-        """Read every two images of the same place, as (earlier, later), whole, for training."""
-        return ((self.read(first), self.read(second)) for first, second in self.record_pairs())
 
     def pairs(self, grid: Grid) -> Iterator[tuple[SearchArea, SearchArea]]:
         """Read (area, goal area) pairs, fitted to a grid: the goal area shows the same place on another day.
@@ -221,7 +196,7 @@ class Dataset(ABC):
             return selected
         patterns = NameFilter(self.only, self.without)
         if not any(patterns.matches(record.name) for record in records):
-            raise patterns.nothing_left(self.location)
+            raise patterns.no_match_error(self.location)
         present = ", ".join(sorted({record.split for record in records} - {""})) or "none"
         raise AirlocError(
             f"No image of {self.location} is in the split {self.split!r}; its splits are: {present}",
@@ -256,12 +231,7 @@ class Dataset(ABC):
     def download(
         self, *, mirror: str = "", timeouts: Timeouts | None = None, progress: Progress | None = None
     ) -> Downloaded:
-        """Download the data, or what is still missing of it.
-
-        Args:
-            mirror: Address to download from; the dataset's own site if empty.
-            timeouts: How long to wait and how often to retry.
-            progress: Functions to call as the download proceeds.
+        """Download the data, or what is still missing of it, from a mirror or from the dataset's own site.
 
         Raises:
             AirlocError: If the data requires a form or registration; the message says where, and how to unpack it.

@@ -26,4 +26,4 @@ class DeepGlobe(ImageSet):
     unpack = "Put the images into {root}"
 
     root: Path | None = None
-    """The folder of images; $AIRLOC_DATA/deepglobe if not given."""
+    """The folder of images. Default: $AIRLOC_DATA/deepglobe."""

@@ -1,7 +1,7 @@
-"""Download the files of a dataset with pooch: resumed, retried, checked, and never left half written.
+"""Download the files of a dataset with pooch: resumed, retried and verified. No incomplete file takes its final name.
 
 Bytes go to `NAME.part` beside the target. The part file stays when the connection breaks or the user interrupts, and
-the next attempt asks the server for the rest (`Range`). A complete file takes the target's name only if its checksum is
+the next attempt requests the rest (`Range`). A complete file takes the target's name only if its checksum is
 right; otherwise it is deleted, and a file that was there before stays.
 
 Checksums are pinned in `checksums.json` in the dataset's folder. A file without a pinned checksum is accepted if its
@@ -81,20 +81,10 @@ class Downloaded:
 def fetch_files(
     root: Path, urls: Mapping[str, str], *, timeouts: Timeouts | None = None, progress: Progress | None = None
 ) -> Downloaded:
-    """Download images that are missing or damaged.
-
-    Args:
-        root: The folder to write to.
-        urls: The address of each file by its path below `root`.
-        timeouts: How long to wait and how often to retry.
-        progress: Functions to call as the download proceeds.
-
-    Raises:
-        AirlocError: If a file cannot be downloaded or is not what it should be.
-    """
+    """Download the images that are missing or damaged; `urls` maps paths below `root` to addresses."""
     timeouts, progress = timeouts or Timeouts(), progress or Progress()
     progress.listed(len(urls))
-    pinned = read_checksums(root)
+    pinned = _read_checksums(root)
     new = 0
     for name, url in urls.items():
         if not _is_complete(root / name, pinned.get(name)):
@@ -115,18 +105,10 @@ def fetch_file(
     check: Callable[[Path], object] = read_image,
     on_bytes: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> str:
-    """Download one file.
+    """Download one file and return its SHA-256.
 
-    Args:
-        url: Its address, http or https.
-        to: Where to write it; a file that is there stays until the new one is complete and correct.
-        sha256: The checksum it must have, if one is pinned.
-        timeouts: How long to wait and how often to retry.
-        check: Raises AirlocError for wrong content; called if no checksum is pinned.
-        on_bytes: Called with the bytes so far and, if known, in total.
-
-    Returns:
-        The SHA-256 of the file.
+    A file that is already there stays until the new one is complete and correct: it has the pinned checksum `sha256`
+    or, without one, `check` accepts it. `on_bytes` is called with the bytes so far and, if known, in total.
     """
     pooch = _quiet_pooch()
     part = to.with_name(to.name + ".part")
@@ -159,7 +141,7 @@ def list_links(page: str, timeouts: Timeouts) -> list[str]:
     return list(names)
 
 
-def read_checksums(root: Path) -> dict[str, str]:
+def _read_checksums(root: Path) -> dict[str, str]:
     """Read the pinned checksums, by file."""
     path = root / CHECKSUMS
     try:

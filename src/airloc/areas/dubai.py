@@ -1,4 +1,4 @@
-"""Semantic segmentation of Dubai (`dubai`): a desert city from space, 72 images of eight scenes.
+"""Semantic segmentation of Dubai (`dubai`): 72 satellite images of eight scenes of a desert city.
 
 The data, as published: one folder per scene, images of 509 x 544 to 2149 x 2062 px, class masks, and the classes.
 
@@ -9,11 +9,11 @@ Terms: CC0. Citation: Humans in the Loop, "Semantic segmentation dataset", 2020,
 The paper only tests on it. Areas are cut as from Massachusetts: 500 x 500 px for 5 x 5 cells, and pieces with 100 or
 more pure white pixels are dropped. On the whole set that leaves 154 of 270 pieces. Dropping every image with white
 would leave 36; dropping nothing, as the authors' published script does here, leaves 270. The paper has 196, by a rule
-that it does not state, so `airloc data list` shows the difference. Any limit from 219 to 231 white pixels gives 196
-too, but only because it was searched for: which areas the paper dropped is not known, so the stated limit of 100 stays.
+that it does not state, so `airloc data list` shows the difference. Limits from 219 to 231 white pixels also give 196,
+but the paper does not say which areas it dropped, so the stated limit of 100 stays.
 
-The masks are not painted in the colours of `classes.json`: there buildings are #D0021B, in the masks #3C1098. Both
-count as buildings; neither stands for anything else.
+Buildings are #D0021B in `classes.json`, but #3C1098 in the masks. Both colours count as buildings; no other class has
+either of them.
 """
 
 import json
@@ -49,7 +49,7 @@ class Dubai(Dataset):
     expected: ClassVar[Mapping[str, int]] = {"test": 196}
 
     root: Path | None = None
-    """The folder with Tile 1, Tile 2 and so on; $AIRLOC_DATA/dubai if not given."""
+    """The folder with Tile 1, Tile 2 and so on. Default: $AIRLOC_DATA/dubai."""
     max_white: int = MAX_WHITE
     """Areas with this many pure white pixels or more are dropped."""
 

@@ -58,7 +58,7 @@ class ImageSet(Dataset):
             raise AirlocError(f"Cannot cut pieces of {self.cut} px", "Give --cut 1 or more")
         if self.metres_per_pixel is not None and not 0 < self.metres_per_pixel < float("inf"):
             raise AirlocError(
-                f"Pixels of {self.metres_per_pixel} m do not exist", "Give --metres-per-pixel above 0, such as 0.6"
+                f"Pixels of {self.metres_per_pixel} m are not valid", "Give --metres-per-pixel above 0, such as 0.6"
             )
 
     def scan(self) -> list[ImageRecord]:
@@ -78,7 +78,7 @@ class ImageSet(Dataset):
 
     def state(self) -> str:
         """Return `windows` for a folder with an index, else `images`."""
-        return "images" if find_index(images_folder(self.location)) is None else "windows"
+        return "images" if _find_index(images_folder(self.location)) is None else "windows"
 
     def remark(self) -> str:
         """Return the number of building masks."""
@@ -102,7 +102,7 @@ class Folder(ImageSet):
     path: Path
     """The folder; its subfolders are not read."""
     goals: Path | None = None
-    """Folder with images of the same places on another day, for pairs; this folder unless given."""
+    """Folder with images of the same places on another day, for pairs. Default: this folder."""
 
     def record_pairs(self) -> list[tuple[ImageRecord, ImageRecord]]:
         """List the pairs (image of `goals`, image of this folder), or the pairs inside this folder."""
@@ -112,7 +112,7 @@ class Folder(ImageSet):
         goals = {record.name: record for record in scan_folder(self.goals)}
         areas = self.records()
         goal_of = match_goals([area.name for area in areas], goals, self.goals)
-        # The goal image shows the ground of the area, so that the index of the area holds for both.
+        # Both images show the same place, so that the index entry of the area applies to both.
         pairs = ((replace(area, name=goal_of[area.name], path=goals[goal_of[area.name]].path), area) for area in areas)
         return list(pairs)
 
@@ -152,7 +152,17 @@ def _record(path: Path, window: Window | None, metres_per_pixel: float | None) -
     tile = "" if window is None else tile_of(path.name)
     window = window or Window()
     place, day = place_and_day(path.name)
-    return ImageRecord(path.name, path, window.mask, window.side_m, metres_per_pixel, tile, window.split, place, day)
+    return ImageRecord(
+        path.name,
+        path,
+        window.mask,
+        width_m=window.side_m,
+        metres_per_pixel=metres_per_pixel,
+        tile=tile,
+        split=window.split,
+        place=place,
+        day=day,
+    )
 
 
 def place_and_day(name: str) -> tuple[str, int]:
@@ -178,15 +188,9 @@ def partner(name: str) -> str | None:
 
 
 def match_goals(names: Sequence[str], goals: Collection[str], where: Path) -> dict[str, str]:
-    """Match areas with the images that their goals are taken from.
+    """Match each area with the image of its goal: the image of the same name, else its pre/post partner.
 
-    Args:
-        names: Names of the areas.
-        goals: Names of the images in the folder of goals.
-        where: The folder of goals.
-
-    Returns:
-        For each area the image of the same name, else its pre/post partner.
+    The folder of goals, `where`, holds the images `goals`.
     """
     goal_of = {}
     for name in names:
@@ -203,12 +207,9 @@ def match_goals(names: Sequence[str], goals: Collection[str], where: Path) -> di
 
 
 def check_partners(present: Sequence[str], names: Sequence[str] | None, folder: Path) -> None:
-    """Check that one folder holds areas (post_disaster) with their goals (pre_disaster).
+    """Check that a folder with the images `present` holds areas (post_disaster) with their goals (pre_disaster).
 
-    Args:
-        present: Names of all images of the folder.
-        names: Names of the areas; all post_disaster images if None.
-        folder: The folder, for error messages.
+    The areas are `names`; by default all post_disaster images.
     """
     areas = [name for name in present if POST in name] if names is None else list(names)
     if not areas:
@@ -228,7 +229,7 @@ def check_partners(present: Sequence[str], names: Sequence[str] | None, folder: 
             )
 
 
-def find_index(folder: Path) -> Path | None:
+def _find_index(folder: Path) -> Path | None:
     """Find the index of a folder of images: in the folder, or in its parent."""
     places = (folder / INDEX, folder.absolute().parent / INDEX)
     return next((place for place in places if place.is_file()), None)
@@ -236,7 +237,7 @@ def find_index(folder: Path) -> Path | None:
 
 def read_windows(folder: Path) -> dict[str, Window]:
     """Read the index of a folder of images, by file name; empty if there is no index."""
-    index = find_index(folder)
+    index = _find_index(folder)
     if index is None:
         return {}
     try:

@@ -1,8 +1,7 @@
 """Areas cut from one georeferenced image, side by side, with cells of a fixed size on the ground.
 
-`airloc data show geotiff --path ortho.tif --cell-metres 100` shows them; they serve for training and evaluation like
-any others. Areas that leave the outline, or of which the image shows less than nine tenths, are left out. The dataset
-needs the packages of the extra `field`.
+`airloc data show geotiff --path ortho.tif --cell-metres 100` shows them. Areas that are not inside the outline, or of
+which the image covers less than 90 %, are left out. The dataset needs the packages of the extra `field`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
     from airloc.areas.raster import Points, Raster, RasterView
 
 MIN_COVERAGE = 0.9
-"""Smallest share of an area that the image must show."""
+"""Smallest share of an area that the image must cover."""
 
 IMAGE_GRIDS = (Grid(7, 7), Grid(5, 5), Grid(2, 2))
-"""Blocks of cells that are images for training: the largest grid of which one lies in the image."""
+"""Grids of the images for training, the largest first; the first one that fits into the image is used."""
 
 _PACKAGES = ("rasterio", "pyproj", "shapely")
 
@@ -67,7 +66,7 @@ class GeoTiff(Dataset):
             object.__setattr__(self, "cell_metres", 100.0)
 
     def scan(self) -> list[ImageRecord]:
-        """List the largest blocks of cells that the image shows."""
+        """List the blocks of the largest of `IMAGE_GRIDS` that the image covers."""
         for grid in IMAGE_GRIDS:
             if blocks := self._covered(self.scan_for(grid)):
                 return blocks
@@ -86,7 +85,7 @@ class GeoTiff(Dataset):
         return found
 
     def areas(self, grid: Grid) -> Iterator[SearchArea]:
-        """Cut the areas one by one, fitted to the grid; those of which the image shows too little are left out."""
+        """Cut the areas one by one, fitted to the grid; those that the image does not cover are left out."""
         kept = 0
         for view, area in self._read_blocks(self.select(self.scan_for(grid))):
             if view.coverage >= MIN_COVERAGE:
@@ -118,12 +117,14 @@ class GeoTiff(Dataset):
                 yield view, SearchArea(record.name, view.pixels, ground_m=(height, width), tile=record.tile)
 
     def _covered(self, records: Sequence[ImageRecord]) -> list[ImageRecord]:
-        """Return the blocks of which the image shows enough."""
+        """Return the blocks that the image covers."""
         views = (view for view, _ in self._read_blocks(records))
         return [record for record, view in zip(records, views, strict=True) if view.coverage >= MIN_COVERAGE]
 
     def _open(self) -> "Raster":
-        self._check_packages()
+        missing = [name for name in _PACKAGES if find_spec(name) is None]
+        if missing:
+            raise AirlocError(f"GeoTIFF files need {', '.join(missing)}", "Run: pip install 'airloc[field]'")
         from airloc.areas.raster import Raster
 
         return Raster(self.path, crs=self.crs)
@@ -140,12 +141,6 @@ class GeoTiff(Dataset):
             f"No area of {grid} cells of {self.cell_metres:g} m lies in the image {self.path}",
             "Give smaller cells with --cell-metres",
         )
-
-    @staticmethod
-    def _check_packages() -> None:
-        missing = [name for name in _PACKAGES if find_spec(name) is None]
-        if missing:
-            raise AirlocError(f"GeoTIFF files need {', '.join(missing)}", "Run: pip install 'airloc[field]'")
 
 
 def _corners(layout: "Layout", first: Cell, grid: Grid) -> "Points":

@@ -1,4 +1,4 @@
-"""Read image files of many kinds as RGB arrays, with errors that name the file and the cure."""
+"""Read image files of many kinds as RGB arrays, with errors that name the file and a remedy."""
 
 import struct
 import warnings

@@ -80,11 +80,7 @@ class Layout:
         return self.require_plane().to_degrees(self.centres(cells))
 
     def require_plane(self) -> Plane:
-        """Return the plane.
-
-        Raises:
-            AirlocError: If the image has no georeference.
-        """
+        """Return the plane, or raise an error if the image has no georeference."""
         if self.plane is None:
             raise AirlocError(
                 "The image has no georeference, so its cells have no latitude and longitude",
@@ -130,14 +126,9 @@ def lay_out(
     gap_m: float | None = None,
     heading: float = 0.0,
 ) -> Layout:
-    """Place a grid on an image.
+    """Place a grid on an image, or on the part of it inside an outline in (lon, lat).
 
-    Args:
-        raster: The image.
-        outline: The area to search, in (lon, lat); the whole image if None.
-        cell_m: Side of a cell in metres, or in pixels without a georeference.
-        gap_m: Gap between neighbouring cells; a twelfth of the cell if None.
-        heading: Compass direction of the columns in degrees.
+    `Layout` describes `cell_m`, `gap_m` (by default a twelfth of the cell) and `heading`.
 
     Raises:
         AirlocError: If the outline does not lie on the image, or the grid has too few or too many cells.
@@ -146,7 +137,7 @@ def lay_out(
     image = Polygon(raster.border(plane))
     wanted = image if outline is None else _on_image(outline, plane, image, raster)
     layout = _cover(wanted, plane, cell_m, gap_m, heading, whole=outline is None)
-    return _masked(layout, wanted, image)
+    return _with_mask(layout, wanted, image)
 
 
 def lay_out_outline(
@@ -155,7 +146,7 @@ def lay_out_outline(
     """Place a grid on an outline without an image; `lay_out` describes the arguments."""
     plane = _plane_around(outline)
     flat = _project(outline, plane)
-    return _masked(_cover(flat, plane, cell_m, gap_m, heading, whole=False), flat, None)
+    return _with_mask(_cover(flat, plane, cell_m, gap_m, heading, whole=False), flat, None)
 
 
 def read_cell(raster: Raster, layout: Layout, cell: Cell) -> RasterView:
@@ -214,11 +205,7 @@ def _plane_around(outline: MultiPolygon) -> Plane:
 
 
 def _project(outline: MultiPolygon, plane: Plane) -> MultiPolygon:
-    """Project an outline to the plane.
-
-    Raises:
-        AirlocError: If it spans half the Earth.
-    """
+    """Project an outline to the plane."""
     flat = shapely.transform(outline, lambda points: plane.from_degrees(points[:, ::-1]))
     if not np.isfinite(flat.bounds).all():
         raise AirlocError("The outline spans half the Earth", "Give the outline of one place")
@@ -255,7 +242,7 @@ def _check_count(rows: int, cols: int, cell_m: float, unit: str) -> None:
         raise AirlocError(problem, "Give smaller cells, such as a fifth of the area's side")
 
 
-def _masked(layout: Layout, wanted: MultiPolygon | Polygon, image: Polygon | None) -> Layout:
+def _with_mask(layout: Layout, wanted: MultiPolygon | Polygon, image: Polygon | None) -> Layout:
     """Return the layout with the mask of cells that are searched."""
     cells, whole = layout.polygons(), layout.cell_m**2
     mask = _fraction_inside(cells, wanted, whole) >= MIN_IN_OUTLINE

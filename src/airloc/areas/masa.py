@@ -14,7 +14,7 @@ Citation: V. Mnih, "Machine Learning for Aerial Image Labeling", PhD thesis, Uni
 
 As in the paper, an area of M x N cells is a piece of 100 M x 100 N px, and pieces with 100 or more pure white pixels
 (no imagery) are dropped. The paper does not say whether a white corner costs a whole tile or only its piece. Its 1188
-areas are 132 tiles of 9 pieces, which would fit whole tiles. But the authors' published preparation script looks at
+areas are 132 tiles of 9 pieces, which would fit whole tiles. But the authors' published preparation script checks
 pieces, and dropping whole images would leave 36 of Dubai's 270 pieces, far below the paper's 196. So pieces are dropped
 here, and `airloc data list` shows the difference from the paper.
 """
@@ -67,7 +67,7 @@ class Masa(Dataset):
     """Number of published tiles by folder."""
 
     root: Path | None = None
-    """The folder with train, train_labels and so on, or with windows.csv; $AIRLOC_DATA/masa if not given."""
+    """The folder with train, train_labels and so on, or with windows.csv. Default: $AIRLOC_DATA/masa."""
     scheme: Literal["paper", "spatial", "published"] = "paper"
     """How published tiles are split: 70/15/15 by area as in the paper, 70/15/15 with every tile in one split, or by the
     folders as published."""
@@ -118,13 +118,7 @@ class Masa(Dataset):
     def download(
         self, *, mirror: str = "", timeouts: Timeouts | None = None, progress: Progress | None = None
     ) -> Downloaded:
-        """Download the tiles, or what is still missing of them.
-
-        Args:
-            mirror: Address of the site's folders; the author's site if empty.
-            timeouts: How long to wait and how often to retry.
-            progress: Functions to call as the download proceeds.
-        """
+        """Download the tiles, or what is still missing of them, from a mirror or from the author's site."""
         root, site, timeouts = self.location, (mirror or MIRROR).rstrip("/"), timeouts or Timeouts()
         urls = {
             f"{folder}/{name}": f"{site}/{page}/{quote(name)}"

@@ -1,7 +1,7 @@
 """NAIP tiles of Californian cities (`naip`): the same places in 2016, 2018 and 2020.
 
 The data: 256 x 256 px tiles at 0.6 m per pixel (154 m), in one folder, named CITY_YEAR_NUMBER. The same city and number
-in another year is the same place; 97 % of the pairs lie on each other within 3 px.
+in another year is the same place; 97 % of the pairs are registered within 3 px.
 
     long_beach_2016_7.jpg    long_beach_2018_7.jpg    long_beach_2020_7.jpg
 
@@ -43,13 +43,13 @@ class Naip(Dataset):
     unpack = "Put images of the same size named CITY_YEAR_NUMBER, such as long_beach_2016_7.jpg, into {root}"
 
     root: Path | None = None
-    """The folder of tiles; $AIRLOC_DATA/naip if not given."""
+    """The folder of tiles. Default: $AIRLOC_DATA/naip."""
     years: tuple[int, ...] = ()
-    """Only the tiles of these years; all unless given."""
+    """Only the tiles of these years. Default: all."""
     validation_city: str = ""
-    """Put the tiles of this city, such as claremont, into the split val; all tiles are for training unless given."""
+    """Put the tiles of this city, such as claremont, into the split val. Default: all tiles are for training."""
     metres_per_pixel: float | None = None
-    """Side of a pixel on the ground (0.6); unless given, areas have no ground size."""
+    """Side of a pixel on the ground (0.6). Default: areas have no ground size."""
 
     def scan(self) -> list[ImageRecord]:
         """List all tiles of the years, in the order of their names."""
@@ -78,5 +78,12 @@ class Naip(Dataset):
             return ImageRecord(path.name, path, metres_per_pixel=self.metres_per_pixel)
         place = f"{match['city']}_{match['number']}"
         split = "" if not self.validation_city else "val" if match["city"] == self.validation_city else "train"
-        year = int(match["year"])
-        return ImageRecord(path.name, path, None, None, self.metres_per_pixel, place, split, place, year)
+        return ImageRecord(
+            path.name,
+            path,
+            metres_per_pixel=self.metres_per_pixel,
+            tile=place,
+            split=split,
+            place=place,
+            day=int(match["year"]),
+        )

@@ -138,7 +138,7 @@ def _join(polygons: list[list[Ring]], name: str) -> MultiPolygon:
     """Check polygons and join them to one geometry."""
     if not polygons:
         raise AirlocError(f"The outline {name!r} has no polygon", "Draw the area to search as a polygon")
-    parts = [_checked_polygon(rings, name) for rings in polygons]
+    parts = [_valid_polygon(rings, name) for rings in polygons]
     centre = parts[0].centroid.x
     # Join parts on both sides of the antimeridian.
     parts = [shapely.transform(part, _shift(round((centre - part.centroid.x) / 360) * 360.0)) for part in parts]
@@ -150,7 +150,7 @@ def _shift(degrees: float) -> Callable[[Points], Points]:
     return lambda points: points + np.array([degrees, 0.0])
 
 
-def _checked_polygon(rings: list[Ring], name: str) -> Polygon:
+def _valid_polygon(rings: list[Ring], name: str) -> Polygon:
     """Return a polygon on Earth that does not cross itself."""
     for ring in rings:
         if len(ring) < 3 or not all(math.isfinite(number) for point in ring for number in point):

@@ -54,7 +54,7 @@ class Prepared(Dataset):
     path: Path
     """The folder with images.npy and index.json."""
     goals: Path | None = None
-    """Prepared folder with the same places on another day, for pairs; this folder unless given."""
+    """Prepared folder with the same places on another day, for pairs. Default: this folder."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,7 +66,7 @@ class Prepared(Dataset):
     @classmethod
     def detect(cls, path: Path) -> bool:
         """Return True for a folder that `airloc data prepare` has written."""
-        return is_prepared(path)
+        return _is_prepared(path)
 
     def scan(self) -> list[ImageRecord]:
         """List the areas, in the order in which they were written."""
@@ -89,7 +89,7 @@ class Prepared(Dataset):
         if self._pairs_inside():
             return super().record_pairs()
         assert self.goals is not None
-        if not is_prepared(self.goals):
+        if not _is_prepared(self.goals):
             raise AirlocError(
                 f"{self.path} holds prepared areas, and {self.goals} does not", "Prepare both folders, or neither"
             )
@@ -194,14 +194,14 @@ class PreparedAreas:
                 raise _damaged(self.path / name, "its checksum differs from the index")
 
 
-def is_prepared(path: Path) -> bool:
+def _is_prepared(path: Path) -> bool:
     """Return True if a folder holds prepared areas."""
     return (path / INDEX).is_file()
 
 
 def open_prepared(path: Path) -> PreparedAreas:
     """Open a prepared folder without reading its images."""
-    if not is_prepared(path):
+    if not _is_prepared(path):
         raise AirlocError(f"The folder {path} holds no prepared areas", "Write them with `airloc data prepare`")
     try:
         index = json.loads((path / INDEX).read_text(encoding="utf-8"))
@@ -227,15 +227,9 @@ def write_prepared(
     overwrite: bool = False,
     on_area: Callable[[SearchArea], None] = lambda area: None,
 ) -> PreparedAreas:
-    """Write areas that are fitted to a grid as a prepared folder.
+    """Write areas that are fitted to a grid as a prepared folder, with one area in memory at a time.
 
-    Args:
-        areas: The areas; only one is in memory at a time.
-        grid: The grid they are fitted to.
-        out: The folder to write.
-        source: Name and options of the dataset, for the index.
-        overwrite: Replace prepared areas in the folder.
-        on_area: Called after each area, to show progress.
+    The index stores `source`, the name and options of the dataset. `on_area` is called after each area.
     """
     check_free(out, overwrite)
     partial, old = (out.absolute().with_name(f".{out.absolute().name}.{word}") for word in ("partial", "replaced"))
@@ -260,7 +254,7 @@ def check_free(out: Path, overwrite: bool) -> None:
     """Raise unless a folder is absent, empty or, with `overwrite`, holds prepared areas."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
-    if not is_prepared(out):
+    if not _is_prepared(out):
         raise AirlocError(f"{out} exists and holds no prepared areas", "Give another --out")
     if not overwrite:
         raise AirlocError(f"{out} holds prepared areas", "Give another --out, or --overwrite to replace them")

@@ -12,8 +12,8 @@ coordinate reference system, resolution, rotation and band layout works:
 A file that changes while it is open is refused from then on, so that old and new pixels never mix.
 
 Positions lie on a `Plane`: the azimuthal equidistant projection of WGS 84 around a centre. Distances from the centre
-are exact; others are too long by about (d / 16,000 km)^2 at a distance d from it: 4 mm per kilometre at 30 km. Neither
-the poles nor the antimeridian are special.
+are exact; others are too long by about (d / 16,000 km)^2 at a distance d from it: 4 mm per kilometre at 30 km. The
+projection also works at the poles and at the antimeridian.
 
 Legend: plane coordinates are (x, y) in metres, x east and y north; degrees are (lat, lon) of WGS 84; corners are (4, 2)
 plane coordinates, in the order upper left, upper right, lower right, lower left.
@@ -159,14 +159,6 @@ class Raster:
         rgb, valid = self._read(window, shape)
         ratio = np.array([shape[1] / window.width, shape[0] / window.height])
         return _warp(rgb, valid, (quad - low) * ratio, size)
-
-    def pixel_size(self, plane: Plane | None) -> float:
-        """Return the side of a pixel at the centre of the image, in units of the plane."""
-        middle = np.array([self.width / 2, self.height / 2])
-        if plane is None:
-            return 1.0
-        here, there = plane.from_degrees(self._degrees(middle + np.array([(0.0, 0.0), (1.0, 0.0)])))
-        return math.dist(here, there)
 
     def _read(self, window: Window, shape: tuple[int, ...]) -> tuple[Pixels, Pixels]:
         """Read a window at a shape (h, w): RGB bytes (h, w, 3) and the valid-data mask (h, w), 0 or 255."""

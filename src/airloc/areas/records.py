@@ -1,4 +1,4 @@
-"""What is known about the images of a dataset before their pixels are read, and how they are selected by name."""
+"""Records of the images of a dataset (without pixels), filters of their names, and the status of a dataset."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ class ImageRecord:
     split: str = ""
     """`train`, `val` or `test`; empty if the dataset has no splits."""
     place: str = ""
-    """Images with the same place show the same ground on different days; empty for an image without a partner."""
+    """Images of the same place on different days have the same value; empty for an image without a partner."""
     day: int = 0
     """Orders the images of a place, the earliest first."""
     corner: tuple[int, int] | None = None
@@ -65,21 +65,13 @@ class NameFilter:
         return selected and not any(fnmatchcase(name, pattern) for pattern in self.without)
 
     def select(self, names: Iterable[str], where: object) -> list[str]:
-        """Return the names that match.
-
-        Args:
-            names: The names to choose from.
-            where: Where they come from, for the error message.
-
-        Raises:
-            AirlocError: If no name matches.
-        """
+        """Return the names that match, or raise an error, which says `where` they come from, if none does."""
         selected = [name for name in names if self.matches(name)]
         if not selected:
-            raise self.nothing_left(where)
+            raise self.no_match_error(where)
         return selected
 
-    def nothing_left(self, where: object) -> AirlocError:
+    def no_match_error(self, where: object) -> AirlocError:
         """Return the error for patterns that no name matches."""
         options = [f"--only {pattern}" for pattern in self.only] + [f"--except {pattern}" for pattern in self.without]
         return AirlocError(
@@ -93,7 +85,7 @@ class Status:
 
     name: str
     location: Path
-    """Folder or file that was checked."""
+    """Folder or file of the dataset."""
     state: str
     """`published layout`, `windows`, `images`, `prepared`, `absent` or `damaged`."""
     areas: Mapping[str, int] = field(default_factory=dict)
@@ -103,7 +95,7 @@ class Status:
     command: str = ""
     """Words after `airloc data show` that read the dataset."""
     remark: str = ""
-    """A note, or how to get or mend the data."""
+    """A note, or how to get or repair the data."""
 
     @property
     def differences(self) -> dict[str, int]:

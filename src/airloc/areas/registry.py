@@ -53,7 +53,7 @@ def load_dataset(
     Args:
         source: A name of `DATASETS`, or the path of a folder or GeoTIFF file. A folder may hold prepared areas, any
             images with an optional index windows.csv, or a published layout (Massachusetts, Dubai, xBD).
-        root: Folder of the dataset, with a name only; $AIRLOC_DATA/NAME if not given.
+        root: Folder of the dataset, with a name only; by default $AIRLOC_DATA/NAME.
         split: Only the areas of this split: train, val or test.
         cell_metres: Crop areas so that a cell covers this many metres.
         only: Only the areas whose names match one of these shell patterns.
@@ -67,7 +67,7 @@ def load_dataset(
     >>> next(load_dataset("synthetic", count=1).areas(Grid(5, 5))).image.shape
     (256, 256, 3)
     """
-    kind, location = find_dataset(source, root)
+    kind, location = _find_dataset(source, root)
     values: dict[str, Any] = {"split": split, "only": tuple(only), "without": tuple(without), **options}
     if cell_metres is not None:
         values["cell_metres"] = cell_metres
@@ -82,7 +82,7 @@ def load_dataset(
     return kind(**values)
 
 
-def find_dataset(source: str | Path, root: Path | None = None) -> tuple[type[Dataset], Path | None]:
+def _find_dataset(source: str | Path, root: Path | None = None) -> tuple[type[Dataset], Path | None]:
     """Return the class and the location that a name or a path stands for."""
     if isinstance(source, str) and source in DATASETS:
         kind = DATASETS[source]

@@ -61,12 +61,12 @@ class Xbd(Dataset):
     expected: ClassVar[Mapping[str, int]] = {"pre": 902, "disaster": 1303}
 
     root: Path | None = None
-    """The folder with images and labels, or with subfolders that have them; $AIRLOC_DATA/xbd if not given."""
+    """The folder with images and labels, or with subfolders that have them. Default: $AIRLOC_DATA/xbd."""
     subset: Subset = "pre"
     """Michael before the event (pre: the paper's xBD-pre) or after it (post), the other events after (disaster: the
     paper's xBD-disaster) or before them (before), or all images."""
     tiers: tuple[str, ...] = ()
-    """Only these subfolders, such as tier1; all unless given."""
+    """Only these subfolders, such as tier1. Default: all."""
     validation_every: int = 0
     """Put every image of the training event with this number, such as the 10th, 20th and so on, into the split val;
     0 for none."""
@@ -110,19 +110,20 @@ class Xbd(Dataset):
         """Put every `validation_every`-th image of the training event, before and after apart, into val."""
         if self.validation_every < 1:
             return records
-        seen = {"pre": 0, "post": 0}
+        counts = {"pre": 0, "post": 0}
         marked = []
         for record in records:
             if record.split == "train":
-                seen[_when(record)] += 1
-                if seen[_when(record)] % self.validation_every == 0:
+                when = "post" if record.day else "pre"
+                counts[when] += 1
+                if counts[when] % self.validation_every == 0:
                     record = replace(record, split="val")
             marked.append(record)
         return marked
 
 
 def _image_folders(root: Path, tiers: tuple[str, ...]) -> list[Path]:
-    """Return the folders of images: below the root, and below its subfolders or the given ones."""
+    """Return the folders of images: below the root, and below its subfolders or the tiers."""
     bases = [root / tier for tier in tiers] if tiers else [root, *sorted(root.glob("*/"))]
     return [base / "images" for base in bases if (base / "images").is_dir()]
 
@@ -142,10 +143,6 @@ def _record(path: Path, match: re.Match[str]) -> ImageRecord:
     )
 
 
-def _when(record: ImageRecord) -> str:
-    return "post" if record.day else "pre"
-
-
 def _in_subset(record: ImageRecord, subset: Subset) -> bool:
     training = record.split != "test"
     return {
@@ -158,7 +155,7 @@ def _in_subset(record: ImageRecord, subset: Subset) -> bool:
 
 
 def read_labels(path: Path, size: tuple[int, int]) -> Mask:
-    """Draw the buildings of a label file as a mask of `size` (height, width), scaled from the size of the labels."""
+    """Rasterise the buildings of a label file to a mask of `size` (height, width)."""
     try:
         labels = json.loads(path.read_text(encoding="utf-8"))
         labelled = float(labels["metadata"]["width"]), float(labels["metadata"]["height"])

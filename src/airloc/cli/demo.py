@@ -84,7 +84,7 @@ def _belief_strip(scores: Sequence[Score], agents: Sequence[Agent], areas: Seque
     by_name = {agent.name: agent for agent in agents}
     for score in reversed(scores):
         if score.agent in BELIEF_AGENTS:
-            suite = score.suite.episodes([choose_search(score)])
+            suite = score.suite.subset([choose_search(score)])
             log = rollout(by_name[score.agent], suite, areas, record=[BELIEF])
             return search_strip([log.episode(0, areas)], suite.grid, scale=1)
     return None

@@ -146,7 +146,7 @@ def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
 
 def _write(options: Evaluate, score: Score, record: dict[str, Any]) -> None:
     if options.save_episodes is not None:
-        write_atomically(options.save_episodes, score.suite.file())
+        write_atomically(options.save_episodes, score.suite.to_bytes())
     if options.trajectories is not None:
         write_atomically(options.trajectories, trajectory_lines(score))
     if options.json is not None:

@@ -156,7 +156,7 @@ def load_episodes(options: PlayOptions) -> Episodes:
         return Episodes(suite, areas, goal_areas)
     path = Path(options.episodes)
     suite = read_suite(path, grid, budget=options.budget)
-    suite = suite.over(NameFilter(options.only, options.without).select(suite.areas, path))
+    suite = suite.for_areas(NameFilter(options.only, options.without).select(suite.areas, path))
     areas, goal_areas = _read_areas(options, grid, suite.areas)
     index = {area.name: number for number, area in enumerate(areas)}
     missing = [name for name in suite.areas if name not in index]

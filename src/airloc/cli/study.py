@@ -223,7 +223,7 @@ class Results:
         if self.trajectories is not None:
             write_atomically(self.trajectories, trajectory_lines(human))
         if self.save_episodes is not None:
-            write_atomically(self.save_episodes, results.suite.file())
+            write_atomically(self.save_episodes, results.suite.to_bytes())
         if self.records is not None:
             for name, content in [(human.agent, record), *((score.agent, score.record()) for score in agents)]:
                 write_atomically(self.records / f"{name}.json", to_json(content))

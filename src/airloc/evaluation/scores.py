@@ -118,7 +118,7 @@ def evaluate(
     if change is not None:
         goal_patches = changed_goals(change, suite, goal_areas or areas, control=control, seed=seed, device=device)
     elif control is not None:
-        goal_patches = _control(control)(suite, CellTable.of(goal_areas or areas, suite.grid, device), seed)
+        goal_patches = _control(control)(suite, CellTable.from_areas(goal_areas or areas, suite.grid, device), seed)
     log = rollout(
         agent,
         suite,

@@ -95,7 +95,7 @@ class Comparison:
     def on(cls, areas: Sequence[SearchArea], seed: int) -> "Comparison":
         """Draw one episode per distance on every area."""
         suite = per_distance([area.name for area in areas], cls.GRID, seed=seed)
-        return cls(suite, BatchEnv(CellTable.of(areas, cls.GRID), suite.budget))
+        return cls(suite, BatchEnv(CellTable.from_areas(areas, cls.GRID), suite.budget))
 
     def play(self, agent: Agent) -> RolloutLog:
         """Play all episodes one at a time, as a vehicle does."""

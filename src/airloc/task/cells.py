@@ -1,6 +1,6 @@
 """Patches of areas as one table, so that a glimpse is one gather, and flips of areas as augmentation.
 
-A flip changes an image and its episodes alike. An orientation is a number from 0 to 3: bit 0 flips left to right, bit 1
+A flip applies to an image and to its episodes. An orientation is a number from 0 to 3: bit 0 flips left to right, bit 1
 flips top to bottom.
 
 Legend: A areas, n cells of a grid, S side of a cell in pixels, D = S * S * 3 bytes of a patch.
@@ -14,7 +14,7 @@ import torch
 
 from airloc.areas.area import Pixels, SearchArea, fit
 from airloc.errors import AirlocError
-from airloc.grid import MOVES, Grid
+from airloc.grid import Grid
 from airloc.task.rules import ArrayT, inside
 
 ORIENTATIONS = 4
@@ -42,7 +42,7 @@ class CellTable:
         self._table = torch.from_numpy(table.reshape(len(table), -1)).to(device)  # (A * n + 1, D)
 
     @classmethod
-    def of(cls, areas: Sequence[SearchArea], grid: Grid, device: torch.device | str = "cpu") -> "CellTable":
+    def from_areas(cls, areas: Sequence[SearchArea], grid: Grid, device: torch.device | str = "cpu") -> "CellTable":
         """Build the table of search areas, which are fitted to the grid if necessary."""
         return cls([fit(area, grid).image for area in areas], grid, device)
 
@@ -60,8 +60,8 @@ class CellTable:
     def rows(self, area: ArrayT, position: ArrayT) -> ArrayT:
         """Return the rows of the table with the patches at positions (B, 2) of areas (B,): (B,)."""
         row = area * self.grid.count + position[..., 0] * self.grid.cols + position[..., 1]
-        seen = inside(position, self.grid)
-        rows: ArrayT = row * seen + self.areas * self.grid.count * ~seen
+        within = inside(position, self.grid)
+        rows: ArrayT = row * within + self.areas * self.grid.count * ~within
         return rows
 
     def patches(self, area: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
@@ -96,16 +96,4 @@ def flip_image(image: Pixels, orientation: int) -> Pixels:
 def flip_cells(cells: npt.NDArray[np.int64], orientation: int, grid: Grid) -> npt.NDArray[np.int64]:
     """Return where the content of `cells` (..., 2) is after the flip. The function is its own inverse."""
     last = np.array([grid.rows - 1, grid.cols - 1])
-    return np.where(_flipped_axes(orientation), last - cells, cells)
-
-
-def flip_moves(orientation: int) -> npt.NDArray[np.int64]:
-    """Return the index of each of the eight moves after the flip, (8,)."""
-    flipped = np.where(_flipped_axes(orientation), -MOVES, MOVES)
-    numbers: npt.NDArray[np.int64] = (flipped[:, None] == MOVES[None]).all(axis=2).argmax(axis=1)
-    return numbers
-
-
-def _flipped_axes(orientation: int) -> npt.NDArray[np.bool_]:
-    """Return which of rows and columns the flip reverses, (2,)."""
-    return np.array([bool(orientation & 2), bool(orientation & 1)])
+    return np.where([orientation & 2, orientation & 1], last - cells, cells)

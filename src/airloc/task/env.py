@@ -20,7 +20,7 @@ Obs: TypeAlias = dict[str, Any]
 
 
 class SearchEnv(gym.Env[Obs, np.int64]):
-    """Find the goal of which only an image is known, one glimpse at a time, within a budget of moves.
+    """Find a goal that is known by its image only, one glimpse at a time, within a budget of moves.
 
     The agent is above a cell of a grid on an aerial image, and observes this cell only. It receives the patch of the
     goal, another cell of the same area, and moves until it is above the goal or the budget is used up.
@@ -65,8 +65,8 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     twice the longer side of the grid, 10 moves on 5 x 5 and 14 on 7 x 7.
 
     ## Declarations
-    In the field, nothing tells the agent that it has reached the goal. With `declare=True`, reaching the goal has no
-    effect. The agent ends the episode by a declaration, which is not a move. It may declare at every glimpse,
+    In a real search, the agent does not know when it has reached the goal. With `declare=True`, reaching the goal has
+    no effect. The agent ends the episode by a declaration, which is not a move. It may declare at every glimpse,
     including the first and the last:
 
     | action                                   | reward                | end          | info at the end |
@@ -174,7 +174,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         self._over = terminated | truncated
         info = self._info()
         if self._over:
-            info |= {how: bool(is_so) for how, is_so in self.actions.ending(outcome).items()}
+            info |= {name: bool(value) for name, value in self.actions.end_info(outcome).items()}
             info["distance"] = int(self.grid.moves_between(np.array(self._path[0]), self._goal))
         return self._observe(), float(outcome.reward), terminated, truncated, info
 
@@ -183,7 +183,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         if self.render_mode is None or not self._path:
             return None
         image = flip_image(self.world.image(self._area), self._orientation)
-        return render_search(image, self.grid, self._path, self._goal_patch)
+        return _render_search(image, self.grid, self._path, self._goal_patch)
 
     def _cell(self) -> Cell:
         row, col = self._position.tolist()
@@ -223,12 +223,12 @@ def observation_space(grid: Grid, budget: int) -> spaces.Dict[Any]:
     )
 
 
-def render_search(image: Pixels, grid: Grid, path: Sequence[Cell], goal_patch: Pixels) -> Pixels:
+def _render_search(image: Pixels, grid: Grid, path: Sequence[Cell], goal_patch: Pixels) -> Pixels:
     """Draw the path on the area, with unvisited cells dimmed and the goal patch at the right."""
     search = draw_trajectory(image, grid, path, goal=None, dim_unvisited=True, margin=1)
     height = search.shape[0]
     side = min(height, max(grid.cell, height // 4))
     column = np.zeros((height, side + 16, 3), dtype=np.uint8)
-    shown = goal_patch[np.arange(side) * grid.cell // side][:, np.arange(side) * grid.cell // side]
-    column[:side, 16:] = shown
+    pixel = np.arange(side) * grid.cell // side
+    column[:side, 16:] = goal_patch[pixel][:, pixel]
     return np.concatenate([search, column], axis=1)

@@ -35,15 +35,7 @@ def goal_weights(start: tuple[int, int], rows: int, cols: int, moves: int = 8) -
 
 @lru_cache(maxsize=4096)
 def goal_prior(kind: str, start: tuple[int, int], rows: int, cols: int, moves: int = 8) -> Any:
-    """Return the probability of a goal in every cell up to a factor, positive float32 (C,).
-
-    Args:
-        kind: A name in `GOAL_PRIORS`.
-        start: Row and column of the start.
-        rows: Rows of the grid.
-        cols: Columns of the grid.
-        moves: Moves of the task, eight or four.
-    """
+    """Return the probability of a goal in every cell up to a factor, positive float32 (C,), for a kind of prior."""
     if kind == "per-distance":
         return goal_weights(start, rows, cols, moves).astype(np.float32) + np.float32(IMPOSSIBLE)
     prior = np.ones(rows * cols, dtype=np.float32)

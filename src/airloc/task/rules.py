@@ -11,7 +11,7 @@ correct, and a false alarm otherwise. It is not a move. Its reward is 3 for a fi
 return 3 - n in both variants, and -3 times the cost of a false alarm otherwise. An agent without moves left that does
 not declare has missed the goal.
 
-The functions take NumPy arrays and torch tensors alike.
+The functions take NumPy arrays or torch tensors.
 
 Legend: `...` any batch shape, A actions. Cells have a last axis of 2.
 """
@@ -154,12 +154,12 @@ def declare_or_move(
 ) -> StepOutcome[ArrayT]:
     """Declare the goal where `declared` (...) is True, and move elsewhere while there are moves left; see `move`."""
     outcome = declare(position, goal, declared, cost=cost)
-    flies = ~declared & (steps < budget)
-    to = move(position, steps, goal, action, moves=moves, budget=budget, grid=grid).position
+    moving = ~declared & (steps < budget)
+    target = move(position, steps, goal, action, moves=moves, budget=budget, grid=grid).position
     return StepOutcome(
-        position=position + (to - position) * flies[..., None],
-        steps=steps + flies,
-        reward=outcome.reward + STEP_REWARD * flies,
+        position=position + (target - position) * moving[..., None],
+        steps=steps + moving,
+        reward=outcome.reward + STEP_REWARD * moving,
         found=outcome.found,
         missed=~declared & (steps >= budget),
         false_alarm=outcome.false_alarm,
@@ -262,7 +262,7 @@ class Actions:
             cost=self.false_alarm_cost,
         )
 
-    def ending(self, outcome: StepOutcome[npt.NDArray[Any]]) -> dict[str, Any]:
+    def end_info(self, outcome: StepOutcome[npt.NDArray[Any]]) -> dict[str, Any]:
         """Return how episodes ended, each (...), for `info`; empty without declarations."""
         if not self.declare:
             return {}

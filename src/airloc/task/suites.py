@@ -73,9 +73,9 @@ class Suite:
         head += "" if self.grid.moves == 8 else f"{self.grid.moves} moves\n"
         head += "by declaration\n" if self.by_declaration else ""
         weights = np.asarray(self.weight / self.weight.sum(), dtype="<f8").tobytes()
-        return hashlib.sha256(head.encode() + self.file() + weights).hexdigest()
+        return hashlib.sha256(head.encode() + self.to_bytes() + weights).hexdigest()
 
-    def over(self, areas: Sequence[str]) -> "Suite":
+    def for_areas(self, areas: Sequence[str]) -> "Suite":
         """Return the episodes over these areas, with areas indexed in this order."""
         number = {name: index for index, name in enumerate(areas)}
         kept = np.array([self.areas[area] in number for area in self.area.tolist()], dtype=np.bool_)
@@ -83,13 +83,13 @@ class Suite:
         start, goal, weight = self.start[kept], self.goal[kept], self.weight[kept]
         return replace(self, areas=tuple(areas), area=area, start=start, goal=goal, weight=weight)
 
-    def episodes(self, numbers: Sequence[int]) -> "Suite":
-        """Return some of the episodes, over the same areas."""
+    def subset(self, numbers: Sequence[int]) -> "Suite":
+        """Return the episodes with these indices, over the same areas."""
         kept = np.array(numbers, dtype=np.int64)
         area, start, goal = self.area[kept], self.start[kept], self.goal[kept]
         return replace(self, area=area, start=start, goal=goal, weight=self.weight[kept])
 
-    def file(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """Return the content of an episode file. File names that are not UTF-8 keep their bytes."""
         return self.csv().encode("utf-8", "surrogateescape")
 
@@ -174,16 +174,10 @@ def generate(
     seed: int = 0,
     budget: int | None = None,
 ) -> Suite:
-    """Generate a suite.
+    """Generate a suite of a kind in `GENERATED`.
 
-    Args:
-        kind: A name in `GENERATED`.
-        areas: Names of the areas.
-        grid: The grid.
-        per_area: Episodes per area, or per area and distance. Default: the default of the kind.
-        equal_distances: Weight `all-pairs` so that every distance counts the same.
-        seed: Random seed.
-        budget: Maximum number of moves. Default: the default of the grid.
+    `per_area` is the number of episodes per area, or per area and distance; by default that of the kind.
+    `equal_distances` weights `all-pairs` so that every distance counts the same.
     """
     if kind == "all-pairs":
         return all_pairs(areas, grid, budget=budget, equal_distances=equal_distances)

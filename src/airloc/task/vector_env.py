@@ -100,7 +100,7 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         ended = terminated | truncated
         infos = self._info()
         if ended.any():
-            final = {**self.actions.ending(outcome), "distance": self.grid.moves_between(self._start, self._goal)}
+            final = {**self.actions.end_info(outcome), "distance": self.grid.moves_between(self._start, self._goal)}
             for name, value in final.items():
                 infos |= {name: np.where(ended, value, np.zeros_like(value)), f"_{name}": ended}
         self._over = ended

@@ -1,25 +1,25 @@
 """Training: one loop per file, and the run folders that all of them write.
 
-| module       | topic                                                             |
-|--------------|-------------------------------------------------------------------|
-| `pipeline`   | AiRLoc from images: all stages in one folder, presets             |
-| `segmenter`  | the segmentation unit                                             |
-| `embedder`   | the patch embedder                                                |
-| `reinforce`  | the policies, by REINFORCE                                        |
-| `relation`   | the relation network and the belief agent                         |
-| `puzzles`    | training batches of the relation network                          |
-| `data`       | images of datasets, procedural areas, pairs, folds                |
-| `atlas`      | images on the device at several scales, and crops                 |
-| `augment`    | symmetries, colour jitter, temporal augmentation                  |
-| `features`   | outputs of the frozen units, tabulated for policy training        |
-| `learner`    | network, optimizer and learning rate; CUDA graphs                 |
-| `runs`       | run folders: settings, metrics, state, lock                       |
+| module             | topic                                                       |
+|--------------------|-------------------------------------------------------------|
+| `pipeline`         | AiRLoc from images: all stages in one folder, presets       |
+| `segmenter`        | the segmentation unit                                       |
+| `embedder`         | the patch embedder                                          |
+| `reinforce`        | the policies, by REINFORCE                                  |
+| `relation`         | the relation network and the belief agent                   |
+| `relation_batches` | training batches of the relation network                    |
+| `data`             | images of datasets, procedural areas, pairs, folds          |
+| `atlas`            | images on the device at several scales, and crops           |
+| `augment`          | symmetries, colour jitter, temporal augmentation            |
+| `features`         | outputs of the frozen units, tabulated for policy training  |
+| `learner`          | network, optimizer and learning rate; CUDA graphs           |
+| `runs`             | run folders: settings, metrics, state, lock                 |
 """
 
 from airloc.training.data import DataConfig, PairConfig
 from airloc.training.pipeline import PRESETS, AirlocConfig, train_stages
-from airloc.training.puzzles import GoalAugmentation
 from airloc.training.relation import RelationConfig, train_belief
+from airloc.training.relation_batches import GoalAugmentation
 from airloc.training.runs import Run
 
 __all__ = [

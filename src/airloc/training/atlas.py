@@ -1,7 +1,7 @@
 """Training images on the device, at several scales, and square crops at any offset.
 
-Images are resampled beforehand, exactly as evaluation resamples them, so that a training patch is what an agent would
-see. All images lie in one row of pixels on the device, and a crop is one gather.
+Images are resampled beforehand, exactly as evaluation resamples them, so that training patches equal
+those that agents observe. All images lie in one row of pixels on the device, and a crop is one gather.
 
 Legend: N images (an image counts once per scale), B crops, S side of a crop.
 """
@@ -53,7 +53,7 @@ class Atlas:
         device: torch.device | str,
         masks: Sequence[Mask] = (),
     ) -> "Atlas":
-        """Store images and, if given for all of them, their masks."""
+        """Store images and, optionally, the masks of all of them."""
         if not images or not sum(weights):
             raise AirlocError(
                 "There are no images to train on", "Give --root a folder with larger images, or --synthetic 500"
@@ -73,7 +73,7 @@ class Atlas:
         )
 
     def with_pairs(self, pairs: "Atlas", share: float) -> "Atlas":
-        """Return an atlas of pairs: these images, each paired with itself, and `pairs` with the given probability."""
+        """Return an atlas of pairs: these images, each paired with itself, and `pairs` with the probability `share`."""
         return Atlas(
             torch.cat([self.pixels.repeat(1, 2), pairs.pixels]),
             torch.cat([self.first, pairs.first + len(self.pixels)]),

@@ -1,8 +1,8 @@
 """Augmentations: symmetries of the square, colour jitter, and temporal augmentation.
 
-Temporal augmentation makes an image look as on another day. Between two days more changes than the light: woods turn
-from green to brown while roads stay grey, a storm leaves some ground unchanged and covers other ground, and the camera
-is another one. Each change is drawn for every image independently, and most images get only some of the changes.
+Temporal augmentation simulates an image of another day. Season, damage, clouds and camera differ: woods turn from green
+to brown while roads stay grey, and a storm changes some places and not others. Each change is drawn for every image
+independently, and most images get only some of the changes.
 
 `airloc.areas.changes` changes the goal images of an evaluation, one 48 px patch at a time, in NumPy and with other
 distributions; the augmentations here run on batches on the device.
@@ -30,11 +30,9 @@ def apply_symmetry(patches: torch.Tensor, symmetry: torch.Tensor) -> torch.Tenso
 
 
 def colour_jitter(groups: torch.Tensor, strength: float) -> torch.Tensor:
-    """Jitter saturation, contrast, brightness, channel gains and gamma; all patches of a group alike.
+    """Jitter saturation, contrast, brightness, channel gains and gamma, equally for all patches of a group.
 
-    Args:
-        groups: RGB, (B, patches, 3, S, S).
-        strength: 0 changes nothing, 1 is strong.
+    Groups are RGB, (B, patches, 3, S, S). A strength of 0 changes nothing, 1 is strong.
     """
     count, device = len(groups), groups.device
 
@@ -51,7 +49,7 @@ def colour_jitter(groups: torch.Tensor, strength: float) -> torch.Tensor:
 
 
 def temporal_augmentation(images: torch.Tensor, strength: float) -> torch.Tensor:
-    """Make images (A, 3, H, W) look as on another day; strength 0 changes nothing, 1 is strong."""
+    """Simulate images (A, 3, H, W) of another day; strength 0 changes nothing, 1 is strong."""
     images = _apply_to_some(0.5, images, change_season(images, strength))
     images = _apply_to_some(0.3, images, overlay_damage(images, strength))
     images = _apply_to_some(0.3, images, shade(images, strength))
@@ -82,14 +80,14 @@ def change_season(images: torch.Tensor, strength: float) -> torch.Tensor:
 
 
 def overlay_damage(images: torch.Tensor, strength: float) -> torch.Tensor:
-    """Blend the ground of another image over parts of every image, as floods, fires and fallen trees do."""
+    """Blend another image over parts of every image, to simulate floods, fires and fallen trees."""
     where = (_smooth_field(images) * 6 - 2).sigmoid()
     other = images.roll(1, 0).flip(3)
     return images + strength * _uniform(images) * where * (other - images)
 
 
 def shade(images: torch.Tensor, strength: float) -> torch.Tensor:
-    """Darken and brighten parts of every image, as haze and the shadows of clouds do."""
+    """Darken and brighten parts of every image, to simulate haze and the shadows of clouds."""
     return (images * (1 + 0.35 * strength * _uniform(images) * _smooth_field(images))).clamp(0, 1)
 
 

@@ -35,9 +35,9 @@ SYNTHETIC_SIDE = 320
 """Side of the procedural training images, in pixels."""
 SYNTHETIC_METRES_PER_PX = 2.0
 SYNTHETIC_FIRST = 500_000_000
-"""First world seed of the procedural areas for training; evaluation uses seeds far below."""
+"""First seed of the procedural areas for training; evaluation uses seeds far below."""
 PAIRS_FIRST = SYNTHETIC_FIRST + 100_000_000
-"""First world seed of the procedural pairs."""
+"""First seed of the procedural pairs."""
 VALIDATION_COUNT = 40
 """Number of procedural validation areas, for data without validation images."""
 CHUNK = 20
@@ -102,14 +102,9 @@ class PairConfig:
 def load_atlas(
     config: DataConfig, min_side: int, device: torch.device, *, masks: bool = False, scales: Scales | None = None
 ) -> Atlas:
-    """Load all training images into an atlas.
+    """Load all training images into an atlas; with `masks`, only images with building masks, and these masks.
 
-    Args:
-        config: The images.
-        min_side: Side of the squares to crop; scales at which an image is smaller are skipped.
-        device: Device of the atlas.
-        masks: Load only images with building masks, and store the masks.
-        scales: Scales that images are resampled to.
+    Scales at which an image is smaller than the squares to crop, `min_side`, are skipped.
     """
     images: list[Pixels] = []
     all_masks: list[Mask] = []
@@ -135,15 +130,10 @@ def load_pair_atlas(
 ) -> Atlas | None:
     """Load all image pairs into an atlas of 6 channels; None if the config has no pairs.
 
-    Args:
-        config: The pairs.
-        root: Folder with one folder per dataset; $AIRLOC_DATA by default.
-        min_side: Side of the squares to crop; scales at which an image is smaller are skipped.
-        device: Device of the atlas.
-        scales: Scales that images are resampled to.
+    `root` holds one folder per dataset; it is $AIRLOC_DATA by default.
     """
     pairs: list[tuple[SearchArea, SearchArea]] = []
-    if dataset := pair_dataset(config, root):
+    if dataset := _pair_dataset(config, root):
         records = dataset.record_pairs()
         log.info("Reading %d image pairs of %s", len(records), dataset.location)
         with ThreadPoolExecutor() as pool:
@@ -173,15 +163,8 @@ def large_validation_areas(config: DataConfig, grid: Grid) -> list[SearchArea]:
     return [fit(area, grid) for area in cropped if area is not None]
 
 
-def open_datasets(config: DataConfig) -> list[tuple[Dataset, float]]:
-    """Open the datasets of a config without reading images.
-
-    Returns:
-        Each dataset with its sampling weight; empty without a root.
-
-    Raises:
-        AirlocError: If there is no such folder, or it holds no dataset.
-    """
+def _open_datasets(config: DataConfig) -> list[tuple[Dataset, float]]:
+    """Open the datasets of a config, each with its sampling weight, without reading images; none without a root."""
     root, patterns = config.root, () if config.only == "*" else (config.only,)
     if root is None:
         return []
@@ -201,7 +184,7 @@ def open_datasets(config: DataConfig) -> list[tuple[Dataset, float]]:
         ) from error
 
 
-def pair_dataset(config: PairConfig, root: Path | None) -> Dataset | None:
+def _pair_dataset(config: PairConfig, root: Path | None) -> Dataset | None:
     """Open the dataset of image pairs; None if the config names none."""
     if not config.pairs:
         return None
@@ -214,8 +197,8 @@ def pair_dataset(config: PairConfig, root: Path | None) -> Dataset | None:
 
 def terms(config: DataConfig, pairs: PairConfig | None = None) -> str:
     """Return the terms that weights trained on the data carry; empty if none are known."""
-    datasets = [dataset for dataset, _ in open_datasets(config)]
-    if pairs is not None and (paired := pair_dataset(pairs, config.root)):
+    datasets = [dataset for dataset, _ in _open_datasets(config)]
+    if pairs is not None and (paired := _pair_dataset(pairs, config.root)):
         datasets.append(paired)
     return " and ".join(sorted({weight_terms(dataset) for dataset in datasets} - {""}))
 
@@ -231,14 +214,10 @@ def assign_folds(tiles: Iterable[str], folds: int) -> dict[str, int]:
 
 
 def hold_out_fold(split_of: Mapping[str, str], masked: set[str], split: str, fold: int, folds: int) -> dict[str, str]:
-    """Split the images for training and validation anew: one fold of their tiles is `val`, the others are for training.
+    """Reassign the images of the training split and of `val`: one fold of their tiles becomes `val`, the rest trains.
 
-    Args:
-        split_of: Split of each image by name. Images of other splits, such as `test`, keep their split.
-        masked: Names of images with building masks. Their tiles are assigned separately, so that every fold has some.
-        split: The training split.
-        fold: The fold to hold out.
-        folds: Number of folds.
+    Images of other splits, such as `test`, keep their split. The tiles of images with building masks (`masked`) are
+    assigned separately, so that every fold has some.
     """
     tile = {name: tile_of(name) or name for name, own in split_of.items() if own in (split, "val")}
     masked_tiles = {tile[name] for name in tile if name in masked}
@@ -261,7 +240,7 @@ class _Selection(NamedTuple):
 
 def _select(config: DataConfig, split: str) -> list[_Selection]:
     """Select the images of a split from every dataset, without reading them."""
-    opened = [(dataset, weight, dataset.scan()) for dataset, weight in open_datasets(config)]
+    opened = [(dataset, weight, dataset.scan()) for dataset, weight in _open_datasets(config)]
     any_splits = any(record.split for _, _, records in opened for record in records)
     selections = []
     for dataset, weight, records in opened:

@@ -158,7 +158,7 @@ def _train(
 def normalise_embedding(encoder: PatchEncoder, atlas: Atlas, std: float = EMBEDDING_STD, blocks: int = 28) -> None:
     """Scale the numbers of c to one standard deviation, without changing u.
 
-    The temporal unit reads c + p. If c is much larger than the encoded position p, the position is hardly visible. ReLU
+    The temporal unit reads c + p. If c is much larger than the encoded position p, the position has little effect. ReLU
     is homogeneous, so that the next layer can undo the scale of the layer that computes c.
     """
     encoder.embedder.eval()

@@ -71,13 +71,7 @@ class PaddedGrid:
 
 
 class PrivilegedMoves:
-    """The moves that privileged agents may make, by the places that each episode has visited.
-
-    Args:
-        padded: The places.
-        policies: Number of policies, K.
-        batch: Number of episodes, B.
-    """
+    """The moves that privileged agents may make, by the places that each of K x B episodes has visited."""
 
     def __init__(self, padded: PaddedGrid, policies: int, batch: int) -> None:
         self._strides = padded.strides
@@ -127,15 +121,13 @@ class FeatureTable:
         return self.table.device == self.device
 
     def row_offset(self, area: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-        """Return the row of the first pair of goals (...), given by the index of their cells, in areas (...)."""
+        """Return the first row of the pairs of goals (...), which are indices of cells, in areas (...)."""
         return torch.add(goal, area, alpha=(self.grid.count + 1) * self.grid.count)
 
     def lookup(self, row_offset: torch.Tensor, place: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Look up the features at places (...): c + p (..., 256) and u (..., 8).
 
-        Args:
-            row_offset: The area and the goal, from `row_offset`.
-            place: Where the agent is.
+        The method `row_offset` computes the argument of that name from the area and the goal.
         """
         row = (row_offset + self._rows[place]).flatten()
         pair = self.table.index_select(0, row.to(self.table.device)).to(self.device)
@@ -157,15 +149,8 @@ def tabulate(
 ) -> FeatureTable:
     """Compute the table for images (A, height, width, 3) at the grid's size.
 
-    Args:
-        encoder: The patch encoder.
-        images: The areas.
-        grid: The grid.
-        budget: Moves in an episode.
-        device: The device of rollouts.
-        training_grid: The grid that the policies are trained on, if it is another one.
-        folder: Folder for a table that exceeds the limit; without it, the table is on the device in any case.
-        limit: Bytes that the table may take on the device; by default a share of its memory.
+    A table of more than `limit` bytes (by default a share of the device's memory) is written to `folder`, if there is
+    one. `training_grid` is the grid that the policies are trained on, if it is another one.
     """
     log.info("Computing the features of %d areas of %s cells", len(images), grid)
     encoder = encoder.to(device).eval()
@@ -191,7 +176,7 @@ def tabulate(
 
 
 def default_limit(device: torch.device) -> int:
-    """Return the number of bytes that a table may take on a device unless another limit is given."""
+    """Return the default limit of the bytes that a table may take on a device."""
     if device.type == "cuda":
         return int(MEMORY_SHARE * torch.cuda.mem_get_info(device)[0])
     return int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -31,13 +31,7 @@ def cosine_schedule(step: int, steps: int) -> float:
 
 
 class Learner:
-    """A network and Adam with decoupled weight decay (AdamW).
-
-    Args:
-        network: The network to train.
-        learning_rate: The learning rate; `set_learning_rate` changes it between updates.
-        weight_decay: Decoupled weight decay.
-    """
+    """A network and its optimizer, Adam with decoupled weight decay (AdamW)."""
 
     def __init__(self, network: nn.Module, learning_rate: float, weight_decay: float = 0.0) -> None:
         self.network = network

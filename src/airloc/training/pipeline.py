@@ -26,10 +26,8 @@ from airloc.training.reinforce import (
     PolicyConfig,
     PolicyResult,
     finished_result,
-    larger_features,
+    tabulate_features,
     train_policy,
-    training_features,
-    validation_features,
 )
 from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, check_settings
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
@@ -150,15 +148,9 @@ minutes on two CPU cores."""
 def train_stages(
     folder: Path, config: AirlocConfig, until: Stage, *, device: torch.device, command: str, on_step: OnStep
 ) -> None:
-    """Train all stages up to one; the last stage, `airloc`, also writes the checkpoint of the agent.
+    """Train all stages up to `until`; the last stage, `airloc`, also writes the checkpoint of the agent.
 
-    Args:
-        folder: Folder of the runs and of the checkpoint.
-        config: The settings.
-        until: The last stage.
-        device: Device of the training.
-        command: The command line, for the model card.
-        on_step: Called after every validation of a stage.
+    The model card quotes `command`, the command line. Every validation of a stage calls `on_step`.
     """
     # Check the settings of all stages and the data before anything is written.
     segmenter, embedder, policy = config.for_segmenter, config.for_embedder, config.for_policy
@@ -181,18 +173,15 @@ def train_stages(
     run_folder = folder / "policy"
     result = finished_result(run_folder, policy)
     if result is None:
-        features = training_features(encoder, policy, device, run_folder)
-        validation = validation_features(encoder, policy, device, run_folder)
-        larger = larger_features(encoder, policy, device, run_folder)
-        on_validation = _of_stage("policy", on_step)
-        result = train_policy(run_folder, policy, features, validation, larger, on_step=on_validation)
+        tables = tabulate_features(encoder, policy, device, run_folder)
+        result = train_policy(run_folder, policy, *tables, on_step=_of_stage("policy", on_step))
     if until == "policy":
         return
     # Checkpoint of the agent.
     median = Policy(config.variant)
     median.load_state_dict({name: tensor[[result.median]].cpu() for name, tensor in result.policies.items()})
     config_extra = {"grid": policy.grid, **({"terms": all_terms} if all_terms else {})}
-    save_airloc(folder / "agent", encoder.cpu(), median, config_extra, airloc_card(config, result, command, all_terms))
+    save_airloc(folder / "agent", encoder.cpu(), median, config_extra, _airloc_card(config, result, command, all_terms))
 
 
 class _PretrainedSegmenter(NamedTuple):
@@ -220,7 +209,7 @@ def _of_stage(stage: str, on_step: OnStep) -> Callable[[int, dict[str, float]], 
     return lambda step, metrics: on_step(stage, step, metrics)
 
 
-def airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_terms: str = "") -> str:
+def _airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_terms: str = "") -> str:
     """Return the model card, in Markdown; `all_terms` are terms other than the project's licence."""
     data = config.data
     datasets = ", ".join(data.datasets) if data.root else "none"

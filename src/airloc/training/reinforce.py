@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -161,13 +162,8 @@ def train_policy(
 ) -> PolicyResult:
     """Train policies in a run folder.
 
-    Args:
-        folder: The run folder.
-        config: The settings.
-        features: Features of the training areas.
-        validation: Features of the validation areas.
-        larger: Features of validation areas on the larger grid, if there are any.
-        on_step: Called after every validation with the number of episodes and the metrics.
+    Features are those of the training areas, of the validation areas, and of validation areas that hold the larger
+    grid, if there are any. Every validation calls `on_step` with the number of episodes and the metrics.
     """
     device = features.device
     torch.manual_seed(config.seed)
@@ -328,12 +324,7 @@ def normalise_by_group(value: torch.Tensor, group: torch.Tensor, counts: torch.T
 
 
 class Validation:
-    """Success on all (start, goal) pairs of the validation areas, weighted to equal distances.
-
-    Args:
-        features: Features of the validation areas.
-        policies: Number of policies, K.
-    """
+    """Success of K policies on all (start, goal) pairs of the validation areas, weighted to equal distances."""
 
     def __init__(self, features: FeatureTable, policies: int) -> None:
         grid, device = features.grid, features.device
@@ -371,7 +362,7 @@ def _validator(
         metrics = {"val_success": float(success.mean())}
         if other is not None:
             grid = other.features.grid
-            on_larger = other.success(policy, larger_budget(grid))
+            on_larger = other.success(policy, grid.default_budget)
             metrics[f"val_success_{grid}"] = float(on_larger.mean())
             success = (success + on_larger) / 2 if config.select == "both" else success
         return success, metrics
@@ -387,41 +378,21 @@ def finished_result(folder: Path, config: PolicyConfig) -> PolicyResult | None:
     return None
 
 
-def training_features(encoder: PatchEncoder, config: PolicyConfig, device: torch.device, folder: Path) -> FeatureTable:
-    """Crop areas from the training images and tabulate their features, in all four flips."""
-    grid = Grid.parse(config.grid)
-    images = crop_areas(load_atlas(config.data, grid.size[0], device), config.areas, grid, config.seed)
-    return tabulate(encoder, images, grid, config.budget, device=device, folder=folder, limit=config.table_bytes)
-
-
-def validation_features(
+def tabulate_features(
     encoder: PatchEncoder, config: PolicyConfig, device: torch.device, folder: Path
-) -> FeatureTable:
-    """Tabulate the features of the validation areas."""
-    grid = Grid.parse(config.grid)
-    images = np.stack([area.image for area in validation_areas(config.data, grid)])
-    return tabulate(encoder, images, grid, config.budget, device=device, folder=folder, limit=config.table_bytes)
+) -> tuple[FeatureTable, FeatureTable, FeatureTable | None]:
+    """Tabulate the features of training areas, of validation areas and, if there are any, of larger ones."""
+    grid, larger = Grid.parse(config.grid), Grid.parse(config.larger_grid)
+    table = partial(tabulate, encoder, device=device, training_grid=grid, folder=folder, limit=config.table_bytes)
+    crops = crop_areas(load_atlas(config.data, grid.size[0], device), config.areas, grid, config.seed)
+    training = table(crops, grid, config.budget)
+    own = np.stack([area.image for area in validation_areas(config.data, grid)])
+    validation = table(own, grid, config.budget)
+    large = [area.image for area in large_validation_areas(config.data, larger)]
+    return training, validation, table(np.stack(large), larger, larger.default_budget) if large else None
 
 
-def larger_features(
-    encoder: PatchEncoder, config: PolicyConfig, device: torch.device, folder: Path
-) -> FeatureTable | None:
-    """Tabulate the features of validation areas that hold the larger grid; None if there are none."""
-    grid, limit = Grid.parse(config.larger_grid), config.table_bytes
-    areas = large_validation_areas(config.data, grid)
-    if not areas:
-        return None
-    images = np.stack([area.image for area in areas])
-    trained, budget = Grid.parse(config.grid), larger_budget(grid)
-    return tabulate(encoder, images, grid, budget, device=device, training_grid=trained, folder=folder, limit=limit)
-
-
-def larger_budget(grid: Grid) -> int:
-    """Return the budget on the larger grid, as in evaluation."""
-    return 2 * max(grid.shape)
-
-
-def crop_areas(atlas: Atlas, count: int, grid: Grid, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+def crop_areas(atlas: Atlas, count: int, grid: Grid, seed: int) -> npt.NDArray[np.uint8]:
     """Crop areas at random places of the training images, each in its four flips: (4 count, height, width, 3)."""
     torch.manual_seed(seed)
     side, parts = grid.size[0], [256] * (count // 256) + [count % 256]

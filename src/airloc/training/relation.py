@@ -45,7 +45,13 @@ from airloc.training.data import (
 )
 from airloc.training.learner import Learner, cosine_schedule
 from airloc.training.photos import PhotoAugmentation
-from airloc.training.puzzles import GoalAugmentation, Puzzle, area_side, draw_puzzles, random_walks
+from airloc.training.relation_batches import (
+    GoalAugmentation,
+    RelationBatch,
+    area_side,
+    random_walks,
+    sample_batch,
+)
 from airloc.training.runs import (
     COUNT,
     NON_NEGATIVE,
@@ -131,12 +137,8 @@ def train_belief(
 ) -> None:
     """Train a relation network and write the checkpoint of the belief agent; a stopped training resumes.
 
-    Args:
-        folder: Folder of the run and of the checkpoint.
-        config: The settings.
-        device: Device of the training.
-        command: The command line, for the model card.
-        on_step: Called after every validation with "relation", the number of updates and the metrics.
+    The model card quotes `command`, the command line. Every validation calls `on_step` with "relation", the number of
+    updates and the metrics.
     """
     data_terms = terms(config.data, config.pairs)  # also checks that the data is there, before anything is written
     torch.manual_seed(config.seed)
@@ -147,7 +149,7 @@ def train_belief(
     )
     metrics = validate(network, validation_areas(config.data, GRID))
     all_terms = " and ".join(dict.fromkeys(filter(None, (data_terms, initial_terms))))
-    card = belief_card(config, metrics, command, all_terms)
+    card = _belief_card(config, metrics, command, all_terms)
     save_belief(folder / "agent", network.cpu(), {"terms": all_terms} if all_terms else {}, card)
 
 
@@ -174,7 +176,7 @@ def _train(
     """Run the training loop from the step of the run."""
     device = next(network.parameters()).device
     torch.manual_seed(config.seed)
-    sources = [_PuzzleSource.load(config, grid, areas, device) for grid, areas in _areas_per_grid(config)]
+    sources = [_BatchSource.load(config, grid, areas, device) for grid, areas in _areas_per_grid(config)]
     validation = validation_areas(config.data, GRID)
     network.train()
 
@@ -183,17 +185,17 @@ def _train(
         metrics = []
         for source in sources:
             # Crop areas, cut them into cells and draw goals.
-            puzzle = draw_puzzles(
+            batch = sample_batch(
                 source.atlas, source.grid, source.areas, source.goals, config.augmentation, config.photos
             )
             # Relate all pairs of cells and goals.
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
-                logits = pair_logits(network, puzzle)
+                logits = pair_logits(network, batch)
             # Losses.
             by_cell = logits_by_cell(logits.float(), source.grid)
-            pair = pair_loss(by_cell, puzzle.cell)
-            walk, correct = walk_loss(by_cell, puzzle.cell, source.walks)
-            direction = direction_loss(logits.float(), puzzle.cell, source.grid)
+            pair = pair_loss(by_cell, batch.cell)
+            walk, correct = walk_loss(by_cell, batch.cell, source.walks)
+            direction = direction_loss(logits.float(), batch.cell, source.grid)
             loss = pair + walk + config.direction_weight * direction
             total = total + loss * (source.areas / config.areas)
             metrics.append(torch.stack([pair.detach(), walk.detach(), correct]))
@@ -219,8 +221,8 @@ def _train(
             on_step(step + 1, metrics)
 
 
-class _PuzzleSource(NamedTuple):
-    """What the puzzles of one grid are drawn from."""
+class _BatchSource(NamedTuple):
+    """The images and walks that the batches of one grid are sampled from."""
 
     grid: Grid
     atlas: Atlas
@@ -231,7 +233,7 @@ class _PuzzleSource(NamedTuple):
     """Goals per area."""
 
     @classmethod
-    def load(cls, config: RelationConfig, grid: Grid, areas: int, device: torch.device) -> "_PuzzleSource":
+    def load(cls, config: RelationConfig, grid: Grid, areas: int, device: torch.device) -> "_BatchSource":
         side, scales = area_side(grid, config.photos), PHOTO_SCALES if config.photos.enabled else SCALES
         atlas = load_atlas(config.data, side, device, scales=scales)
         pairs = load_pair_atlas(config.pairs, config.data.root, side, device, scales)
@@ -246,11 +248,11 @@ def _areas_per_grid(config: RelationConfig) -> list[tuple[Grid, int]]:
     return [(GRID, config.areas - small)] + ([(SMALL_GRID, small)] if small else [])
 
 
-def pair_logits(network: RelationNetwork, puzzle: Puzzle) -> torch.Tensor:
+def pair_logits(network: RelationNetwork, batch: RelationBatch) -> torch.Tensor:
     """Compute the logits of the offset from every cell to every goal, (A, C, G, O)."""
-    areas, cells = puzzle.glimpses.shape[:2]
-    goals = puzzle.goals.shape[1]
-    both = network.encode(torch.cat([puzzle.glimpses, puzzle.goals], dim=1).flatten(0, 1))
+    areas, cells = batch.glimpses.shape[:2]
+    goals = batch.goals.shape[1]
+    both = network.encode(torch.cat([batch.glimpses, batch.goals], dim=1).flatten(0, 1))
     parts = [part.reshape(areas, cells + goals, *part.shape[1:]) for part in both]
     glimpse = Encoding(*(part[:, :cells, None].expand(-1, -1, goals, *part.shape[2:]).flatten(0, 2) for part in parts))
     goal = Encoding(*(part[:, None, cells:].expand(-1, cells, -1, *part.shape[2:]).flatten(0, 2) for part in parts))
@@ -291,7 +293,7 @@ def walk_loss(by_cell: torch.Tensor, goal: torch.Tensor, walks: torch.Tensor) ->
     made = (steps < length[..., None]).float()
     visited = torch.zeros(areas, goals, cells, device=device).scatter_reduce(2, walk, made, "amax")
     belief = torch.einsum("agv,avgc->agc", visited, by_cell).masked_fill(visited > 0, -torch.inf)
-    weight = (length > 0).float()
+    weight = (length > 0).float()  # a walk that starts at the goal does not count
     loss = cross_entropy(belief.flatten(0, 1), goal.flatten(), reduction="none").view_as(weight)
     correct = (belief.argmax(dim=2) == goal).float()
     return (loss * weight).sum() / weight.sum(), (correct * weight).sum() / weight.sum()
@@ -339,7 +341,7 @@ def _initial_network(config: RelationConfig) -> tuple[RelationNetwork, str]:
     return network, checkpoint.config.get("terms", "")
 
 
-def belief_card(config: RelationConfig, metrics: dict[str, float], command: str, all_terms: str = "") -> str:
+def _belief_card(config: RelationConfig, metrics: dict[str, float], command: str, all_terms: str = "") -> str:
     """Return the model card, in Markdown; `all_terms` are terms other than the project's licence."""
     datasets = ", ".join(config.data.datasets) if config.data.root else "none"
     paired = f"; pairs of {Path(config.pairs.pairs).name}" if config.pairs.pairs else ""

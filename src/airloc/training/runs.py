@@ -4,7 +4,6 @@
     metrics.jsonl    one line per logged step, in order, each step once
     events.out...    the same metrics for TensorBoard, if it is installed
     state.pt         the exact state at the last save
-    checkpoints/     checkpoints that the loop writes with `save_checkpoint`
     lock             held while a process trains here
 
 A loop logs a step before it saves its state. When a run resumes, it drops the metrics that were logged after the last
@@ -23,7 +22,7 @@ save, and logs them again:
                 run.save_state(step, {"model": model.state_dict(), ..., "rng": rng_state(device)})
 
 Loading a state runs no code from the file. A state therefore holds tensors, numbers, text, `None`, and lists, tuples
-and dicts of them. Optimizer state dicts are such values; `rng_state` converts random generators to such values.
+and dicts of them. The results of `Learner.state_dict` and `rng_state` are such values.
 """
 
 import contextlib
@@ -41,7 +40,6 @@ from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import torch
 
 from airloc import __version__
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CONFIG, METRICS, STATE, CHECKPOINTS, LOCK = "config.json", "metrics.jsonl", "state.pt", "checkpoints", "lock"
+CONFIG, METRICS, STATE, LOCK = "config.json", "metrics.jsonl", "state.pt", "lock"
 STATE_FORMAT = 1
 _RESTORE = "Restore it from a copy, or delete it to start the run over"
 
@@ -86,11 +84,7 @@ PROBABILITY = Bounds(low=0, high=1)
 
 
 def check_settings(config: "DataclassInstance", **bounds: Bounds) -> None:
-    """Check numeric settings.
-
-    Args:
-        config: The settings.
-        bounds: Bounds of fields, by the name of the field. A tuple of numbers is checked one by one; None is accepted.
+    """Check numeric settings against bounds by the name of the field; None is accepted, tuples are checked by element.
 
     Raises:
         AirlocError: If a value is not a finite number, or out of bounds. The message names the field and the option.
@@ -124,18 +118,14 @@ class Run:
             self.step, self.state = saved
         self._lock = lock
         self._created = created
-        with _explained(folder / METRICS, self.step):
-            self._logged = _drop_beyond(folder / METRICS, self.step)
+        with _translate_write_errors(folder / METRICS, self.step):
+            self._logged = _truncate_metrics(folder / METRICS, self.step)
             self._metrics = (folder / METRICS).open("ab", buffering=0)
             self._board = _tensorboard(folder, self.step + 1)
 
     @classmethod
     def open(cls, folder: Path, config: "DataclassInstance") -> "Run":
-        """Start a run in a new folder, or resume the run in an existing one.
-
-        Args:
-            folder: The run folder, created if necessary.
-            config: The settings. A run resumes with the same settings only.
+        """Start a run in a new folder, or resume the run in an existing one, with the same settings only.
 
         Raises:
             AirlocError: If another process trains there, the settings differ, a file is damaged, or the folder is not
@@ -153,17 +143,8 @@ class Run:
             os.close(lock)
             raise
 
-    @property
-    def checkpoints(self) -> Path:
-        """The folder for the run's checkpoints."""
-        return self.folder / CHECKPOINTS
-
     def log(self, step: int, **values: float) -> None:
-        """Log the metrics of a step. Values that are not finite become `null`.
-
-        Args:
-            step: A step after the last one that was logged.
-            values: The metrics.
+        """Log the metrics of a step after the last one that was logged. Values that are not finite become `null`.
 
         Raises:
             AirlocError: If the metrics cannot be written.
@@ -174,7 +155,7 @@ class Run:
         numbers = {name: value if isinstance(value, int) else float(value) for name, value in values.items()}
         finite = {name: number if math.isfinite(number) else None for name, number in numbers.items()}
         line = json.dumps({"step": step, **finite}, allow_nan=False).encode() + b"\n"
-        with _explained(self.folder / METRICS, self.step):
+        with _translate_write_errors(self.folder / METRICS, self.step):
             while line:
                 line = line[self._metrics.write(line) :]
             if self._board:
@@ -183,21 +164,19 @@ class Run:
         self._logged = step
 
     def save_state(self, step: int, state: Mapping[str, Any]) -> None:
-        """Save the state from which the loop continues after `step`.
+        """Save the state from which the loop continues after `step`, the last completed step.
 
-        Args:
-            step: The last completed step.
-            state: Tensors, numbers, text, `None`, and lists, tuples and dicts of them.
+        A state holds tensors, numbers, text, `None`, and lists, tuples and dicts of them.
 
         Raises:
             AirlocError: If the state cannot be written; the previous state is kept.
             TypeError: If the file could not be read back because of the type of a value.
         """
-        with _explained(self.folder / METRICS, self.step):
+        with _translate_write_errors(self.folder / METRICS, self.step):
             os.fsync(self._metrics.fileno())
             if self._board:
                 self._board.flush()
-        with _explained(self.folder / STATE, self.step):
+        with _translate_write_errors(self.folder / STATE, self.step):
             self.state = write_state(self.folder / STATE, step, state)
         self.step = step
 
@@ -230,11 +209,7 @@ class Run:
 
 
 def check_finite(loss: float, step: int, run: Run) -> None:
-    """Stop a training whose loss is not finite, before it saves anything.
-
-    Raises:
-        AirlocError: If the loss is NaN or infinite. The message names the last good checkpoint.
-    """
+    """Raise an error that names the last good checkpoint if the loss is not finite, before anything is saved."""
     if math.isfinite(loss):
         return
     saved = [path for path in run.folder.rglob("weights.safetensors") if not path.parent.name.startswith(".")]
@@ -286,32 +261,22 @@ def read_state(path: Path) -> tuple[int, dict[str, Any]] | None:
     return content["step"], content["state"]
 
 
-def rng_state(device: torch.device | str, **streams: np.random.Generator) -> dict[str, Any]:
-    """Return the state of torch's generators, on the CPU and on the device, and of NumPy generators by name."""
-    state: dict[str, Any] = {"torch": torch.get_rng_state(), "streams": {}}
+def rng_state(device: torch.device | str) -> dict[str, Any]:
+    """Return the state of torch's generators, on the CPU and on the device."""
+    state: dict[str, Any] = {"torch": torch.get_rng_state()}
     if torch.device(device).type == "cuda":
         state |= {"device": str(device), "cuda": torch.cuda.get_rng_state(device)}
-    for name, generator in streams.items():
-        state["streams"][name] = json.dumps(generator.bit_generator.state, default=np.ndarray.tolist)
     return state
 
 
-def restore_rng(state: Mapping[str, Any], **streams: np.random.Generator) -> None:
-    """Restore the generators that `rng_state` saved; NumPy generators by the same names.
-
-    Raises:
-        AirlocError: If the state was saved on a CUDA device, and there is none.
-    """
-    if streams.keys() != state["streams"].keys():
-        raise ValueError(f"The state has the streams {sorted(state['streams'])}, not {sorted(streams)}")
+def restore_rng(state: Mapping[str, Any]) -> None:
+    """Restore the generators that `rng_state` saved."""
     if "cuda" in state:
         if not torch.cuda.is_available():
             problem = f"The run was saved on the device {state['device']!r}, and this machine has none"
             raise AirlocError(problem, "Resume it on a machine with a GPU, or start a new run")
         torch.cuda.set_rng_state(state["cuda"], state["device"])
     torch.set_rng_state(state["torch"])
-    for name, generator in streams.items():
-        generator.bit_generator.state = json.loads(state["streams"][name])
 
 
 def _to_plain(value: Any, where: str) -> Any:
@@ -395,7 +360,7 @@ def _take_lock(path: Path) -> int:
     return descriptor
 
 
-def _drop_beyond(path: Path, step: int) -> int:
+def _truncate_metrics(path: Path, step: int) -> int:
     """Truncate the metrics after a step, and an incomplete line. Return the last step that is kept, or -1."""
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     kept = list(takewhile(lambda line: 0 <= _step_of(line) <= step, lines))
@@ -423,7 +388,7 @@ def _tensorboard(folder: Path, first: int) -> "SummaryWriter | None":
 
 
 @contextlib.contextmanager
-def _explained(path: Path, step: int) -> Iterator[None]:
+def _translate_write_errors(path: Path, step: int) -> Iterator[None]:
     """Add to the error of a failed write from which step the run can resume."""
     kept = f"the run can be resumed from step {step}" if step >= 0 else "nothing was saved yet"
     try:

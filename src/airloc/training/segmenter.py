@@ -153,10 +153,7 @@ def overlap(segmenter: Segmenter, areas: Sequence[SearchArea], device: torch.dev
 
 
 def fold_overlaps(folders: Sequence[Path]) -> dict[int, Overlap]:
-    """Read the last pixel counts of the runs of a cross-validation, by fold.
-
-    Args:
-        folders: Run folders of the segmentation unit, one per fold.
+    """Read the last pixel counts of the runs of a cross-validation, by fold; the runs are of the segmentation unit.
 
     Raises:
         AirlocError: If a folder is not such a run or has no metrics yet, or the runs are not the folds of one

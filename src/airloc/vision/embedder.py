@@ -41,7 +41,7 @@ class PatchEncoder(nn.Module):
     """The segmentation unit and the patch embedder.
 
     Args:
-        sem_seg: Use the segmentation unit. Without it the embedder sees RGB alone.
+        sem_seg: Use the segmentation unit. Without it the input of the embedder is RGB.
     """
 
     def __init__(self, sem_seg: bool = True) -> None:

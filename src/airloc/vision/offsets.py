@@ -1,6 +1,6 @@
 """Offsets from a glimpse to a goal in cells, their indices, and how a quarter turn rotates them.
 
-The relation network sees a pair of patches in four frames, each rotated by another quarter turn, and in each frame it
+The relation network encodes a pair of patches in four frames, each rotated by another quarter turn. In each frame it
 predicts the offsets of one sector only. The four sectors together cover all offsets but zero, so that a rotated pair
 gives rotated predictions by construction.
 

@@ -1,13 +1,13 @@
 """The relation network: the probability of each offset from a glimpse to the goal.
 
-The network lays two patches side by side as they would lie in the area and predicts how well they join. It sees the
-pair in four frames, each rotated by another quarter turn, and in each frame it compares:
+The network predicts how well two patches join at each offset, as in a jigsaw puzzle. It compares the pair in four
+frames, each rotated by another quarter turn:
 
 - the side: features along the eastern edge of the glimpse against those along the western edge of the goal. Fine
   features cover the last few pixels, which continue across the gap; deep features cover a broad band;
 - the corner: the same for the south-eastern corner of the glimpse and the north-western corner of the goal;
-- the whole: texture and land use of both patches, which also tell about goals farther away;
-- the place: both patches laid over each other, for the case that glimpse and goal are the same place.
+- the whole: texture and land use of both patches, which also inform about goals farther away;
+- the place: both patches on top of each other, for the case that glimpse and goal are the same place.
 
 `encode` computes everything that depends on one patch alone, including the dense layers that the joins begin with. A
 new glimpse is encoded once, and `relate` is cheap for each pair. The western edge of a goal is the eastern edge of the

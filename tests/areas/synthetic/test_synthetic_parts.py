@@ -65,7 +65,7 @@ def test_district_coordinates_can_be_inverted(regime: str) -> None:
     x, y = floats(rng.uniform(-250, 250, (2, 200)))
     district = np.zeros(200, dtype=np.intp)
     place = plan.streets.locate(x, y, district)
-    back_x, back_y = plan.streets.world(place.a, place.b, district)
+    back_x, back_y = plan.streets.to_xy(place.a, place.b, district)
     assert np.hypot(back_x - x, back_y - y).max() < 1.0
 
 

@@ -34,7 +34,7 @@ def test_a_fresh_process_gives_the_same_bytes() -> None:
     assert fresh.stdout.strip() == digest(generate(9))
 
 
-def test_other_seeds_give_other_worlds() -> None:
+def test_other_seeds_give_other_scenes() -> None:
     assert len({digest(generate(seed, (64, 64), regime="city")) for seed in range(6)}) == 6
 
 
@@ -158,5 +158,5 @@ def test_pairs_show_a_world_after_and_before_a_disaster() -> None:
         assert (digest(area), digest(goal)) == (digest(after), digest(before))
 
 
-def test_the_first_of_a_million_worlds_comes_at_once() -> None:
+def test_the_first_of_a_million_scenes_comes_at_once() -> None:
     assert next(Synthetic(count=1_000_000).areas(Grid(1, 2))).image.shape == (*Grid(1, 2).size, 3)

@@ -10,7 +10,7 @@ from airloc.areas.synthetic import DISASTERS, REGIMES, generate
 from airloc.areas.synthetic.lots import block_sides, draw_houses
 from airloc.areas.synthetic.plan import draw_plan
 from airloc.areas.synthetic.regimes import Use
-from airloc.areas.synthetic.render import settle
+from airloc.areas.synthetic.render import place_boxes
 
 Numbers = npt.NDArray[np.float64]
 
@@ -67,7 +67,7 @@ def test_images_have_the_contrast_of_aerial_photographs(regime: str) -> None:
 
 def test_the_mask_is_exactly_where_the_boxes_of_buildings_are() -> None:
     plan = draw_plan(3, "suburb", (256.0, 256.0))
-    boxes = settle(plan)
+    boxes = place_boxes(plan)
     houses = boxes[boxes.buildings]
     mask = mask_of(generate(3, (512, 512), 0.5, "suburb"))
     y, x = (np.indices((512, 512)) + 0.5) * 0.5 - 128.0
@@ -97,7 +97,7 @@ def test_roofs_stand_out_from_what_surrounds_them() -> None:
 def test_no_building_stands_on_a_road_or_in_water(regime: str) -> None:
     for seed in range(4):
         plan = draw_plan(seed, regime, (512.0, 512.0))
-        boxes = settle(plan)
+        boxes = place_boxes(plan)
         # Machines stand on roofs and sheds in gardens: all of them must be off the road.
         survey = plan.survey(*boxes[boxes.buildings].points(4))
         assert (survey.road < 0).all()

@@ -1,4 +1,4 @@
-"""The colours and the light of a world: season, water and sun, drawn once for the whole area."""
+"""The colours and the light of a scene: season, water and sun, drawn once for the whole area."""
 
 from dataclasses import dataclass
 
@@ -48,7 +48,7 @@ _SEAS: tuple[tuple[Colour, Colour], ...] = (
 
 
 def draw_appearance(plan: Plan, later: str | None) -> Appearance:
-    """Draw the appearance of a world; `later` names another day, on which sun and camera differ a little."""
+    """Draw the appearance of a scene; `later` names another day, on which sun and camera differ a little."""
     rng = plan.rng("look")
     azimuth, elevation = rng.uniform(0, 2 * np.pi), rng.uniform(34, 62)
     wet = {"desert": 1.25, "rural": 0.45, "coast": 0.4}.get(plan.name, 0.4)

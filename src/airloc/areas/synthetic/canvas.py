@@ -1,7 +1,7 @@
 """The position of an area's pixels on the ground.
 
-The world is defined in metres, with its origin in the middle of the area, x to the east and y to the south;
-only a canvas knows about pixels, so the same seed shows the same world at every resolution.
+The scene is defined in metres, with its origin in the middle of the area, x to the east and y to the south;
+only a canvas has pixels, so that a seed gives the same scene at every resolution.
 
 Legend: H, W: height and width in pixels; n: number of points.
 """

@@ -1,7 +1,7 @@
 """Long bent lines through the whole area: shores, rivers, railways, highways and arterial roads.
 
-A curve is a straight line with a gentle sum of waves on it. How far off the line it runs depends on the
-position along it alone, so it is tabulated once, and finding the distance of every pixel is a table lookup.
+A curve is a straight line with a gentle sum of waves on it. Its deviation from the line depends only on
+the position along it, so that it is tabulated once, and the distance of a pixel is a table lookup.
 """
 
 from dataclasses import dataclass
@@ -96,10 +96,10 @@ class Lake:
     y: float
     radius: float
     bays: tuple[float, float, float, float]
-    """How far the shore is drawn in and out, as factors of the double and triple angle (cos, sin)."""
+    """Relative amplitudes of the shore, for the cosine and sine of the double and of the triple angle."""
 
     def outside(self, x: Floats, y: Floats) -> Floats:
-        """Metres from the shore, about; negative in the water."""
+        """Return the approximate distance from the shore in metres, negative in the water."""
         dx, dy = x - np.float32(self.x), y - np.float32(self.y)
         away = np.sqrt(dx * dx + dy * dy) + np.float32(1e-3)
         cos, sin = dx / away, dy / away

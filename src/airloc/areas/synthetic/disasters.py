@@ -1,7 +1,7 @@
-"""The damage of a fire, a flood or a storm to a world; roads and building footprints stay.
+"""The damage of a fire, a flood or a storm to a scene; roads and building footprints stay.
 
 - `burnt`: the ground is scorched in patches, most houses there are footprints of grey ash, trees are charred.
-- `flooded`: brown water stands on low ground, over streets and cars; roofs and crowns stick out.
+- `flooded`: brown water covers low ground, streets and cars, but not roofs and crowns.
 - `debris`: roofs are torn open, rubble lies around them, trees are felled or stripped.
 
 Buildings keep their outlines: the mask of the area after a disaster marks the buildings before it, so that

@@ -13,13 +13,8 @@ def cast_shadows(height: Floats, canvas: Canvas, sun: tuple[float, float], tan_e
     """Return the pixels that lie in shadow, (H, W).
 
     A pixel is in shadow up to the height of an object towards the sun, less the descent of the ray on the way. Each
-    pass doubles the way, so that a few passes cover the longest shadow.
-
-    Args:
-        height: Metres above the ground, (H, W).
-        canvas: The pixels.
-        sun: Direction towards the sun (x, y).
-        tan_elevation: Tangent of the sun's elevation.
+    pass doubles the way, so that a few passes cover the longest shadow. Heights (H, W) are in metres; `sun` is the
+    direction towards the sun (x, y).
     """
     ground = np.minimum(height * UNIT, 32000).astype(np.int16)
     shade = ground.copy()

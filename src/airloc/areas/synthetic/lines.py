@@ -1,6 +1,6 @@
 """Roads, rails and water, painted over the ground.
 
-Legend: images under way are float32 planes (3, H, W), in bytes.
+Legend: intermediate images are float32 planes (3, H, W), in bytes.
 """
 
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ def _strip(image: Floats, grain: Floats, close: Bools, along: Floats, across: Fl
 
 
 def _on_land(plan: Plan, survey: Survey, strip: Strip) -> Bools:
-    """Which pixels of a strip lie on land: where there is none, a line crosses on a bridge and has no verges."""
+    """Return True for pixels of a strip on land; elsewhere a line is a bridge, without verges."""
     land = np.ones(len(strip.pixels), dtype=np.bool_)
     if "river" in plan.curves:
         land &= np.abs(survey.curves["river"][1].take(strip.pixels)) > plan.curves["river"].width / 2
@@ -85,7 +85,7 @@ def _on_land(plan: Plan, survey: Survey, strip: Strip) -> Bools:
 
 
 def _wheels(canvas: Canvas, across: Floats, period: float) -> Floats:
-    """Tracks polished by wheels, as long as pixels are fine enough to show them."""
+    """Return the brightness of wheel tracks; zero where pixels are too coarse to show them."""
     strength = np.float32(0.03 * np.clip(0.5 * period / canvas.px - 1, 0, 1))
     return strength * np.cos(across * np.float32(2 * np.pi / period)) if strength else np.zeros_like(across)
 

@@ -43,16 +43,16 @@ class Side:
     use: Ints
 
     def place(self, plan: Plan, which: Ints, off: Floats, along: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """(x, y) of points `off` metres into the blocks and at positions along their streets; headings (cos, sin)."""
+        """Return (x, y) of points `off` metres into the blocks, `along` their streets, and headings (cos, sin)."""
         first, district = self.family[which] == 0, self.district[which]
         position = self.line[which] + self.inward[which] * off
         a, b = np.where(first, position, along), np.where(first, along, position)
-        x, y = plan.streets.world(floats(a), floats(b), district)
+        x, y = plan.streets.to_xy(floats(a), floats(b), district)
         return x, y, *plan.streets.heading(x, y, district, self.family[which])
 
 
 def block_sides(plan: Plan) -> Side:
-    """The two long sides of every block, as far as a street runs there."""
+    """Return the two long sides of every block, where a street runs along them."""
     streets, (count, blocks, _) = plan.streets, plan.uses.shape
     district, i, j = (index.ravel() for index in np.indices((count, blocks, blocks)))
     lines, widths = streets.lines, streets.widths
@@ -107,12 +107,7 @@ def draw_houses(plan: Plan, side: Side) -> tuple[Boxes, Boxes]:
 def stands_free(plan: Plan, boxes: Boxes, district: Ints, margin: float = 1.5, points: int = 4) -> Bools:
     """Return True for boxes in the area, in their district, `margin` metres or more from streets, water and rails.
 
-    Args:
-        plan: What is where.
-        boxes: The boxes.
-        district: The district that each of them belongs to.
-        margin: Metres between a box and a roadway.
-        points: Points a side at which a box is tested; large ones need more, lest a road slip between them.
+    A box is tested at `points` x `points` points; large boxes need more, so that no road is missed.
     """
     free = boxes.overlapping(plan.ground_m)
     x, y = boxes[free].points(points)
@@ -168,12 +163,12 @@ def _main_houses(
     flat = np.where(rows, 0.55, 0.06 if plan.name != "desert" else 0.6)
     kind = np.where(rng.random(n) < flat, Kind.FLAT, np.where(rng.random(n) < 0.55, Kind.GABLE, Kind.HIP))
     height = np.where(rows, rng.uniform(8, 17, n), rng.uniform(4.0, 7.0, n))
-    x = np.where(fits, x, 1e6)  # Outside of the world.
+    x = np.where(fits, x, 1e6)  # Outside of the area.
     return box(x, y, cos, sin, length, depth, height, kind, _roof_colours(plan, rng, which)), setback, front
 
 
 def _roof_colours(plan: Plan, rng: np.random.Generator, side: Ints) -> Floats:
-    """Roof colours: neighbours often share one, as they were built together."""
+    """Draw roof colours; neighbours often share one."""
     palette = floats(plan.regime.roofs)
     n = len(side)
     shared = rng.integers(0, len(palette), int(side.max(initial=0)) + 1)[side]

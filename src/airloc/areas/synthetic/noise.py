@@ -1,4 +1,4 @@
-"""Natural variation: periodic noise that is made once and sampled at any position, scale and resolution.
+"""Periodic noise for natural variation, generated once and sampled at any position, scale and resolution.
 
 A tile is Gaussian noise with a power-law spectrum, shaped in the Fourier domain: it is isotropic, so that no
 lattice shows, and it wraps. Sampling resizes a window of the tile, which averages detail below a pixel away.
@@ -21,10 +21,10 @@ SLOPES = {"cloud": 1.75, "grain": 0.7}
 
 @lru_cache
 def tile(kind: str) -> Floats:
-    """The tile of a kind, (TILE, TILE), with mean 0 and standard deviation 1."""
+    """Return the tile of a kind, (TILE, TILE), with mean 0 and standard deviation 1."""
     white = stream(0, "synthetic", "noise", kind).standard_normal((TILE, TILE))
     frequency = np.hypot(np.fft.fftfreq(TILE)[:, None], np.fft.rfftfreq(TILE)[None]) * TILE
-    # The longest waves are held down, so that an area sees more than one slope of a hill.
+    # Limit the longest waves, so that an area has more than one slope of a hill.
     amplitude = np.maximum(frequency, 2.0) ** -SLOPES[kind]
     amplitude[0, 0] = 0.0
     field = np.fft.irfft2(np.fft.rfft2(white) * amplitude, s=(TILE, TILE))
@@ -32,13 +32,9 @@ def tile(kind: str) -> Floats:
 
 
 def sample(kind: str, canvas: Canvas, texel_m: float, shift: tuple[int, int]) -> Floats:
-    """Sample the noise at every pixel, (H, W).
+    """Sample the noise of a kind in `SLOPES` at every pixel, (H, W).
 
-    Args:
-        kind: A key of `SLOPES`.
-        canvas: The pixels.
-        texel_m: Metres per texel: the finest detail is about two of them wide.
-        shift: Rows and columns by which the tile is moved; a world draws its own.
+    The finest detail is about two texels wide. The tile is shifted by rows and columns that every scene draws.
     """
     rows, top, bottom = _window(canvas.ground_m[0], texel_m, shift[0])
     cols, left, right = _window(canvas.ground_m[1], texel_m, shift[1])

@@ -62,7 +62,7 @@ def paint_objects(boxes: Boxes, appearance: Appearance, canvas: Canvas) -> Objec
 
 
 def _packed(colour: Floats) -> npt.NDArray[np.uint32]:
-    """Colours (k, 3) as four bytes each, the last one 255: one number is written faster than four."""
+    """Pack colours (k, 3) into four bytes each, the last one 255, because writing one number is faster."""
     quads = np.full((len(colour), 4), 255, dtype=np.uint8)
     quads[:, :3] = np.clip(colour, 0, 255)
     return quads.view(np.uint32).ravel()

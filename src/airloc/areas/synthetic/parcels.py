@@ -42,7 +42,7 @@ class Parcels:
 
 
 def parcels(plan: Plan, use: Use) -> Parcels:
-    """The blocks of a use that lie in their own district, without their streets and pavements."""
+    """Return the blocks of a use that lie in their own district, without their streets and pavements."""
     streets = plan.streets
     district, i, j = np.nonzero(plan.uses == use)
     lines, widths = streets.lines, streets.widths
@@ -65,10 +65,10 @@ def draw_parcels(plan: Plan) -> tuple[Boxes, Boxes]:
 def place(
     plan: Plan, on: Parcels, height: Floats | float, kind: Ints | int, colour: Floats, margin: float = 1.5
 ) -> Boxes:
-    """Put a box on every parcel, made smaller where it would not stand free, left out where that fails."""
+    """Put a box on every parcel; shrink it where it overlaps something, and omit it where that does not help."""
     if not len(on):
         return no_boxes()
-    x, y = plan.streets.world(on.a, on.b, on.district)
+    x, y = plan.streets.to_xy(on.a, on.b, on.district)
     cos, sin = plan.streets.heading(x, y, on.district, np.zeros(len(on), dtype=np.intp))
     boxes = box(x, y, cos, sin, on.length, on.width, height, kind, colour)
     sizes = [replace(boxes, length=boxes.length * f, width=boxes.width * f) for f in floats([1, 0.85, 0.7, 0.5])]

@@ -1,4 +1,4 @@
-"""The plan of a world: its streets, curves and land uses in metres, without colours.
+"""The plan of a scene: its streets, curves and land uses in metres, without colours.
 
 A plan depends on the seed, the regime and the ground size, not on the resolution, the sun or a disaster, so that every
 image rendered from it shows the same roads and houses.
@@ -43,7 +43,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class Plan:
-    """The layout of a world."""
+    """The layout of a scene."""
 
     seed: int
     name: str
@@ -62,12 +62,12 @@ class Plan:
         return REGIMES[self.name]
 
     def rng(self, *names: str) -> np.random.Generator:
-        """Return the random stream of a part of this world."""
+        """Return the random stream of a part of this scene."""
         return stream(self.seed, "synthetic", self.name, *names)
 
     @cached_property
     def shifts(self) -> dict[str, tuple[int, int]]:
-        """Offset of this world in the noise tiles, by purpose."""
+        """Offset of this scene in the noise tiles, by purpose."""
         draws = self.rng("shifts").integers(0, noise.TILE, (6, 2)).tolist()
         return dict(zip(("town", "wild", "soil", "grain", "land", "damage"), ((r, c) for r, c in draws), strict=True))
 
@@ -108,7 +108,7 @@ def separators(curves: dict[str, Curve]) -> list[str]:
 
 
 def draw_plan(seed: int, name: str, ground_m: tuple[float, float]) -> Plan:
-    """Draw the plan of the world of a seed and a regime, for ground of a size in metres."""
+    """Draw the plan of the scene of a seed and a regime, for ground of a size in metres."""
     regime = REGIMES[name]
     reach = float(np.hypot(*ground_m)) / 2 + 60.0
     rng = stream(seed, "synthetic", name, "plan")
@@ -164,7 +164,7 @@ def _draw_uses(plan: Plan, rng: np.random.Generator, reach: float) -> Ints:
     shape = plan.uses.shape
     middle = (streets.lines[:, :, 1:] + streets.lines[:, :, :-1]) / 2
     a, b = np.broadcast_to(middle[:, 0, :, None], shape), np.broadcast_to(middle[:, 1, None, :], shape)
-    x, y = streets.world(a, b, np.broadcast_to(np.arange(shape[0])[:, None, None], shape))
+    x, y = streets.to_xy(a, b, np.broadcast_to(np.arange(shape[0])[:, None, None], shape))
     centre = rng.uniform(-0.3, 0.3, 2) * reach
     town = noise.at("cloud", x, y, DEVELOPMENT_M, plan.shifts["town"])
     urbanity = np.clip(1.15 - np.hypot(x - centre[0], y - centre[1]) / (0.75 * reach) + 0.25 * town, 0, 1)
@@ -184,7 +184,7 @@ def _present(plan: Plan, a: Floats, b: Floats) -> Bools:
     step_a, step_b = steps.T[:, :, None, None, None]
     half = np.diff(plan.streets.lines, axis=2) / 2
     district = np.arange(len(a))[:, None, None]
-    x, y = plan.streets.world(a + step_a * half[:, 0, :, None], b + step_b * half[:, 1, None, :], district)
+    x, y = plan.streets.to_xy(a + step_a * half[:, 0, :, None], b + step_b * half[:, 1, None, :], district)
     seen = (np.abs(x) < plan.ground_m[1] / 2 + 15) & (np.abs(y) < plan.ground_m[0] / 2 + 15)
     seen &= plan.district({role: one.locate(x, y) for role, one in plan.curves.items()}) == district
     return np.asarray(seen.any(axis=0))

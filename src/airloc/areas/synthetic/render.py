@@ -22,7 +22,7 @@ from airloc.areas.synthetic.traffic import draw_traffic
 from airloc.areas.synthetic.trees import Canopy, Crowns, draw_crowns, render_canopy
 
 LAYOUT_PX = 2.0
-"""Metres per pixel of the raster that keeps trees off buildings: fixed, so that resolution moves no tree."""
+"""Metres per pixel of the raster that keeps trees off buildings. It does not depend on the resolution."""
 
 SHADE = (0.60, 0.565, 0.49)
 """Fraction of red, green and blue light that comes from the sun; the rest comes from the sky."""
@@ -31,7 +31,7 @@ SHADE = (0.60, 0.565, 0.49)
 def render(plan: Plan, canvas: Canvas, disaster: str | None) -> tuple[Pixels, Mask]:
     """Render the image and the exact mask of its buildings."""
     appearance = draw_appearance(plan, disaster)
-    boxes = damage_boxes(plan, disaster, settle(plan))
+    boxes = damage_boxes(plan, disaster, place_boxes(plan))
     survey = plan.survey(canvas.x, canvas.y)
     image, grain = paint_ground(plan, appearance, canvas, survey)
     paint_lines(plan, appearance, canvas, survey, image, grain)
@@ -50,8 +50,8 @@ def render(plan: Plan, canvas: Canvas, disaster: str | None) -> tuple[Pixels, Ma
     return _expose(image, appearance), roof >= 0.5
 
 
-def settle(plan: Plan) -> Boxes:
-    """Place all boxes on the plan: buildings, vehicles and what surrounds them."""
+def place_boxes(plan: Plan) -> Boxes:
+    """Place all boxes of a plan: buildings, vehicles, car parks, gardens."""
     side = block_sides(plan)
     houses, around = draw_houses(plan, side)
     large, beside = draw_parcels(plan)

@@ -17,11 +17,11 @@ from airloc.areas.synthetic.curves import STEP, bend
 from airloc.areas.synthetic.regimes import Regime
 
 NO_STREET = -999.0
-"""Metres within the nearest roadway where there is none."""
+"""Value of `inside` where there is no roadway."""
 TURNING = 8.5
 """Radius of a turning circle."""
 ENDLESS = 1e5
-"""End of a street that runs on."""
+"""End of a street without a turning circle."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ class Streets:
             border=np.minimum(np.abs(off_a), np.abs(off_b)),
         )
 
-    def world(self, a: Floats, b: Floats, district: Ints) -> tuple[Floats, Floats]:
-        """(x, y) of points given in their districts' coordinates; inverse of `locate`."""
+    def to_xy(self, a: Floats, b: Floats, district: Ints) -> tuple[Floats, Floats]:
+        """Convert coordinates of districts to (x, y); the inverse of `locate`."""
         a0, b0 = a, b
         for _ in range(5):  # A contraction: the product of two slopes is below a fifth.
             a0 = a - self.bends[district, 0, self._entry(b0)]
@@ -146,14 +146,7 @@ class Streets:
 
 
 def draw_streets(rng: np.random.Generator, regime: Regime, districts: int, reach: float) -> Streets:
-    """Draw the grids; every segment is built at first.
-
-    Args:
-        rng: The stream of the streets.
-        regime: What the country is like.
-        districts: Number of districts.
-        reach: Metres from the middle that the grids must cover.
-    """
+    """Draw the grids, with a street on every segment, up to `reach` metres from the middle of the area."""
     first = rng.uniform(0, np.pi)
     # Neighbouring districts share an angle in half of the cases.
     turns = first + np.where(rng.random(districts) < 0.45, 0.0, rng.uniform(-0.9, 0.9, districts))

@@ -1,7 +1,7 @@
-"""Trees: crowns on a periodic jittered lattice, of which every world keeps those that grow on its ground.
+"""Trees: crowns on a periodic jittered lattice; every scene keeps those that grow on its land.
 
-Which crown lies on top of a place is found once for a periodic tile of the lattice; a pixel then needs one
-lookup, and the crown itself is a dome around its own centre, smooth at any resolution.
+The topmost crown at a point is computed once for a periodic tile of the lattice, so that a pixel needs one lookup. A
+crown is a dome around its centre, smooth at any resolution.
 
 Legend: R, C: rows and columns of the lattice under an area.
 """
@@ -19,11 +19,11 @@ from airloc.areas.synthetic.regimes import Use
 from airloc.seeding import stream
 
 PITCH = 6.4
-"""Metres between places for a crown."""
+"""Metres between the sites of crowns."""
 PERIOD = 64
-"""Places after which the lattice repeats itself."""
+"""Sites after which the lattice repeats."""
 FINE = 13
-"""Texels a place is divided into when looking for its topmost crown."""
+"""Texels along the side of a site, for each of which the topmost crown is computed."""
 
 WILD_M = 1.6
 """Metres per texel of the noise that decides where forest grows."""
@@ -34,7 +34,7 @@ class Lattice:
     """One period of the lattice."""
 
     dx: Floats
-    """Metres from a place's corner to its crown's centre, (PERIOD, PERIOD)."""
+    """Metres from the corner of a site to the centre of its crown, (PERIOD, PERIOD)."""
     dy: Floats
     radius: Floats
     top: Ints
@@ -61,7 +61,7 @@ def lattice() -> Lattice:
 
 @dataclass(frozen=True)
 class Crowns:
-    """The places for a crown under an area, each array (R, C); the radius is 0 where none grows."""
+    """The sites of crowns in an area, each array (R, C); the radius is 0 where none grows."""
 
     x: Floats
     y: Floats
@@ -89,14 +89,7 @@ class Canopy:
 
 
 def draw_crowns(plan: Plan, appearance: Appearance, blocked: Bools, blocked_px: float) -> Crowns:
-    """Decide where trees grow.
-
-    Args:
-        plan: What is where.
-        appearance: The season.
-        blocked: Where buildings and the like keep trees away, on a coarse raster over the area.
-        blocked_px: Metres per pixel of that raster.
-    """
+    """Decide where trees grow: not where `blocked` is True, a raster of the area with `blocked_px` metres per pixel."""
     sides = [int(np.ceil(side / 2 / PITCH)) + 3 for side in plan.ground_m]
     row, col = np.meshgrid(*(np.arange(-n, n) for n in sides), indexing="ij")
     one, rng = lattice(), plan.rng("trees")

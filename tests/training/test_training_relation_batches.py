@@ -8,7 +8,7 @@ from airloc.grid import Grid
 from airloc.task.rules import inside
 from airloc.training.atlas import Atlas
 from airloc.training.data import DataConfig, load_atlas
-from airloc.training.puzzles import GoalAugmentation, draw_puzzles, random_walks
+from airloc.training.relation_batches import GoalAugmentation, random_walks, sample_batch
 
 CPU = torch.device("cpu")
 GRID = Grid(5, 5)
@@ -26,16 +26,16 @@ def picked(glimpses: torch.Tensor, cell: torch.Tensor) -> torch.Tensor:
 
 def test_without_change_goals_are_cells_of_their_area(atlas: Atlas):
     torch.manual_seed(0)
-    puzzle = draw_puzzles(atlas, GRID, 4, 6, STILL)
-    assert puzzle.glimpses.shape == (4, 25, 3, 48, 48)
-    assert puzzle.goals.shape == (4, 6, 3, 48, 48)
-    torch.testing.assert_close(puzzle.goals, picked(puzzle.glimpses, puzzle.cell))
-    assert all(len(set(cells.tolist())) == 6 for cells in puzzle.cell)
+    batch = sample_batch(atlas, GRID, 4, 6, STILL)
+    assert batch.glimpses.shape == (4, 25, 3, 48, 48)
+    assert batch.goals.shape == (4, 6, 3, 48, 48)
+    torch.testing.assert_close(batch.goals, picked(batch.glimpses, batch.cell))
+    assert all(len(set(cells.tolist())) == 6 for cells in batch.cell)
 
 
 def test_cells_lie_in_the_area_as_the_grid_says(atlas: Atlas):
     torch.manual_seed(3)
-    puzzle = draw_puzzles(atlas, GRID, 1, 1, STILL)
+    batch = sample_batch(atlas, GRID, 1, 1, STILL)
     torch.manual_seed(3)
     image = atlas.crop(*atlas.sample(1, 256), 256)[0].float() / 255
     mirrored = image.flip(1)
@@ -44,15 +44,15 @@ def test_cells_lie_in_the_area_as_the_grid_says(atlas: Atlas):
             (((side[row * 52 : row * 52 + 48, col * 52 : col * 52 + 48]).permute(2, 0, 1) - 0.4) / 0.2)
             for side in (image, mirrored)
         ]
-        assert any(torch.allclose(puzzle.glimpses[0, number], cut, atol=1e-2) for cut in cuts)
+        assert any(torch.allclose(batch.glimpses[0, number], cut, atol=1e-2) for cut in cuts)
 
 
 def test_goals_of_another_day_differ_and_still_show_the_same_place(atlas: Atlas):
     torch.manual_seed(1)
-    puzzle = draw_puzzles(
+    batch = sample_batch(
         atlas, GRID, 6, 5, GoalAugmentation(goal_jitter_probability=1.0, misregistration=0.0, off_grid_probability=0.0)
     )
-    cells, goals = picked(puzzle.glimpses, puzzle.cell).flatten(0, 1), puzzle.goals.flatten(0, 1)
+    cells, goals = picked(batch.glimpses, batch.cell).flatten(0, 1), batch.goals.flatten(0, 1)
     assert not torch.allclose(cells, goals)
 
     def grey(patches: torch.Tensor) -> torch.Tensor:
@@ -67,8 +67,8 @@ def test_goals_of_another_day_differ_and_still_show_the_same_place(atlas: Atlas)
 def test_goals_off_the_grid_are_cut_elsewhere(atlas: Atlas):
     torch.manual_seed(1)
     change = GoalAugmentation(shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=1.0)
-    puzzle = draw_puzzles(atlas, GRID, 3, 5, change)
-    assert not torch.allclose(puzzle.goals, picked(puzzle.glimpses, puzzle.cell), atol=0.1)
+    batch = sample_batch(atlas, GRID, 3, 5, change)
+    assert not torch.allclose(batch.goals, picked(batch.glimpses, batch.cell), atol=0.1)
 
 
 @pytest.mark.parametrize("grid", [Grid(3, 3), GRID, Grid(2, 6)])

@@ -1,4 +1,4 @@
-"""Puzzles that the relation network is trained on: areas cut into cells, goals among the cells, and random walks.
+"""Training batches of the relation network: areas cut into cells, goals among the cells, and random walks.
 
 An area is cropped from the atlas and cut into cells. Its goals are the cells themselves, or the same cells on another
 day: from the second image of a pair, or augmented (`temporal_augmentation`), in which case the two images are also
@@ -56,8 +56,8 @@ class GoalAugmentation:
         )
 
 
-class Puzzle(NamedTuple):
-    """Areas in cells, and some of their cells as goals."""
+class RelationBatch(NamedTuple):
+    """Areas cut into cells, and some of their cells as goals."""
 
     glimpses: torch.Tensor
     """Standardised cells, (A, C, 3, S, S)."""
@@ -67,14 +67,14 @@ class Puzzle(NamedTuple):
     """Index of the cell of every goal, (A, G)."""
 
 
-def draw_puzzles(
+def sample_batch(
     atlas: Atlas,
     grid: Grid,
     areas: int,
     goals: int,
     augmentation: GoalAugmentation,
     photos: PhotoAugmentation | None = None,
-) -> Puzzle:
+) -> RelationBatch:
     """Crop areas at random places, flip half of them, and draw their goals.
 
     With photos, areas are cropped with a margin around the grid, so that a photo with errors shows the ground there.
@@ -88,12 +88,14 @@ def draw_puzzles(
     both_days = torch.stack([images[:, :3], images[:, -3:]], dim=1)  # without pairs, the same day twice
     first, second = colour_jitter(both_days, augmentation.shared_jitter).unbind(dim=1)
     days = torch.where(swapped < 0.5, first, second), torch.where(swapped < 0.5, second, first)
-    seen, sought = (torch.where(differs, temporal_augmentation(day, augmentation.goal_jitter), day) for day in days)
+    glimpse_day, goal_day = (
+        torch.where(differs, temporal_augmentation(day, augmentation.goal_jitter), day) for day in days
+    )
     cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]
     if photos is not None and photos.enabled:
-        return _draw_photos((seen, sought), grid, cell, augmentation, differs.view(areas, 1), photos)
-    goal_patches = _cut_goals(sought, grid, cell, augmentation, differs.view(areas, 1))
-    return Puzzle(standardise(_cut_cells(seen, grid)), standardise(goal_patches), cell)
+        return _draw_photos((glimpse_day, goal_day), grid, cell, augmentation, differs.view(areas, 1), photos)
+    goal_patches = _cut_goals(goal_day, grid, cell, augmentation, differs.view(areas, 1))
+    return RelationBatch(standardise(_cut_cells(glimpse_day, grid)), standardise(goal_patches), cell)
 
 
 def area_side(grid: Grid, photos: PhotoAugmentation | None = None) -> int:
@@ -108,13 +110,13 @@ def _draw_photos(
     augmentation: GoalAugmentation,
     differs: torch.Tensor,
     photos: PhotoAugmentation,
-) -> Puzzle:
+) -> RelationBatch:
     """Take photos of all cells of the first day, and of the goals on the second day."""
     areas, device = len(cell), cell.device
     level = torch.rand(4, areas, 1, device=device)
     compressed = compress_areas(torch.cat(days)).view(2, *days[0].shape)
     chosen = (level[0] < photos.area_compression_probability)[..., None, None]
-    seen, sought = (torch.where(chosen, after, before) for before, after in zip(days, compressed, strict=True))
+    glimpse_day, goal_day = (torch.where(chosen, after, before) for before, after in zip(days, compressed, strict=True))
     flying = level[1] < photos.flight_probability
     low, high = photos.flight_strength
     strength = flying * (low + (high - low) * torch.rand(areas, 1, device=device))
@@ -123,11 +125,11 @@ def _draw_photos(
     corner = torch.stack([cells // grid.cols, cells % grid.cols]) * float(grid.pitch)
     exact = torch.zeros_like(cells, dtype=torch.float32)
     common = {"strength": strength, "compressed": alone}
-    glimpses = take_photos(seen, grid, corner, exact, **common, degraded=torch.zeros_like(flying))
+    glimpses = take_photos(glimpse_day, grid, corner, exact, **common, degraded=torch.zeros_like(flying))
     corner, angle = _goal_corners(grid, cell, augmentation, differs)
     degraded = level[3] < photos.degraded_probability
-    goals = take_photos(sought, grid, corner, angle, **common, degraded=degraded)
-    return Puzzle(standardise(glimpses), standardise(goals), cell)
+    goals = take_photos(goal_day, grid, corner, angle, **common, degraded=degraded)
+    return RelationBatch(standardise(glimpses), standardise(goals), cell)
 
 
 def _cut_cells(images: torch.Tensor, grid: Grid) -> torch.Tensor:
