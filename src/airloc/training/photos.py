@@ -198,7 +198,7 @@ def _expose(photos: torch.Tensor, strength: torch.Tensor) -> torch.Tensor:
     sharpness = sometimes(0.6) * (normal() * 0.5).clamp(-0.9, 0.9)
     photos = photos + sharpness * (_blur(photos) - photos)
     shift = sometimes(0.3) * (normal(2) * 0.7).abs().clamp(max=0.7)
-    red, green, blue = photos.split(1, dim=1)
+    red, green, blue = (photos[:, channel : channel + 1] for channel in range(3))
     red, blue = red + shift[:, :1] * (red.roll(1, 3) - red), blue + shift[:, 1:] * (blue.roll(1, 2) - blue)
     row, col = (torch.linspace(-1, 1, side, device=device) for side in photos.shape[2:])
     vignetting = sometimes(0.3) * (normal() * 0.1).abs() * (row[:, None] ** 2 + col**2)
@@ -211,7 +211,8 @@ def _expose(photos: torch.Tensor, strength: torch.Tensor) -> torch.Tensor:
     photos = photos * (normal() * 0.12).exp() * (normal(3) * 0.04).exp()
     photos = photos.clamp(0, 1) ** (normal() * 0.1).exp()
     # Sensor: noise.
-    return (photos + torch.randn_like(photos) * sometimes(0.5) * normal().abs() * 0.012).clamp(0, 1)
+    noise = torch.randn_like(photos) * sometimes(0.5) * normal().abs() * 0.012
+    return (photos + noise).clamp(0, 1)
 
 
 def _soften(photos: torch.Tensor) -> torch.Tensor:
