@@ -209,7 +209,7 @@ def _expose(photos: torch.Tensor, strength: torch.Tensor) -> torch.Tensor:
     middle = photos.mean(dim=(1, 2, 3), keepdim=True)
     photos = middle + (photos - middle) * (normal() * 0.1).exp()
     photos = photos * (normal() * 0.12).exp() * (normal(3) * 0.04).exp()
-    photos = photos.clamp(0, 1) ** (normal() * 0.1).exp()
+    photos = photos.clamp(0, 1).pow((normal() * 0.1).exp())
     # Sensor: noise.
     noise = torch.randn_like(photos) * sometimes(0.5) * normal().abs() * 0.012
     return (photos + noise).clamp(0, 1)
