@@ -217,10 +217,10 @@ def _expose(photos: torch.Tensor, strength: torch.Tensor) -> torch.Tensor:
 
 def _soften(photos: torch.Tensor) -> torch.Tensor:
     """Blur photos (N, 3, H, W) and halve their resolution, each by its own random amount."""
-    blur, coarse = torch.rand(2, len(photos), 1, 1, 1, device=photos.device)
+    blur, coarse = torch.rand(2, len(photos), 1, 1, 1, device=photos.device).unbind()
     soft = _blur(_blur(_blur(photos)))  # standard deviation of about 1.2 px
     photos = photos + blur * (soft - photos)
-    half = interpolate(avg_pool2d(photos, 2), scale_factor=2, mode="bilinear", align_corners=False)
+    half: torch.Tensor = interpolate(avg_pool2d(photos, 2), scale_factor=2, mode="bilinear", align_corners=False)
     return photos + coarse * (half - photos)
 
 
