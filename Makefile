@@ -8,13 +8,13 @@ READY := $(VENV)/.ready
 export AIRLOC_DATA ?= $(wildcard $(abspath ../shared/data))
 # Two test processes with one thread each use two cores best.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
-FAST := not slow and not gpu and not browser and not ray and not export
+FAST := not slow and not gpu and not long and not browser and not ray and not export
 
 .PHONY: help setup browser demo check test test-slow lint ruff types layers bench docs clean
 
 help:
 	@echo "make demo       evaluate all agents on procedural areas: a table, and a report in out/demo.html"
-	@echo "make check      lint, types, layers and the fast tests: no browser, no Ray, no export"
+	@echo "make check      lint, types, layers and the fast tests: no browser, no Ray, no export, nothing that takes seconds"
 	@echo "make test       lint, types, layers, all tests but the slow ones, coverage"
 	@echo "make test-slow  tests that take minutes"
 	@echo "make bench      benchmarks, each against a floor or a peer"

@@ -7,11 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from PIL import Image
 
 from airloc.areas.area import SearchArea
 from airloc.cli.main import main
 from airloc.grid import Grid
+
+# A busy machine makes single examples slow; no test is about time.
+settings.register_profile("airloc", deadline=None)
+settings.load_profile("airloc")
 
 
 def random_image(seed: int, size: tuple[int, int]) -> np.ndarray:

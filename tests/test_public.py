@@ -7,6 +7,8 @@ import pytest
 
 import airloc
 
+pytestmark = pytest.mark.long
+
 OPTIONAL = {
     "fastapi",
     "matplotlib",

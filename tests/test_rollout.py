@@ -33,6 +33,8 @@ from airloc.task.rules import inside
 from airloc.task.suites import Suite, all_pairs, end_by_declaration, far_pairs, per_distance, uniform
 from untrained import Stage, untrained_airloc, untrained_relation
 
+pytestmark = pytest.mark.long
+
 GRID = Grid(5, 5)
 
 

@@ -16,6 +16,8 @@ from airloc.task.rules import inside
 from airloc.vision.position import encode_position
 from untrained import GRID, Stage, untrained_airloc, untrained_encoder
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def stage(toy_areas) -> Stage:

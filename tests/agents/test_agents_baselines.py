@@ -13,6 +13,8 @@ from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
 from airloc.task.rules import inside
 
+pytestmark = pytest.mark.long
+
 grids = st.builds(Grid, st.integers(1, 7), st.integers(2, 7), st.just(2), st.just(0))
 
 

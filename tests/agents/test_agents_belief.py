@@ -24,6 +24,8 @@ from airloc.vision.offsets import ZERO_OFFSET
 from airloc.vision.relation import RelationNetwork
 from untrained import GRID, Stage, untrained_relation
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def stage(toy_areas) -> Stage:

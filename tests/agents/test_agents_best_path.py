@@ -13,6 +13,8 @@ from airloc.agents.best_path import best_paths
 from airloc.grid import MOVES, Grid, distance
 from airloc.task import priors
 
+pytestmark = pytest.mark.long
+
 
 def brute_force(grid: Grid, budget: int, start: tuple[int, int], weights: np.ndarray):
     """Every sequence of moves inside, the best value, and the share of the best that visit each cell."""
@@ -69,8 +71,8 @@ def expected_success(grid: Grid, prior: np.ndarray) -> float:
         (Grid(5, 5), "per-distance", 0.521),
         (Grid(5, 5), "pairs-per-distance", 0.493),
         (Grid(5, 5), "uniform", 0.417),
-        (Grid(7, 7), "per-distance", 0.410),
-        (Grid(7, 7), "pairs-per-distance", 0.386),
+        pytest.param(Grid(7, 7), "per-distance", 0.410, marks=pytest.mark.slow),
+        pytest.param(Grid(7, 7), "pairs-per-distance", 0.386, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -139,6 +141,7 @@ def test_long_budgets_find_every_goal_by_paths_that_can_be_flown(shape: str, bud
         assert all(distance(a, b) == 1 for a, b in pairwise(path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["3x20", "20x20", "30x30"])
 def test_large_grids_do_not_keep_anybody_waiting(shape: str):
     grid = Grid.parse(shape)

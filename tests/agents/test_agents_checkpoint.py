@@ -22,6 +22,8 @@ from airloc import __version__
 from airloc.agents.checkpoint import Checkpoint, load_checkpoint, load_into, save_checkpoint
 from airloc.errors import AirlocError
 
+pytestmark = pytest.mark.long
+
 FILES = ["card.md", "config.json", "weights.safetensors"]
 
 STAMP = ["format", "airloc", "weights_sha256"]

@@ -13,6 +13,8 @@ from airloc.agents.planner import KING_MOVES, PLANNERS, Distance, Lookahead, mak
 from airloc.grid import MOVES, Grid
 from airloc.task.rules import inside, moves_on
 
+pytestmark = pytest.mark.long
+
 MOVE_NAMES = ("N", "NE", "E", "SE", "S", "SW", "W", "NW")
 
 GRID = Grid(5, 5)

@@ -32,6 +32,8 @@ from airloc.grid import Grid
 from airloc.task.suites import Suite, all_pairs
 from untrained import Stage, untrained_airloc, untrained_encoder, untrained_relation
 
+pytestmark = pytest.mark.long
+
 MOST_BYTES = 4_000_000
 
 

@@ -14,6 +14,8 @@ from airloc.areas.area import SearchArea
 from airloc.grid import Grid
 from untrained import untrained_airloc, untrained_encoder, untrained_relation
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def believer(tmp_path_factory) -> Path:

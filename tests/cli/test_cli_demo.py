@@ -10,6 +10,8 @@ import pytest
 
 from airloc.cli.demo import AGENTS
 
+pytestmark = pytest.mark.long
+
 BROWSER_OPTIONS = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--no-first-run"),

@@ -9,6 +9,8 @@ import pytest
 
 from airloc.agents.registry import available_agents
 
+pytestmark = pytest.mark.long
+
 CONTRACT = {
     *("agent", "episodes", "areas", "success", "steps", "step_ratio", "step_ratio_table", "residual_distance"),
     *("runtime_ms", "success_by_distance", "ci95", "blind_optimum"),

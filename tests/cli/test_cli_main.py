@@ -18,6 +18,8 @@ from airloc.cli.console import EXTRAS
 from airloc.cli.main import VERBS, main
 from airloc_cli import STOPPED
 
+pytestmark = pytest.mark.long
+
 AIRLOC = [sys.executable, "-m", "airloc_cli"]
 BEGIN = """
 import signal, airloc_cli

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+pytestmark = pytest.mark.long
+
 HEADER = "area,start_row,start_col,goal_row,goal_col\n"
 
 

@@ -12,6 +12,8 @@ import pytest
 from airloc.grid import Grid
 from game_server import Client, move_away
 
+pytestmark = pytest.mark.long
+
 AIRLOC = [sys.executable, "-m", "airloc.cli.main"]
 
 

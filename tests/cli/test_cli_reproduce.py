@@ -17,6 +17,8 @@ from airloc.evaluation.benchmarks.paper import TABLES, Table
 from airloc.experiments import paper, paper_data
 from small_reproduction import TINY
 
+pytestmark = pytest.mark.long
+
 CHARTS = 7
 SEARCHES = 3 * 4
 ROWS = ("airloc", "priv-local", "priv-random")

@@ -17,6 +17,8 @@ from airloc.cli.search import ALL_FORMATS, Format
 from airloc.missions.flight_files import FORMATS
 from field_files import LEFT, METRE, TOP, ground, write_projected, write_tiff
 
+pytestmark = pytest.mark.long
+
 GEOREFERENCE = from_origin(LEFT, TOP, 2, 2), METRE
 
 

@@ -13,6 +13,8 @@ from airloc.missions.store import SearchStore
 from field_files import ground, write_projected
 from field_server import HEADERS, TOKEN, SearchGround, ServerProcess, create, fly, post
 
+pytestmark = pytest.mark.long
+
 GOAL = (0, 3)
 
 

@@ -3,6 +3,8 @@
 import pytest
 from PIL import Image
 
+pytestmark = pytest.mark.long
+
 
 def test_one_search_becomes_a_strip_and_an_animation(airloc, areas_folder, tmp_path):
     strip, gif = tmp_path / "strip.png", tmp_path / "new" / "search.gif"

@@ -11,6 +11,8 @@ from airloc.agents.registry import available_agents
 from airloc.game import Study
 from game_server import lobby_of, small_study, take_part
 
+pytestmark = pytest.mark.long
+
 
 def test_a_study_is_made_from_a_folder_with_a_link_for_everybody(airloc, areas_folder: Path, tmp_path: Path):
     out, text = tmp_path / "new" / "study.db", tmp_path / "consent.txt"

@@ -10,6 +10,8 @@ import pytest
 
 from small_suites import write_data
 
+pytestmark = pytest.mark.long
+
 AGENTS = ("--agent", "random", "--agent", "lawnmower")
 
 

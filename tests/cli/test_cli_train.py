@@ -18,6 +18,8 @@ from airloc.cli.train import Train, _progress
 from airloc.training import data as data_module
 from airloc.training.pipeline import PRESETS
 
+pytestmark = pytest.mark.long
+
 TINY = (
     *("--segmenter-steps", 1, "--embedder-steps", 1, "--embedder-blocks", 1, "--areas", 1, "--seeds", 1),
     *("--episodes", 8, "--batch", 8, "--synthetic", 0),

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from airloc.drawing.charts import Bars, Reference, Series, bar_chart, line_chart
 from airloc.errors import AirlocError
 
+pytestmark = pytest.mark.long
+
 SVG = "{http://www.w3.org/2000/svg}"
 names = st.text(st.characters(codec=None), max_size=50)
 numbers = st.floats(-1e6, 1e6) | st.integers(-5, 5).map(float)

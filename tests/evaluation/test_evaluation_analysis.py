@@ -33,6 +33,8 @@ from airloc.task.batch import Observation
 from airloc.task.suites import Suite, all_pairs, per_distance
 from untrained import Stage, untrained_airloc
 
+pytestmark = pytest.mark.long
+
 GRID, SMALL = Grid(5, 5), Grid(1, 4)
 
 

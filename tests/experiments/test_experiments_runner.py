@@ -16,6 +16,8 @@ from airloc.experiments.store import Store
 from airloc.task.batch import Observation
 from small_reproduction import RecordedProgress, few_tasks, planner
 
+pytestmark = pytest.mark.long
+
 ALL = ["areas", "images", "embedder", "policy", *["evaluation"] * 4]
 
 

@@ -19,6 +19,8 @@ from airloc.game.match import replay
 from airloc.web import bind
 from game_server import Client, joined, serving_study, small_study
 
+pytestmark = pytest.mark.long
+
 EPISODE = Episode(1, (0, 0), (4, 4))
 
 

@@ -13,6 +13,8 @@ from airloc.game.worker_pool import AgentCache
 from airloc.task.world import World
 from game_server import noise_world
 
+pytestmark = pytest.mark.long
+
 EPISODE = Episode(1, (4, 0), (1, 3))
 
 

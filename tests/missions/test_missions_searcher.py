@@ -23,6 +23,8 @@ from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable, cut_patches
 from airloc.task.suites import end_by_declaration, per_distance
 
+pytestmark = pytest.mark.long
+
 GRID = Grid(5, 5)
 DECISIONS = json.loads((Path(__file__).parent / "decisions.json").read_text())
 

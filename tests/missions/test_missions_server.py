@@ -24,6 +24,8 @@ from airloc.missions.service import SearchService
 from airloc.missions.store import SearchStore
 from field_server import HEADERS, TOKEN, SearchGround, create, encode_png, fly, post
 
+pytestmark = pytest.mark.long
+
 GOAL = (0, 3)
 CHECKS = [not_a_server_error, response_schema_conformance, status_code_conformance, content_type_conformance]
 EXAMPLES = 8

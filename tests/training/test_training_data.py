@@ -34,6 +34,8 @@ from airloc.training.data import (
     validation_areas,
 )
 
+pytestmark = pytest.mark.long
+
 CPU = torch.device("cpu")
 TILES = ("11_0_0", "11_5_0", "22_0_0", "33_0_0", "44_0_0")
 SIDE = Grid(3, 3).size[0]
@@ -184,6 +186,7 @@ def test_synthetic_areas_alone_need_no_pool_when_few(monkeypatch):
     assert np.array_equal(atlas.pixels[: 320 * 320].numpy().reshape(320, 320, 3), expected)
 
 
+@pytest.mark.slow
 def test_many_synthetic_areas_are_made_by_several_processes():
     script = (
         "from airloc.training import data\n"

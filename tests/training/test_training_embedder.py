@@ -25,6 +25,8 @@ from airloc.training.embedder import (
 from airloc.vision.embedder import RGB_MEAN, RGB_STD, PatchEncoder
 from untrained import untrained_encoder
 
+pytestmark = pytest.mark.long
+
 CPU = torch.device("cpu")
 
 

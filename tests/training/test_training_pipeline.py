@@ -14,6 +14,8 @@ from airloc.training import embedder, reinforce, segmenter
 from airloc.training.data import DataConfig
 from airloc.training.pipeline import PRESETS, AirlocConfig, train_stages
 
+pytestmark = pytest.mark.long
+
 TINY = AirlocConfig(
     segmenter_steps=1,
     embedder_steps=2,

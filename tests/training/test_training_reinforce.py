@@ -28,6 +28,8 @@ from airloc.training.reinforce import (
 from airloc.training.runs import Run
 from airloc.vision.position import encode_position
 
+pytestmark = pytest.mark.long
+
 SMALL, SHORT = Grid(4, 4), 5
 """Grid and budget of the runs that train."""
 CPU = torch.device("cpu")

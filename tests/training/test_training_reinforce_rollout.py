@@ -33,6 +33,8 @@ from airloc.training.reinforce import (
 from airloc.vision.position import encode_position
 from untrained import GRID, Stage, untrained_airloc, untrained_encoder
 
+pytestmark = pytest.mark.long
+
 BUDGET = 10
 CPU = torch.device("cpu")
 

@@ -31,6 +31,8 @@ from airloc.vision.offsets import NUM_OFFSETS, offset_index
 from airloc.vision.relation import RelationNetwork, offsets_between_cells
 from untrained import untrained_relation
 
+pytestmark = pytest.mark.long
+
 SMALL = Grid(3, 3)
 CPU = torch.device("cpu")
 

@@ -26,6 +26,8 @@ from airloc.training.runs import (
     check_settings,
 )
 
+pytestmark = pytest.mark.long
+
 TRAIN = """
 import sys
 from dataclasses import dataclass
