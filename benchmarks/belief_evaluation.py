@@ -1,4 +1,4 @@
-"""The belief searcher in play on the CPU: episodes a second in batches on all threads, milliseconds a move on one core.
+"""The belief agent in play on the CPU: episodes a second in batches on all threads, milliseconds a move on one core.
 
 It plays as it does by default, with bfloat16 where the CPU has instructions for that, and in full precision. The floor
 of a move is what the relation network alone takes to encode one new glimpse.

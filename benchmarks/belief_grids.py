@@ -1,4 +1,4 @@
-"""The belief searcher as the grid grows: milliseconds of one core a move, one episode at a time and in batches.
+"""The belief agent as the grid grows: milliseconds of one core a move, one episode at a time and in batches.
 
 It is the CPU's time, so that other work on the machine counts for little. The peer of every grid is 5 x 5. Procedural
 areas, the task's budgets; the goal's encoding is shared out over the moves.
