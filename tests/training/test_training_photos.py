@@ -8,8 +8,9 @@ from PIL import Image
 from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
+from airloc.task.photos import MARGIN, jpeg
 from airloc.training.atlas import Atlas
-from airloc.training.photos import MARGIN, PhotoAugmentation, compress_areas, jpeg, take_photos
+from airloc.training.photos import PhotoAugmentation, compress_areas, take_photos
 from airloc.training.relation_batches import GoalAugmentation, area_side, sample_batch
 
 GRID = Grid(3, 3)

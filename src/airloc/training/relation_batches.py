@@ -16,10 +16,11 @@ import torch
 from torch.nn.functional import affine_grid, grid_sample
 
 from airloc.grid import Grid
+from airloc.task.photos import MARGIN
 from airloc.task.rules import inside, moves_on
 from airloc.training.atlas import Atlas
 from airloc.training.augment import colour_jitter, temporal_augmentation
-from airloc.training.photos import MARGIN, PhotoAugmentation, compress_areas, take_photos
+from airloc.training.photos import PhotoAugmentation, compress_areas, take_photos
 from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settings
 from airloc.vision.embedder import standardise
 

@@ -1,0 +1,165 @@
+"""Photos of places in an area: each with its own errors of position, heading and height, lens, light and compression.
+
+In a real flight every glimpse is a photo of its own. It is rendered from the image of the area with its own position,
+heading and height, its own sharpness, exposure, white balance and noise, and it is compressed on its own block grid.
+
+All operations have static shapes, so that a training step can be captured as a CUDA graph.
+
+Legend: A areas, P photos of an area, N images or photos, H, W height and width of an image, S = 48 side of a patch.
+"""
+
+import math
+from functools import lru_cache
+
+import torch
+from torch.nn.functional import avg_pool2d, grid_sample, interpolate
+
+BLOCK = 16
+"""Pixels rendered beyond a patch: the JPEG block grid, 16 px with chroma subsampling, can then have any phase."""
+MARGIN = 16
+"""Pixels around the grid that photos with errors can show. Without them, photos would show the border of the area."""
+POSITION, HEADING, HEIGHT = 0.03, 4.0, 0.04
+"""Standard deviations of the errors at strength one: position in cells, heading in degrees, height relative."""
+_LUMA = (
+    (16, 11, 10, 16, 24, 40, 51, 61),
+    (12, 12, 14, 19, 26, 58, 60, 55),
+    (14, 13, 16, 24, 40, 57, 69, 56),
+    (14, 17, 22, 29, 51, 87, 80, 62),
+    (18, 22, 37, 56, 68, 109, 103, 77),
+    (24, 35, 55, 64, 81, 104, 113, 92),
+    (49, 64, 78, 87, 103, 121, 120, 101),
+    (72, 92, 95, 98, 112, 100, 103, 99),
+)
+"""Quantisation table of luma at quality 50 (ITU-T T.81, table K.1)."""
+_CHROMA = (
+    (17, 18, 24, 47, 99, 99, 99, 99),
+    (18, 21, 26, 66, 99, 99, 99, 99),
+    (24, 26, 56, 99, 99, 99, 99, 99),
+    (47, 66, 99, 99, 99, 99, 99, 99),
+    *(((99,) * 8,) * 4),
+)
+"""Quantisation table of chroma at quality 50 (ITU-T T.81, table K.2)."""
+
+
+def jpeg(images: torch.Tensor, quality: torch.Tensor, subsampled: torch.Tensor) -> torch.Tensor:
+    """Compress and decompress images as JPEG does, with the block grid at (0, 0).
+
+    Args:
+        images: RGB in [0, 1], (N, 3, H, W). H and W are multiples of 16.
+        quality: Quality of each image, 1 to 100, (N,).
+        subsampled: Whether the chroma of each image is subsampled (4:2:0), bool (N,).
+    """
+    scale = torch.where(quality < 50, 5000 / quality, 200 - 2 * quality)[:, None, None]
+    luma_table, chroma_table = (
+        ((table * scale + 50) / 100).floor().clamp(1, 255) for table in _tables(images.device)
+    )  # (N, 8, 8)
+    red, green, blue = (images * 255).round().unbind(dim=1)
+    luma = 0.299 * red + 0.587 * green + 0.114 * blue
+    chroma = torch.stack([(blue - luma) / 1.772, (red - luma) / 1.402], dim=1)  # (N, 2, H, W), zero for grey
+    luma = _quantise(luma[:, None] - 128, luma_table)[:, 0] + 128
+    full = _quantise(chroma, chroma_table)
+    half = interpolate(_quantise(avg_pool2d(chroma, 2), chroma_table), scale_factor=2, mode="bilinear")
+    cb, cr = torch.where(subsampled[:, None, None, None], half, full).unbind(dim=1)
+    rgb = torch.stack([luma + 1.402 * cr, luma - 0.344136 * cb - 0.714136 * cr, luma + 1.772 * cb], dim=1)
+    return (rgb.round() / 255).clamp(0, 1)
+
+
+def render(
+    images: torch.Tensor,
+    centre: torch.Tensor,
+    angle: torch.Tensor,
+    zoom: torch.Tensor,
+    phase: torch.Tensor,
+    side: int,
+) -> torch.Tensor:
+    """Render photos (A, P, 3, side, side) from areas. The patch around `centre` begins at `phase`, both (2, A, P)."""
+    areas, photos = angle.shape
+    height, width = images.shape[2:]
+    step = torch.arange(side, device=images.device, dtype=torch.float32)
+    down, right = step - phase[..., None] - (side - BLOCK - 1) / 2  # (A, P, side) each
+    cos, sin = ((zoom * part)[..., None, None] for part in (angle.cos(), angle.sin()))
+    row = centre[0][..., None, None] + cos * down[..., :, None] + sin * right[..., None, :]
+    col = centre[1][..., None, None] - sin * down[..., :, None] + cos * right[..., None, :]
+    where = torch.stack([(col + 0.5) * 2 / width - 1, (row + 0.5) * 2 / height - 1], dim=-1)
+    where = where.view(areas, photos * side, side, 2)  # all photos of an area in one sample
+    shots = grid_sample(images, where, mode="bilinear", padding_mode="reflection", align_corners=False)
+    return shots.view(areas, 3, photos, side, side).transpose(1, 2)
+
+
+def expose(photos: torch.Tensor, strength: torch.Tensor) -> torch.Tensor:
+    """Give every photo (N, 3, H, W) its own lens, light and sensor; strength (N,), zero changes nothing."""
+    count, device = len(photos), photos.device
+
+    def normal(channels: int = 1) -> torch.Tensor:
+        level = torch.randn(count, channels, 1, 1, device=device).clamp(-2.5, 2.5)
+        return level * strength[:, None, None, None]
+
+    def sometimes(probability: float) -> torch.Tensor:
+        return (torch.rand(count, 1, 1, 1, device=device) < probability).float()
+
+    # Lens: blur or sharpening, chromatic shift, vignetting.
+    sharpness = sometimes(0.6) * (normal() * 0.5).clamp(-0.9, 0.9)
+    photos = photos + sharpness * (blur(photos) - photos)
+    shift = sometimes(0.3) * (normal(2) * 0.7).abs().clamp(max=0.7)
+    red, green, blue = (photos[:, channel : channel + 1] for channel in range(3))
+    red, blue = red + shift[:, :1] * (red.roll(1, 3) - red), blue + shift[:, 1:] * (blue.roll(1, 2) - blue)
+    row, col = (torch.linspace(-1, 1, side, device=device) for side in photos.shape[2:])
+    vignetting = sometimes(0.3) * (normal() * 0.1).abs() * (row[:, None] ** 2 + col**2)
+    photos = torch.cat([red, green, blue], dim=1) * (1 - vignetting)
+    # Light: saturation, contrast, exposure, white balance, gamma.
+    grey = photos.mean(dim=1, keepdim=True)
+    photos = grey + (photos - grey) * (normal() * 0.15).exp()
+    middle = photos.mean(dim=(1, 2, 3), keepdim=True)
+    photos = middle + (photos - middle) * (normal() * 0.1).exp()
+    photos = photos * (normal() * 0.12).exp() * (normal(3) * 0.04).exp()
+    photos = photos.clamp(0, 1).pow((normal() * 0.1).exp())
+    # Sensor: noise.
+    noise = torch.randn_like(photos) * sometimes(0.5) * normal().abs() * 0.012
+    return (photos + noise).clamp(0, 1)
+
+
+def blur(photos: torch.Tensor) -> torch.Tensor:
+    """Blur photos with the kernel 1 2 1 along both axes, edges repeated."""
+    rows = torch.cat([photos[:, :, :1], photos, photos[:, :, -1:]], dim=2)
+    photos = (rows[:, :, :-2] + 2 * rows[:, :, 1:-1] + rows[:, :, 2:]) / 4
+    cols = torch.cat([photos[..., :1], photos, photos[..., -1:]], dim=3)
+    return (cols[..., :-2] + 2 * cols[..., 1:-1] + cols[..., 2:]) / 4
+
+
+def _quantise(planes: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    """Quantise the 8 x 8 DCT of planes (N, C, H, W) by tables (N, 8, 8)."""
+    count, channels, height, width = planes.shape
+    basis = _dct_basis(planes.device)
+    blocks = planes.view(count, channels, height // 8, 8, width // 8, 8).transpose(3, 4)
+    step = table[:, None, None, None]
+    coefficients = (basis @ blocks @ basis.T / step).round() * step
+    return (basis.T @ coefficients @ basis).transpose(3, 4).reshape(planes.shape)
+
+
+@lru_cache
+def _tables(device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the quantisation tables of luma and chroma at quality 50, each (8, 8)."""
+    luma, chroma = (torch.tensor(table, dtype=torch.float32, device=device) for table in (_LUMA, _CHROMA))
+    return luma, chroma
+
+
+@lru_cache
+def _dct_basis(device: torch.device) -> torch.Tensor:
+    """Return the orthonormal DCT of eight samples, (8, 8)."""
+    index = torch.arange(8, device=device, dtype=torch.float32)
+    basis = torch.cos((2 * index + 1) * index[:, None] * math.pi / 16) / 2
+    return torch.where(index[:, None] == 0, basis / math.sqrt(2), basis)
+
+
+def crop(images: torch.Tensor, top: torch.Tensor, left: torch.Tensor, height: int, width: int) -> torch.Tensor:
+    """Crop (N, 3, height, width) from images, each at its own corner (N,)."""
+    rows = top[:, None] + torch.arange(height, device=images.device)
+    cols = left[:, None] + torch.arange(width, device=images.device)
+    number = torch.arange(len(images), device=images.device)[:, None, None]
+    return images.permute(0, 2, 3, 1)[number, rows[:, :, None], cols[:, None]].permute(0, 3, 1, 2)
+
+
+def reflect(index: torch.Tensor, side: int) -> torch.Tensor:
+    """Reflect indices into 0..side - 1."""
+    index = index.abs()
+    return torch.where(index >= side, 2 * side - 2 - index, index).clamp(0, side - 1)
