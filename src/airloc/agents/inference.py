@@ -54,13 +54,13 @@ def _fold_batch_norm(layers: nn.Sequential) -> nn.Sequential:
     out: list[nn.Module] = []
     for layer in layers:
         before = out[-1] if out else None
-        if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d) and isinstance(before, nn.Conv1d | nn.Conv2d):
+        if isinstance(layer, nn.BatchNorm2d) and isinstance(before, nn.Conv2d):
             out[-1] = fuse_conv_bn_eval(before, layer)
         elif isinstance(layer, nn.BatchNorm1d) and isinstance(before, nn.Linear):
             out[-1] = fuse_linear_bn_eval(before, layer)
         else:
             out.append(layer)
-    return nn.Sequential(*(_Conv1dAs2d(layer) if isinstance(layer, nn.Conv1d) else layer for layer in out))
+    return nn.Sequential(*out)
 
 
 def _use_bfloat16(layers: nn.Sequential) -> nn.Sequential:
@@ -84,16 +84,3 @@ class _Cast(nn.Module):
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         return features.to(self.dtype)
-
-
-class _Conv1dAs2d(nn.Conv2d):
-    """A 1D convolution (N, C, L) as a 2D convolution of height one, which supports channels last on the CPU."""
-
-    def __init__(self, conv: nn.Conv1d) -> None:
-        size, stride, padding = (int(part[0]) for part in (conv.kernel_size, conv.stride, conv.padding))
-        super().__init__(conv.in_channels, conv.out_channels, (1, size), (1, stride), (0, padding))
-        self.weight = nn.Parameter(conv.weight.unsqueeze(2), requires_grad=False)
-        self.bias = conv.bias
-
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
-        return super().forward(features.unsqueeze(2)).squeeze(2)

@@ -45,12 +45,12 @@ from airloc.agents.policy import Policy, Variant
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.vision.embedder import PatchEncoder
-from airloc.vision.relation import RelationNetwork
+from airloc.vision.relation import RelationNetwork, upgrade_weights
 
 AIRLOC_KIND, VISION_KIND, BELIEF_KIND = "airloc", "vision", "belief"
 _ENCODER_PREFIX = "eyes."
 """Prefix of the patch encoder's tensors in a complete checkpoint."""
-MAX_WIDTH = 128
+MAX_WIDTH, MAX_BLOCKS = 128, 16
 _LOAD_OTHER = "Use the checkpoint folder of an agent, such as one that 'airloc train airloc' saves"
 
 
@@ -165,8 +165,12 @@ def load_relation(checkpoint: Checkpoint) -> RelationNetwork:
     if type(width) is not int or not 1 <= width <= MAX_WIDTH:
         problem = f"{str(path)!r} has the network width {width!r}, not a number from 1 to {MAX_WIDTH}"
         raise AirlocError(problem, FETCH_AGAIN)
-    network = RelationNetwork(width)
-    load_into(network, checkpoint.tensors, checkpoint.folder)
+    blocks = checkpoint.config.get("blocks", 0)
+    if type(blocks) is not int or not 0 <= blocks <= MAX_BLOCKS:
+        problem = f"{str(path)!r} has {blocks!r} residual blocks, not a number from 0 to {MAX_BLOCKS}"
+        raise AirlocError(problem, FETCH_AGAIN)
+    network = RelationNetwork(width, blocks)
+    load_into(network, upgrade_weights(checkpoint.tensors), checkpoint.folder)
     return network.eval()
 
 
@@ -212,7 +216,7 @@ def save_belief(
         card: Data, terms, command and scores, in Markdown.
         dtype: Data type of the stored weights; float16 halves the file. Loading returns float32.
     """
-    config = {**config_extra, "kind": BELIEF_KIND, "width": network.width}
+    config = {**config_extra, "kind": BELIEF_KIND, "width": network.width, "blocks": network.blocks}
     save_checkpoint(folder, stored_as(dtype, network), config, card)
 
 

@@ -82,7 +82,7 @@ def render(
     col = centre[1][..., None, None] - sin * down[..., :, None] + cos * right[..., None, :]
     where = torch.stack([(col + 0.5) * 2 / width - 1, (row + 0.5) * 2 / height - 1], dim=-1)
     where = where.view(areas, photos * side, side, 2)  # all photos of an area in one sample
-    shots = grid_sample(images, where, mode="bilinear", padding_mode="reflection", align_corners=False)
+    shots = grid_sample(images, where, mode="bicubic", padding_mode="reflection", align_corners=False)
     return shots.view(areas, 3, photos, side, side).transpose(1, 2)
 
 

@@ -1,11 +1,15 @@
-"""Training images on the device, at several scales, and square crops at any offset.
+"""Training images on the device, and square crops of them.
 
-Images are resampled beforehand, exactly as evaluation resamples them, so that training patches equal
-those that agents observe. All images lie in one row of pixels on the device, and a crop is one gather.
+All images lie in one row of pixels on the device, and a crop is one gather. An `Atlas` holds images at several scales,
+resampled beforehand, exactly as evaluation resamples them, so that training patches equal those that agents observe.
+`Imagery` holds images at their own resolution and renders crops at any scale and at any sub-pixel position, so that
+nothing is locked to the pixels of an image. It resamples as evaluation does, and sometimes with another kernel.
 
-Legend: N images (an image counts once per scale), B crops, S side of a crop.
+Legend: N images (an image of an atlas counts once per scale), B crops, S side of a crop, K side of the window of source
+pixels that a crop is rendered from.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +24,10 @@ from airloc.grid import Grid
 
 CELL_METRES = 100.0
 """Side of a cell on the ground, in the paper."""
+SUPPORT = 3
+"""Radius of the Lanczos kernel, in rendered pixels."""
+MAX_WINDOW = 832
+"""Largest side of the source pixels that a crop shows."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,7 @@ class Atlas:
     """Images of any size, stored as one row of pixels."""
 
     pixels: torch.Tensor
-    """RGB, RGB and building mask, or RGB of two days: (pixels of all images, 3, 4 or 6) uint8."""
+    """RGB, or RGB and building mask: (pixels of all images, 3 or 4) uint8."""
     first: torch.Tensor
     """Index of the first pixel of each image, (N,)."""
     height: torch.Tensor
@@ -72,16 +80,6 @@ class Atlas:
             (torch.tensor(weights, dtype=torch.float64).cumsum(0) / sum(weights)).float().to(device),
         )
 
-    def with_pairs(self, pairs: "Atlas", share: float) -> "Atlas":
-        """Return an atlas of pairs: these images, each paired with itself, and `pairs` with the probability `share`."""
-        return Atlas(
-            torch.cat([self.pixels.repeat(1, 2), pairs.pixels]),
-            torch.cat([self.first, pairs.first + len(self.pixels)]),
-            torch.cat([self.height, pairs.height]),
-            torch.cat([self.width, pairs.width]),
-            torch.cat([self.cumulative * (1 - share), 1 - share + pairs.cumulative * share]),
-        )
-
     def sample(self, count: int, side: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Draw images (B,) by weight, and in each the top (B,) and left (B,) of a square of `side` pixels."""
         level = torch.rand(3, count, device=self.first.device)
@@ -98,6 +96,119 @@ class Atlas:
         row = (top[:, None] + step)[:, :, None] * self.width[index][:, None, None]
         pixel = self.first[index][:, None, None] + row + (left[:, None] + step)[:, None, :]
         return self.pixels[pixel]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Imagery:
+    """Pairs of images of the same place, at their own resolution; images of one day are paired with themselves.
+
+    A step is the number of source pixels per rendered pixel.
+    """
+
+    pixels: torch.Tensor
+    """RGB of two days, (pixels of all images, 6) uint8."""
+    first: torch.Tensor
+    """Index of the first pixel of each image, (N,)."""
+    size: torch.Tensor
+    """Height and width, (2, N)."""
+    steps: torch.Tensor
+    """Smallest and largest step, (2, N)."""
+    weights: torch.Tensor
+    """Sampling weights, (N,)."""
+
+    @classmethod
+    def from_pairs(
+        cls,
+        pairs: Sequence[tuple[Pixels, Pixels]],
+        steps: Sequence[tuple[float, float]],
+        weights: Sequence[float],
+        device: torch.device | str,
+    ) -> "Imagery":
+        """Store pairs of images."""
+        rows = [np.concatenate(pair, axis=2).reshape(-1, 6) for pair in pairs]
+        size = torch.tensor([first.shape[:2] for first, _ in pairs]).T
+        lengths = size.prod(dim=0)
+        return cls(
+            torch.from_numpy(np.concatenate(rows)).to(device),
+            (lengths.cumsum(0) - lengths).to(device),
+            size.to(device),
+            torch.tensor(steps).T.contiguous().to(device),
+            torch.tensor(weights).to(device),
+        )
+
+    def fits(self, side: int) -> bool:
+        """Return True if crops of a side can be rendered from some image."""
+        return bool((self.largest_steps(side) >= self.steps[0]).any())
+
+    def largest_steps(self, side: int) -> torch.Tensor:
+        """Return the largest step of crops of a side from each image, (N,)."""
+        return torch.minimum(self.steps[1], self.size.amin(dim=0) / side)
+
+
+class CropSampler:
+    """Renders random square crops of a side, with a margin around them, from imagery.
+
+    Args:
+        imagery: The images. Those that are too small at their smallest step are not used.
+        side: Side of a crop without its margin, in pixels.
+        margin: Margin on each side of a crop, in pixels.
+    """
+
+    def __init__(self, imagery: Imagery, side: int, margin: int) -> None:
+        self.imagery, self.side, self.margin = imagery, side, margin
+        self.largest = imagery.largest_steps(side).clamp(max=MAX_WINDOW / (side + 2 * margin))
+        usable = self.largest >= imagery.steps[0]
+        if not usable.any():
+            raise AirlocError(
+                f"There are no images of {side} px to train on",
+                "Give --root a folder with larger images, or --synthetic 500",
+            )
+        weights = (imagery.weights * usable).double()
+        self.cumulative = (weights.cumsum(0) / weights.sum()).float()
+        step = float(self.largest[usable].max())
+        self.window = math.ceil((side + 2 * margin) * step + 2 * SUPPORT * max(step, 1.0)) + 2
+
+    def draw(self, inner: torch.Tensor) -> torch.Tensor:
+        """Render crops, RGB of two days in [0, 1], (B, 6, S, S) with S the side and both margins.
+
+        The part `inner` (B,) of the margin shows the image. The edge pixels of the image may be repeated beyond it.
+        """
+        images, count, device = self.imagery, len(inner), inner.device
+        level = torch.rand(5, count, device=device)
+        index = torch.searchsorted(self.cumulative, level[0]).clamp(max=len(self.cumulative) - 1)
+        extent = self.side + 2 * inner
+        size = images.size[:, index]
+        largest = torch.minimum(self.largest[index], size.amin(dim=0) / extent)
+        step = largest * (torch.minimum(images.steps[0, index], largest) / largest) ** level[1]
+        corner = level[2:4] * (size - step * extent) - step * (self.margin - inner)  # (2, B)
+        origin = (corner - SUPPORT * step.clamp(min=1)).floor()
+        rows, cols = _resampling_weights(corner - origin, step, level[4], self.side + 2 * self.margin, self.window)
+        where = origin.long()[..., None] + torch.arange(self.window, device=device)  # (2, B, K)
+        row, col = where.clamp(min=0).minimum(size[..., None] - 1)
+        pixel = (images.first[index][:, None] + row * size[1][:, None])[:, :, None] + col[:, None]
+        window = images.pixels[pixel].permute(0, 3, 1, 2).float()  # (B, 6, K, K)
+        rendered = rows[:, None] @ window @ cols[:, None].transpose(2, 3)
+        return rendered.round().clamp(0, 255) / 255
+
+
+def _resampling_weights(
+    corner: torch.Tensor, step: torch.Tensor, kind: torch.Tensor, side: int, window: int
+) -> torch.Tensor:
+    """Return the weights of source pixels for rendered pixels, (2, B, side, K), for corners (2, B) in the window.
+
+    Kernels are antialiased, as Pillow's are: Lanczos for 70 % of the levels `kind` (B,), bicubic and bilinear for 15 %.
+    """
+    device = corner.device
+    centre = corner[..., None] + step[:, None] * (torch.arange(side, device=device) + 0.5)  # (2, B, side)
+    source = torch.arange(window, device=device) + 0.5
+    distance = ((source - centre[..., None]) / step.clamp(min=1)[:, None, None]).abs()  # (2, B, side, K)
+    lanczos = torch.where(distance < SUPPORT, torch.sinc(distance) * torch.sinc(distance / SUPPORT), 0.0)
+    inner = (1.5 * distance - 2.5) * distance * distance + 1
+    outer = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
+    cubic = torch.where(distance < 1, inner, torch.where(distance < 2, outer, 0.0))
+    kind = kind[:, None, None]
+    weights = torch.where(kind < 0.7, lanczos, torch.where(kind < 0.85, cubic, (1 - distance).clamp(min=0)))
+    return weights / weights.sum(dim=3, keepdim=True)
 
 
 def resample(pixels: Pixels, size: tuple[int, int]) -> Pixels:

@@ -9,7 +9,7 @@ out of training and validated on, instead of the split `val`.
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,7 +17,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-import numpy as np
 import torch
 
 from airloc.areas import DATASETS, Dataset, ImageRecord, SearchArea, fit, load_dataset, weight_terms
@@ -26,13 +25,13 @@ from airloc.areas.folder import has_images
 from airloc.areas.synthetic import DISASTERS, generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.training.atlas import CELL_METRES, Atlas, Scales, rescale
+from airloc.training.atlas import CELL_METRES, Atlas, Imagery, Scales, resample, rescale
 from airloc.training.runs import NON_NEGATIVE, Bounds, check_settings
 
 log = logging.getLogger(__name__)
 
-SYNTHETIC_SIDE = 320
-"""Side of the procedural training images, in pixels."""
+SYNTHETIC_SIDE, PAIR_SIDE = 320, 640
+"""Sides of the procedural training images and of the procedural pairs, in pixels."""
 SYNTHETIC_METRES_PER_PX = 2.0
 SYNTHETIC_FIRST = 500_000_000
 """First seed of the procedural areas for training; evaluation uses seeds far below."""
@@ -125,27 +124,58 @@ def load_atlas(
     return Atlas.from_images(images, weights, device, all_masks)
 
 
-def load_pair_atlas(
-    config: PairConfig, root: Path | None, min_side: int, device: torch.device, scales: Scales
-) -> Atlas | None:
-    """Load all image pairs into an atlas of 6 channels; None if the config has no pairs.
+def load_imagery(config: DataConfig, pairs: PairConfig, device: torch.device, scales: Scales) -> Imagery:
+    """Load all training images and image pairs at their own resolution.
 
-    `root` holds one folder per dataset; it is $AIRLOC_DATA by default.
+    Crops can later have any scale between the smallest and the largest one of `scales`. Pairs are a share of
+    `pairs.pairs_share` of the crops, if there are any.
     """
+    entries: list[tuple[tuple[Pixels, Pixels], tuple[float, float], float]] = []
+    paired = [_store_pair(*pair, scales) for pair in _image_pairs(pairs, config.root)]
+    share = pairs.pairs_share if paired else 0.0
+    images = _training_images(config)
+    total = sum(weight for weight, areas in images if areas)
+    for weight, areas in images:
+        with ThreadPoolExecutor() as pool:
+            stored = list(pool.map(lambda area: _store_pair(area, area, scales), areas))
+        ground = [pair[0].shape[0] * pair[0].shape[1] for pair, _ in stored]
+        part = (1 - share) * weight / total
+        entries += [(*entry, part * own / sum(ground)) for entry, own in zip(stored, ground, strict=True)]
+    entries += [(*entry, share / len(paired)) for entry in paired]
+    if not entries:
+        raise AirlocError(
+            "There are no images to train on", "Give --root a folder with larger images, or --synthetic 500"
+        )
+    return Imagery.from_pairs(*zip(*entries, strict=True), device)
+
+
+def _image_pairs(config: PairConfig, root: Path | None) -> list[tuple[SearchArea, SearchArea]]:
+    """Read and generate all pairs of images of the same place on two days."""
     pairs: list[tuple[SearchArea, SearchArea]] = []
     if dataset := _pair_dataset(config, root):
         records = dataset.record_pairs()
         log.info("Reading %d image pairs of %s", len(records), dataset.location)
         with ThreadPoolExecutor() as pool:
             pairs += pool.map(lambda pair: (dataset.read(pair[0]), dataset.read(pair[1])), records)
-    pairs += _generate(_procedural_pair, PAIRS_FIRST, config.disaster_pairs, "pairs")
-    images = [image for pair in pairs for image in _rescale_pair(*pair, min_side, scales)]
-    if not images:
-        return None
-    weights = [
-        float((height - min_side + 1) * (width - min_side + 1)) for height, width, _ in (i.shape for i in images)
-    ]
-    return Atlas.from_images(images, weights, device)
+    return pairs + _generate(_procedural_pair, PAIRS_FIRST, config.disaster_pairs, "pairs")
+
+
+def _store_pair(
+    before: SearchArea, after: SearchArea, scales: Scales
+) -> tuple[tuple[Pixels, Pixels], tuple[float, float]]:
+    """Return the images of a pair, and the smallest and largest step of crops; finer images are reduced first."""
+    if before.image.shape != after.image.shape:
+        problem = f"The images {before.name} and {after.name} of a pair differ in size"
+        raise AirlocError(problem, "Cut both to the same ground and size")
+    height, width = before.image.shape[:2]
+    if before.ground_m is not None:
+        step = CELL_METRES / Grid().pitch * height / before.ground_m[0]  # of cells of 100 m
+        smallest, largest = (step * factor for factor in (min(scales.cell_widths), max(scales.cell_widths)))
+    else:
+        smallest, largest = (1 / factor for factor in (max(scales.resolutions), min(scales.resolutions)))
+    reduction = max(1.0, smallest)
+    size = round(height / reduction), round(width / reduction)
+    return (resample(before.image, size), resample(after.image, size)), (smallest / reduction, largest / reduction)
 
 
 def validation_areas(config: DataConfig, grid: Grid) -> list[SearchArea]:
@@ -300,22 +330,12 @@ def _generate(make: Callable[[int], _Item], first: int, count: int, what: str) -
         return list(pool.map(make, seeds, chunksize=CHUNK // 2))
 
 
-def _procedural_image(seed: int, disaster: str | None = None) -> SearchArea:
+def _procedural_image(seed: int, side: int = SYNTHETIC_SIDE, disaster: str | None = None) -> SearchArea:
     """Generate an image that is used at several scales, as an image of unknown ground size."""
-    side = (SYNTHETIC_SIDE, SYNTHETIC_SIDE)
-    return replace(generate(seed, side, SYNTHETIC_METRES_PER_PX, disaster=disaster), ground_m=None)
+    return replace(generate(seed, (side, side), SYNTHETIC_METRES_PER_PX, disaster=disaster), ground_m=None)
 
 
 def _procedural_pair(seed: int) -> tuple[SearchArea, SearchArea]:
     """Generate the images of an area before and after a disaster."""
-    return _procedural_image(seed), _procedural_image(seed, DISASTERS[seed % len(DISASTERS)])
-
-
-def _rescale_pair(before: SearchArea, after: SearchArea, min_side: int, scales: Scales) -> Iterator[Pixels]:
-    """Yield a pair of images as one image of 6 channels, at every scale at which it is large enough."""
-    if before.image.shape != after.image.shape:
-        problem = f"The images {before.name} and {after.name} of a pair differ in size"
-        raise AirlocError(problem, "Cut both to the same ground and size")
-    both = zip(rescale(before, min_side, scales), rescale(after, min_side, scales), strict=True)
-    for (first, _), (second, _) in both:
-        yield np.concatenate([first, second], axis=2)
+    disaster = DISASTERS[seed % len(DISASTERS)]
+    return _procedural_image(seed, PAIR_SIDE), _procedural_image(seed, PAIR_SIDE, disaster)

@@ -26,17 +26,17 @@ QUALITY = (35.0, 96.0)
 
 @dataclass(frozen=True)
 class PhotoAugmentation:
-    """Probabilities of photo augmentations; all are off by default."""
+    """Probabilities of photo augmentations, per area that is augmented."""
 
-    flight_probability: float = 0.0
+    flight_probability: float = 0.45
     """Probability that every glimpse and goal of an area is a photo with its own errors, as in flight."""
     flight_strength: tuple[float, float] = (0.2, 1.6)
     """Smallest and largest strength of these errors. One stands for 3 % of a cell, 4 degrees and 4 % of the height."""
-    cell_compression_probability: float = 0.0
+    cell_compression_probability: float = 0.25
     """Probability that every cell of an area without such errors is compressed on its own."""
-    area_compression_probability: float = 0.0
+    area_compression_probability: float = 0.5
     """Probability that an area is compressed as a whole."""
-    degraded_probability: float = 0.0
+    degraded_probability: float = 0.35
     """Probability that the goals of an area are blurred, at a lower resolution and in another light."""
 
     def __post_init__(self) -> None:
@@ -48,17 +48,6 @@ class PhotoAugmentation:
             area_compression_probability=PROBABILITY,
             degraded_probability=PROBABILITY,
         )
-
-    @property
-    def enabled(self) -> bool:
-        """Return True if any augmentation can occur."""
-        probabilities = (
-            self.flight_probability,
-            self.cell_compression_probability,
-            self.area_compression_probability,
-            self.degraded_probability,
-        )
-        return any(probability > 0 for probability in probabilities)
 
 
 def compress_areas(images: torch.Tensor) -> torch.Tensor:

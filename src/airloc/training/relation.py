@@ -9,14 +9,15 @@ goals. The loss is the sum of three cross-entropies:
 3. Directions: given a glimpse beside the goal, in which of the eight directions is it? This follows from the first
    loss, but it learns faster.
 
-A share of the areas has a smaller grid, which also fits on small images at coarse scales.
+Areas have grids of several sizes. The smallest one also fits on small images at coarse scales; of the largest one only
+the cells of one walk are observed, so that the network learns about goals far away.
 
 `train_belief` writes two folders:
 
     FOLDER/relation    the run of the relation network
     FOLDER/agent       the checkpoint of the belief agent
 
-Legend: A areas, C cells, G goals of an area, O offsets, T length of a walk.
+Legend: A areas, C cells, V glimpses and G goals of an area, O offsets, T length of a walk.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,18 +29,18 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from airloc.agents.checkpoint import load_checkpoint
-from airloc.agents.pretrained import MAX_WIDTH, load_relation, save_belief
+from airloc.agents.pretrained import MAX_BLOCKS, MAX_WIDTH, load_relation, save_belief
 from airloc.agents.registry import find_checkpoint
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
-from airloc.training.atlas import Atlas, Scales
+from airloc.task.photos import MARGIN
+from airloc.training.atlas import CropSampler, Imagery, Scales
 from airloc.training.data import (
     DataConfig,
     PairConfig,
-    load_atlas,
-    load_pair_atlas,
+    load_imagery,
     terms,
     validation_areas,
 )
@@ -48,7 +49,6 @@ from airloc.training.photos import PhotoAugmentation
 from airloc.training.relation_batches import (
     GoalAugmentation,
     RelationBatch,
-    area_side,
     random_walks,
     sample_batch,
 )
@@ -56,6 +56,7 @@ from airloc.training.runs import (
     COUNT,
     NON_NEGATIVE,
     POSITIVE,
+    PROBABILITY,
     Bounds,
     Run,
     check_finite,
@@ -66,18 +67,11 @@ from airloc.training.runs import (
 from airloc.vision.relation import Encoding, RelationNetwork, adjacent_offsets, offsets_between_cells
 
 GRID = Grid()
-SMALL_GRID = Grid(3, 3)
-SCALES = Scales(
-    cell_widths=(0.55, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5), resolutions=(1.0, 0.85, 0.75, 0.6, 0.45, 0.35)
-)
-"""More scales than for the other units: a belief must hold at any height of flight."""
-PHOTO_SCALES = Scales(
-    cell_widths=(0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5),
-    resolutions=(1.4, 1.15, 1.0, 0.85, 0.7, 0.58, 0.46, 0.36),
-)
-"""Scales for photos. Small images are enlarged too, because photos need a margin around the grid."""
+SMALL_GRID, LARGE_GRID, FAR_GRID = Grid(3, 3), Grid(7, 7), Grid(12, 12)
+SCALES = Scales(cell_widths=(0.5, 1.5), resolutions=(0.36, 1.5))
+"""Smallest and largest scales; wider than for the other units, because a belief must hold at any height of flight."""
 WALKS = 4096
-WALK_LENGTH = 10
+WALK_LENGTH, FAR_WALK_LENGTH = 10, 20
 
 
 @dataclass(frozen=True)
@@ -96,14 +90,20 @@ class RelationConfig:
     """Start with the weights of this belief agent, a name or a checkpoint folder, instead of random weights."""
     width: int = 32
     """Channels of the first layers."""
+    blocks: int = 0
+    """Residual blocks of the whole patch and of its sides."""
     steps: int = 14_000
     """Number of updates."""
     areas: int = 24
     """Areas per update."""
     goals: int = 10
     """Goals per area."""
-    small_share: float = 0.4
-    """Share of the areas that have the smaller grid."""
+    small_share: float = 0.3
+    """Share of the areas that have 3 x 3 cells."""
+    large_share: float = 0.1
+    """Share of the areas that have 7 x 7 cells."""
+    far_share: float = 0.1
+    """Share of the areas that have 12 x 12 cells, of which only those of one walk are observed."""
     direction_weight: float = 1.0
     """Weight of the loss of directions."""
     learning_rate: float = 3e-3
@@ -120,7 +120,8 @@ class RelationConfig:
             self,
             width=Bounds(low=1, high=MAX_WIDTH),
             **dict.fromkeys(("steps", "areas", "goals", "validate_every"), COUNT),
-            small_share=Bounds(low=0, high=1, exclude_high=True),
+            blocks=Bounds(low=0, high=MAX_BLOCKS),
+            **dict.fromkeys(("small_share", "large_share", "far_share"), PROBABILITY),
             direction_weight=NON_NEGATIVE,
             learning_rate=POSITIVE,
             weight_decay=NON_NEGATIVE,
@@ -176,28 +177,32 @@ def _train(
     """Run the training loop from the step of the run."""
     device = next(network.parameters()).device
     torch.manual_seed(config.seed)
-    sources = [_BatchSource.load(config, grid, areas, device) for grid, areas in _areas_per_grid(config)]
+    imagery = load_imagery(config.data, config.pairs, device, SCALES)
+    boards = [
+        _Board.create(imagery, grid, areas, config.goals)
+        for grid, areas in _areas_per_grid(config)
+        if grid == GRID or imagery.fits(grid.size[0])
+    ]
     validation = validation_areas(config.data, GRID)
     network.train()
 
     def update() -> torch.Tensor:
-        total = torch.zeros((), device=device)
-        metrics = []
-        for source in sources:
-            # Crop areas, cut them into cells and draw goals.
-            batch = sample_batch(
-                source.atlas, source.grid, source.areas, source.goals, config.augmentation, config.photos
-            )
-            # Relate all pairs of cells and goals.
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
-                logits = pair_logits(network, batch)
-            # Losses.
-            by_cell = logits_by_cell(logits.float(), source.grid)
+        # Crop areas and take photos of their cells and goals.
+        batches = [
+            sample_batch(board.crops, board.grid, board.observed(), board.goals, config.augmentation, config.photos)
+            for board in boards
+        ]
+        # Relate all pairs of glimpses and goals.
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
+            logits = pair_logits(network, batches)
+        # Losses.
+        total, metrics = torch.zeros((), device=device), []
+        for board, batch, table in zip(boards, batches, logits, strict=True):
+            by_cell = logits_by_cell(table.float(), batch.observed, board.grid)
             pair = pair_loss(by_cell, batch.cell)
-            walk, correct = walk_loss(by_cell, batch.cell, source.walks)
-            direction = direction_loss(logits.float(), batch.cell, source.grid)
-            loss = pair + walk + config.direction_weight * direction
-            total = total + loss * (source.areas / config.areas)
+            walk, correct = walk_loss(by_cell, batch.cell, batch.observed, board.walks)
+            direction = direction_loss(table.float(), batch.cell, batch.observed, board.grid)
+            total = total + (pair + walk + config.direction_weight * direction) * (board.areas / config.areas)
             metrics.append(torch.stack([pair.detach(), walk.detach(), correct]))
         # Step.
         learner.step(total)
@@ -221,47 +226,70 @@ def _train(
             on_step(step + 1, metrics)
 
 
-class _BatchSource(NamedTuple):
-    """The images and walks that the batches of one grid are sampled from."""
+class _Board(NamedTuple):
+    """The areas of an update that have the same grid."""
 
     grid: Grid
-    atlas: Atlas
+    crops: CropSampler
     walks: torch.Tensor
+    """Walks over the cells, as indices into the glimpses of an area, (W, T)."""
+    routes: torch.Tensor | None
+    """Cells to observe, (W, T); None to observe all cells."""
     areas: int
     """Areas per update."""
     goals: int
     """Goals per area."""
 
     @classmethod
-    def load(cls, config: RelationConfig, grid: Grid, areas: int, device: torch.device) -> "_BatchSource":
-        side, scales = area_side(grid, config.photos), PHOTO_SCALES if config.photos.enabled else SCALES
-        atlas = load_atlas(config.data, side, device, scales=scales)
-        pairs = load_pair_atlas(config.pairs, config.data.root, side, device, scales)
-        atlas = atlas if pairs is None else atlas.with_pairs(pairs, config.pairs.pairs_share)
-        walks = random_walks(grid, WALKS, min(WALK_LENGTH, grid.count - 1), device)
-        return cls(grid, atlas, walks, areas, min(config.goals, grid.count))
+    def create(cls, imagery: Imagery, grid: Grid, areas: int, goals: int) -> "_Board":
+        """Prepare the sampling of areas. Of the far grid only the cells of one walk are observed."""
+        device = imagery.pixels.device
+        crops = CropSampler(imagery, grid.size[0], MARGIN)
+        goals = min(goals, grid.count)
+        if grid != FAR_GRID:
+            walks = random_walks(grid, WALKS, min(WALK_LENGTH, grid.count - 1), device)
+            return cls(grid, crops, walks, None, areas, goals)
+        routes = random_walks(grid, WALKS, FAR_WALK_LENGTH, device)
+        ordered = routes.sort(dim=1).values
+        routes = routes[(ordered[:, 1:] != ordered[:, :-1]).all(dim=1)]  # no cell twice
+        return cls(grid, crops, torch.arange(FAR_WALK_LENGTH, device=device)[None], routes, areas, goals)
+
+    def observed(self) -> torch.Tensor:
+        """Return the cells to observe in each area, (A, V)."""
+        device = self.walks.device
+        if self.routes is None:
+            return torch.arange(self.grid.count, device=device).expand(self.areas, -1)
+        return self.routes[torch.randint(len(self.routes), (self.areas,), device=device)]
 
 
 def _areas_per_grid(config: RelationConfig) -> list[tuple[Grid, int]]:
     """Return the grids of an update, each with its number of areas."""
-    small = round(config.areas * config.small_share)
-    return [(GRID, config.areas - small)] + ([(SMALL_GRID, small)] if small else [])
+    shares = {SMALL_GRID: config.small_share, LARGE_GRID: config.large_share, FAR_GRID: config.far_share}
+    counts = {grid: round(config.areas * share) for grid, share in shares.items()}
+    counts = {GRID: max(1, config.areas - sum(counts.values())), **counts}
+    return [(grid, count) for grid, count in counts.items() if count]
 
 
-def pair_logits(network: RelationNetwork, batch: RelationBatch) -> torch.Tensor:
-    """Compute the logits of the offset from every cell to every goal, (A, C, G, O)."""
-    areas, cells = batch.glimpses.shape[:2]
-    goals = batch.goals.shape[1]
-    both = network.encode(torch.cat([batch.glimpses, batch.goals], dim=1).flatten(0, 1))
-    parts = [part.reshape(areas, cells + goals, *part.shape[1:]) for part in both]
-    glimpse = Encoding(*(part[:, :cells, None].expand(-1, -1, goals, *part.shape[2:]).flatten(0, 2) for part in parts))
-    goal = Encoding(*(part[:, None, cells:].expand(-1, cells, -1, *part.shape[2:]).flatten(0, 2) for part in parts))
-    return network.relate(glimpse, goal).view(areas, cells, goals, -1)
+def pair_logits(network: RelationNetwork, batches: Sequence[RelationBatch]) -> list[torch.Tensor]:
+    """Compute the logits of the offset from every glimpse to every goal, (A, V, G, O) for each batch."""
+    patches = [torch.cat([batch.glimpses, batch.goals], dim=1) for batch in batches]
+    encoded = network.encode(torch.cat([part.flatten(0, 1) for part in patches]))
+    counts = [len(part) * part.shape[1] for part in patches]
+    by_batch = zip(*(part.split(counts) for part in encoded), strict=True)
+    logits = []
+    for batch, parts in zip(batches, by_batch, strict=True):
+        (areas, glimpses), goals = batch.observed.shape, batch.cell.shape[1]
+        both = [part.reshape(areas, glimpses + goals, *part.shape[1:]) for part in parts]
+        glimpse = (part[:, :glimpses, None].expand(-1, -1, goals, *part.shape[2:]).flatten(0, 2) for part in both)
+        goal = (part[:, None, glimpses:].expand(-1, glimpses, -1, *part.shape[2:]).flatten(0, 2) for part in both)
+        related = network.relate(Encoding(*glimpse), Encoding(*goal))
+        logits.append(related.view(areas, glimpses, goals, -1))
+    return logits
 
 
-def logits_by_cell(logits: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Select the logit of every cell of the grid from logits of offsets (A, C, G, O): (A, C, G, C)."""
-    offsets = offsets_between_cells(grid, logits.device)[None, :, None]
+def logits_by_cell(logits: torch.Tensor, observed: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Select the logit of every cell from the logits (A, V, G, O) of glimpses of `observed` (A, V): (A, V, G, C)."""
+    offsets = offsets_between_cells(grid, logits.device)[observed][:, :, None]
     return logits.gather(3, offsets.expand(*logits.shape[:3], -1))
 
 
@@ -271,28 +299,39 @@ def pair_loss(by_cell: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
     return cross_entropy(by_cell.flatten(0, 2), target.flatten())
 
 
-def direction_loss(logits: torch.Tensor, goal: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Cross-entropy of the goal's direction given glimpses beside it; logits (A, C, G, O), goal (A, G)."""
+def direction_loss(logits: torch.Tensor, goal: torch.Tensor, observed: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Cross-entropy of the goal's direction given glimpses beside it; logits (A, V, G, O), goal (A, G)."""
     directions = adjacent_offsets(logits.device)
-    offset = offsets_between_cells(grid, logits.device).T[goal].transpose(1, 2)  # (A, C, G)
-    target = offset[..., None] == directions  # (A, C, G, 8)
+    offset = offsets_between_cells(grid, logits.device)[observed[:, :, None], goal[:, None]]  # (A, V, G)
+    target = offset[..., None] == directions  # (A, V, G, 8)
     beside = target.any(dim=3).float()
     log_probs = logits[..., directions].log_softmax(dim=3)
-    return -(log_probs * target).sum() / beside.sum()
+    return -(log_probs * target).sum() / beside.sum().clamp(min=1)
 
 
-def walk_loss(by_cell: torch.Tensor, goal: torch.Tensor, walks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cross-entropy of the goal's cell among the unvisited cells given all glimpses of a walk, and the accuracy."""
-    areas, cells, goals, _ = by_cell.shape
+def walk_loss(
+    by_cell: torch.Tensor, goal: torch.Tensor, observed: torch.Tensor, walks: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cross-entropy of the goal's cell among the unvisited cells given all glimpses of a walk, and the accuracy.
+
+    Args:
+        by_cell: Logits of the cells, (A, V, G, C).
+        goal: Index of the cell of every goal, (A, G).
+        observed: Index of the cell of every glimpse, (A, V).
+        walks: Indices of glimpses in the order of the visits, (W, T).
+    """
+    areas, _, goals, cells = by_cell.shape
     device = by_cell.device
     walk = walks[torch.randint(len(walks), (areas, goals), device=device)]  # (A, G, T)
+    place = observed[:, None].expand(-1, goals, -1)  # (A, G, V)
     steps = torch.arange(walk.shape[2], device=device)
-    when = steps.expand_as(walk).masked_fill(walk != goal[..., None], len(steps))
+    when = steps.expand_as(walk).masked_fill(place.gather(2, walk) != goal[..., None], len(steps))
     reached = when.amin(dim=2)  # the walk ends before the goal
     length = torch.minimum(torch.randint(1, len(steps) + 1, (areas, goals), device=device), reached)
     made = (steps < length[..., None]).float()
-    visited = torch.zeros(areas, goals, cells, device=device).scatter_reduce(2, walk, made, "amax")
-    belief = torch.einsum("agv,avgc->agc", visited, by_cell).masked_fill(visited > 0, -torch.inf)
+    used = torch.zeros(place.shape, device=device).scatter_reduce(2, walk, made, "amax")  # (A, G, V)
+    visited = torch.zeros(areas, goals, cells, device=device).scatter_reduce(2, place, used, "amax")
+    belief = torch.einsum("agv,avgc->agc", used, by_cell).masked_fill(visited > 0, -torch.inf)
     weight = (length > 0).float()  # a walk that starts at the goal does not count
     loss = cross_entropy(belief.flatten(0, 1), goal.flatten(), reduction="none").view_as(weight)
     correct = (belief.argmax(dim=2) == goal).float()
@@ -322,19 +361,23 @@ def validate(network: RelationNetwork, areas: Sequence[SearchArea], grid: Grid =
     directions = adjacent_offsets(logits.device)
     beside = torch.isin(offset, directions)
     predicted = directions[logits[:, beside][..., directions].argmax(dim=2)]
-    goal = torch.arange(grid.count, device=logits.device).expand(len(areas), -1)
+    cells = torch.arange(grid.count, device=logits.device).expand(len(areas), -1)
     return {
         "val_accuracy": float((predicted == offset[beside]).float().mean()),
-        "val_pair_loss": float(pair_loss(logits_by_cell(logits, grid), goal)),
+        "val_pair_loss": float(pair_loss(logits_by_cell(logits, cells, grid), cells)),
     }
 
 
 def _initial_network(config: RelationConfig) -> tuple[RelationNetwork, str]:
     """Return the network that training starts with, and the terms of its weights."""
     if not config.init_from:
-        return RelationNetwork(config.width), ""
+        return RelationNetwork(config.width, config.blocks), ""
     checkpoint = load_checkpoint(find_checkpoint(config.init_from))
     network = load_relation(checkpoint)
+    if network.width == config.width and network.blocks < config.blocks:
+        deeper = RelationNetwork(config.width, config.blocks)  # more blocks change nothing at first
+        deeper.load_state_dict(network.state_dict(), strict=False)
+        network = deeper
     if network.width != config.width:
         problem = f"{config.init_from!r} has the width {network.width}, and the setting is width = {config.width}"
         raise AirlocError(problem, f"Give --width {network.width}, or other weights with --init-from")

@@ -1,11 +1,11 @@
 """Training batches of the relation network: areas cut into cells, goals among the cells, and random walks.
 
-An area is cropped from the atlas and cut into cells. Its goals are the cells themselves, or the same cells on another
+An area is cropped from the imagery at a random scale. Its goals are cells as they are, or the same cells on another
 day: from the second image of a pair, or augmented (`temporal_augmentation`), in which case the two images are also
 misregistered by some pixels. In some areas the goals are cut off the grid and rotated. With `PhotoAugmentation`,
-glimpses and goals are photos with their own errors and compression instead of crops.
+glimpses and goals are photos with their own errors and compression instead of exact crops.
 
-Legend: A areas, C cells of the grid, G goals of an area, S side of a cell, W walks, T length of a walk.
+Legend: A areas, V glimpses and G goals of an area, S side of a cell, W walks, T length of a walk.
 """
 
 import math
@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from torch.nn.functional import affine_grid, grid_sample
 
 from airloc.grid import Grid
 from airloc.task.photos import MARGIN
 from airloc.task.rules import inside, moves_on
-from airloc.training.atlas import Atlas
+from airloc.training.atlas import CropSampler
 from airloc.training.augment import colour_jitter, temporal_augmentation
 from airloc.training.photos import PhotoAugmentation, compress_areas, take_photos
 from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settings
@@ -29,16 +28,18 @@ from airloc.vision.embedder import standardise
 class GoalAugmentation:
     """Differences between the image of the goal and the glimpses of the flight."""
 
+    exact_probability: float = 0.35
+    """Probability that an area is not augmented, but for the colour jitter that glimpses and goal share."""
     shared_jitter: float = 0.6
     """Strength of the colour jitter that glimpses and goal share, 0 to 1."""
     goal_jitter: float = 0.8
     """Strength of the temporal augmentation of glimpses and goal, each its own, 0 to 1."""
-    goal_jitter_probability: float = 0.5
-    """Probability of that augmentation, per area."""
+    goal_jitter_probability: float = 0.65
+    """Probability of that augmentation, per area that is augmented."""
     misregistration: float = 3.0
     """Largest shift between augmented images, in pixels."""
-    off_grid_probability: float = 0.1
-    """Probability that the goals of an area are cut off the grid and rotated."""
+    off_grid_probability: float = 0.35
+    """Probability that the goals of an augmented area are cut off the grid and rotated."""
     shift: float = 0.5
     """Largest shift of goals off the grid, in cells."""
     turn: float = 10.0
@@ -47,6 +48,7 @@ class GoalAugmentation:
     def __post_init__(self) -> None:
         check_settings(
             self,
+            exact_probability=PROBABILITY,
             shared_jitter=PROBABILITY,
             goal_jitter=PROBABILITY,
             goal_jitter_probability=PROBABILITY,
@@ -58,118 +60,70 @@ class GoalAugmentation:
 
 
 class RelationBatch(NamedTuple):
-    """Areas cut into cells, and some of their cells as goals."""
+    """Areas with glimpses of some of their cells, and some cells as goals."""
 
     glimpses: torch.Tensor
-    """Standardised cells, (A, C, 3, S, S)."""
+    """Standardised glimpses, (A, V, 3, S, S)."""
     goals: torch.Tensor
     """Standardised goals, (A, G, 3, S, S)."""
+    observed: torch.Tensor
+    """Index of the cell of every glimpse, (A, V)."""
     cell: torch.Tensor
     """Index of the cell of every goal, (A, G)."""
 
 
 def sample_batch(
-    atlas: Atlas,
+    crops: CropSampler,
     grid: Grid,
-    areas: int,
+    observed: torch.Tensor,
     goals: int,
     augmentation: GoalAugmentation,
-    photos: PhotoAugmentation | None = None,
-) -> RelationBatch:
-    """Crop areas at random places, flip half of them, and draw their goals.
-
-    With photos, areas are cropped with a margin around the grid, so that a photo with errors shows the ground there.
-    """
-    device = atlas.first.device
-    side = area_side(grid, photos)
-    images = atlas.crop(*atlas.sample(areas, side), side).permute(0, 3, 1, 2).float() / 255
-    flipped, swapped, changed = torch.rand(3, areas, 1, 1, 1, device=device)
-    differs = changed < augmentation.goal_jitter_probability
-    images = torch.where(flipped < 0.5, images.flip(3), images)
-    both_days = torch.stack([images[:, :3], images[:, -3:]], dim=1)  # without pairs, the same day twice
-    first, second = colour_jitter(both_days, augmentation.shared_jitter).unbind(dim=1)
-    days = torch.where(swapped < 0.5, first, second), torch.where(swapped < 0.5, second, first)
-    glimpse_day, goal_day = (
-        torch.where(differs, temporal_augmentation(day, augmentation.goal_jitter), day) for day in days
-    )
-    cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]
-    if photos is not None and photos.enabled:
-        return _draw_photos((glimpse_day, goal_day), grid, cell, augmentation, differs.view(areas, 1), photos)
-    goal_patches = _cut_goals(goal_day, grid, cell, augmentation, differs.view(areas, 1))
-    return RelationBatch(standardise(_cut_cells(glimpse_day, grid)), standardise(goal_patches), cell)
-
-
-def area_side(grid: Grid, photos: PhotoAugmentation | None = None) -> int:
-    """Return the side of the square that is cropped for an area, in pixels."""
-    return grid.size[0] + (2 * MARGIN if photos is not None and photos.enabled else 0)
-
-
-def _draw_photos(
-    days: tuple[torch.Tensor, torch.Tensor],
-    grid: Grid,
-    cell: torch.Tensor,
-    augmentation: GoalAugmentation,
-    differs: torch.Tensor,
     photos: PhotoAugmentation,
 ) -> RelationBatch:
-    """Take photos of all cells of the first day, and of the goals on the second day."""
-    areas, device = len(cell), cell.device
-    level = torch.rand(4, areas, 1, device=device)
+    """Crop an area for each row of `observed`, the cells of the glimpses (A, V), flip half of them, and draw goals.
+
+    In areas with flight errors a photo can show the ground around the grid. The crop then shows real ground there.
+    """
+    areas, device = len(observed), observed.device
+    level = torch.rand(6, areas, 1, 1, 1, device=device)
+    exact = torch.rand(areas, 1, 1, 1, device=device) < augmentation.exact_probability
+    level = level.masked_fill(exact, 1.0)  # no probability reaches it
+    flying = level[0] < photos.flight_probability
+    images = crops.draw(flying.flatten() * float(MARGIN))
+    flipped, swapped = torch.rand(2, areas, 1, 1, 1, device=device) < 0.5
+    images = torch.where(flipped, images.flip(3), images)
+    both_days = torch.stack([images[:, :3], images[:, 3:]], dim=1)
+    first, second = colour_jitter(both_days, augmentation.shared_jitter).unbind(dim=1)
+    days = torch.where(swapped, first, second), torch.where(swapped, second, first)
+    differs = level[1] < augmentation.goal_jitter_probability
+    days = tuple(torch.where(differs, temporal_augmentation(day, augmentation.goal_jitter), day) for day in days)
     compressed = compress_areas(torch.cat(days)).view(2, *days[0].shape)
-    chosen = (level[0] < photos.area_compression_probability)[..., None, None]
+    chosen = level[2] < photos.area_compression_probability
     glimpse_day, goal_day = (torch.where(chosen, after, before) for before, after in zip(days, compressed, strict=True))
-    flying = level[1] < photos.flight_probability
+    # Photos of the cells, and of the goals.
+    flying, alone, degraded = (part.view(areas, 1) for part in (flying, level[3], level[4]))
     low, high = photos.flight_strength
     strength = flying * (low + (high - low) * torch.rand(areas, 1, device=device))
-    alone = flying | (level[2] < photos.cell_compression_probability)
-    cells = torch.arange(grid.count, device=device).expand(areas, -1)
-    corner = torch.stack([cells // grid.cols, cells % grid.cols]) * float(grid.pitch)
-    exact = torch.zeros_like(cells, dtype=torch.float32)
-    common = {"strength": strength, "compressed": alone}
-    glimpses = take_photos(glimpse_day, grid, corner, exact, **common, degraded=torch.zeros_like(flying))
-    corner, angle = _goal_corners(grid, cell, augmentation, differs)
-    degraded = level[3] < photos.degraded_probability
-    goals = take_photos(goal_day, grid, corner, angle, **common, degraded=degraded)
-    return RelationBatch(standardise(glimpses), standardise(goals), cell)
+    common = {"strength": strength, "compressed": flying | (alone < photos.cell_compression_probability)}
+    corner = torch.stack([observed // grid.cols, observed % grid.cols]) * float(grid.pitch)
+    upright, sharp = torch.zeros_like(corner[0]), torch.zeros_like(flying)
+    glimpses = take_photos(glimpse_day, grid, corner, upright, **common, degraded=sharp)
+    cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]
+    off_grid = level[5].view(areas, 1) < augmentation.off_grid_probability
+    corner, angle = _goal_corners(grid, cell, augmentation, off_grid, differs.view(areas, 1))
+    patches = take_photos(goal_day, grid, corner, angle, **common, degraded=degraded < photos.degraded_probability)
+    return RelationBatch(standardise(glimpses), standardise(patches), observed, cell)
 
 
-def _cut_cells(images: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Cut images (A, 3, H, W) into all cells, (A, C, 3, S, S)."""
-    cells = images.unfold(2, grid.cell, grid.pitch).unfold(3, grid.cell, grid.pitch)  # (A, 3, rows, cols, S, S)
-    return cells.flatten(2, 3).transpose(1, 2)
-
-
-def _cut_goals(
-    images: torch.Tensor, grid: Grid, cell: torch.Tensor, augmentation: GoalAugmentation, differs: torch.Tensor
-) -> torch.Tensor:
-    """Cut the goals, (A, G, 3, S, S): cells, in some areas shifted off the grid and rotated.
+def _goal_corners(
+    grid: Grid, cell: torch.Tensor, augmentation: GoalAugmentation, off_grid: torch.Tensor, differs: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw where goals are cut: row and column of the corner in pixels, (2, A, G), and the rotation, (A, G).
 
     In areas whose days differ, (A, 1), all goals are misregistered by the same shift.
     """
     areas, goals = cell.shape
-    height = images.shape[2]
-    (row, col), angle = _goal_corners(grid, cell, augmentation, differs)
-    scale = grid.cell / height
-    centre = [(corner + grid.cell / 2) * 2 / height - 1 for corner in (col, row)]
-    rows = [
-        torch.stack([angle.cos() * scale, -angle.sin() * scale, centre[0]], dim=2),
-        torch.stack([angle.sin() * scale, angle.cos() * scale, centre[1]], dim=2),
-    ]
-    where = affine_grid(
-        torch.stack(rows, dim=2).flatten(0, 1), [areas * goals, 3, grid.cell, grid.cell], align_corners=False
-    )
-    where = where.view(areas, goals * grid.cell, grid.cell, 2)  # all goals of an area in one sample
-    patches = grid_sample(images, where, mode="bilinear", padding_mode="border", align_corners=False)
-    return patches.view(areas, 3, goals, grid.cell, grid.cell).transpose(1, 2)
-
-
-def _goal_corners(
-    grid: Grid, cell: torch.Tensor, augmentation: GoalAugmentation, differs: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw where goals are cut: row and column of the corner in pixels, (2, A, G), and the rotation, (A, G)."""
-    areas, goals = cell.shape
     level = torch.rand(4, areas, goals, device=cell.device)
-    off_grid = (torch.rand(areas, 1, device=cell.device) < augmentation.off_grid_probability).float()
     misregistration = (2 * torch.rand(2, areas, 1, device=cell.device) - 1) * augmentation.misregistration * differs
     corner = [
         (

@@ -6,7 +6,7 @@ gives rotated predictions by construction.
 
 This module needs NumPy alone: `airloc export` copies it into the runner of an exported agent.
 
-Legend: R radius, O = (2 R + 1)^2 offsets in row-major order, J = R (R + 1) offsets of a sector, K = 4 rotations.
+Legend: R radius, O offsets, the near ones in row-major order before the rings, J offsets of a sector, K = 4 rotations.
 """
 
 from functools import lru_cache
@@ -15,27 +15,53 @@ from typing import Any
 import numpy as np
 
 RADIUS = 4
-"""Largest offset that is distinguished, in cells. A larger offset counts as the nearest one in its direction."""
-NUM_OFFSETS = (2 * RADIUS + 1) ** 2
-ZERO_OFFSET = NUM_OFFSETS // 2
+"""Largest offset that is distinguished exactly, in cells."""
+RINGS = (5, 7, 10)
+"""Smallest distances of the rings beyond the radius, in cells. In a ring only the direction is distinguished."""
+NUM_NEAR = (2 * RADIUS + 1) ** 2
+"""Number of offsets up to the radius."""
+ZERO_OFFSET = NUM_NEAR // 2
 """Index of the zero offset: glimpse and goal are the same place."""
-SECTOR = tuple((row, col) for col in range(1, RADIUS + 1) for row in range(1 - col, col + 1))
-"""Offsets that are predicted in one frame: east, south-east and what lies behind them."""
+SECTOR = (
+    *((0, row, col) for col in range(1, RADIUS + 1) for row in range(1 - col, col + 1)),
+    *((ring, row, RADIUS) for ring in range(1, len(RINGS) + 1) for row in range(1 - RADIUS, RADIUS + 1)),
+)
+"""Offsets that are predicted in one frame, as (ring, row, col): east, south-east and what lies behind them. Ring 0
+holds the near offsets; in the others row and col are scaled down to the radius."""
 NUM_ROTATIONS = 4
+NUM_OFFSETS = 1 + NUM_ROTATIONS * len(SECTOR)
+
+_PERIMETER = {
+    (row, col): place
+    for place, (row, col) in enumerate(
+        (row, col)
+        for row in range(-RADIUS, RADIUS + 1)
+        for col in range(-RADIUS, RADIUS + 1)
+        if max(abs(row), abs(col)) == RADIUS
+    )
+}
 
 
 def offset_index(row: int, col: int) -> int:
-    """Return the index of an offset. An offset beyond the radius is scaled down to the radius.
+    """Return the index of an offset. An offset beyond the radius is one of the 32 directions of its ring.
 
-    >>> offset_index(0, 0) == ZERO_OFFSET, offset_index(0, 9) == offset_index(0, 4)
+    >>> offset_index(0, 0) == ZERO_OFFSET, offset_index(0, 5) == offset_index(0, 6)
     (True, True)
-    >>> offset_index(-8, 4) == offset_index(-4, 2)
+    >>> offset_index(-8, 4) == offset_index(-9, 4)
     True
     """
     length = max(abs(row), abs(col))
-    if length > RADIUS:
-        row, col = round(row * RADIUS / length), round(col * RADIUS / length)
-    return (row + RADIUS) * (2 * RADIUS + 1) + col + RADIUS
+    if length <= RADIUS:
+        return _index(0, row, col)
+    ring = sum(length >= start for start in RINGS)
+    return _index(ring, round(row * RADIUS / length), round(col * RADIUS / length))
+
+
+def _index(ring: int, row: int, col: int) -> int:
+    """Return the index of a near offset (ring 0), or of a direction of a ring."""
+    if ring == 0:
+        return (row + RADIUS) * (2 * RADIUS + 1) + col + RADIUS
+    return NUM_NEAR + (ring - 1) * len(_PERIMETER) + _PERIMETER[row, col]
 
 
 def rotate_offset(row: int, col: int, quarters: int) -> tuple[int, int]:
@@ -52,9 +78,9 @@ def rotate_offset(row: int, col: int, quarters: int) -> tuple[int, int]:
 def sector_positions() -> list[int]:
     """Return, for each offset but zero, its position among the predictions of all frames, (O - 1,) in 0..K J - 1."""
     positions = {
-        offset_index(*rotate_offset(row, col, -rotation)): rotation * len(SECTOR) + place
+        _index(ring, *rotate_offset(row, col, -rotation)): rotation * len(SECTOR) + place
         for rotation in range(NUM_ROTATIONS)
-        for place, (row, col) in enumerate(SECTOR)
+        for place, (ring, row, col) in enumerate(SECTOR)
     }
     return [positions[offset] for offset in range(NUM_OFFSETS) if offset != ZERO_OFFSET]
 

@@ -12,13 +12,15 @@ frames, each rotated by another quarter turn:
 `encode` computes everything that depends on one patch alone, including the dense layers that the joins begin with. A
 new glimpse is encoded once, and `relate` is cheap for each pair. The western edge of a goal is the eastern edge of the
 goal rotated by two quarter turns, so that one encoder serves both patches. What continues across the gap has similar
-features on both sides from the start of training: joins begin with differences. The outputs are logits over all offsets
-up to four cells. They are differences of log-likelihoods, which a belief over cells can add up over glimpses.
+features on both sides from the start of training: joins begin with differences. The outputs are logits over all
+offsets, exact up to four cells and in rings beyond. They are differences of log-likelihoods, which a belief over cells
+can add up over glimpses.
 
-Legend: N patches, B pairs, S = 48 side of a patch, K = 4 rotations, L = 24 features along a side, O = 81 offsets, C
+Legend: N patches, B pairs, S = 48 side of a patch, K = 4 rotations, L = 24 features along a side, O offsets, C
 cells, W and F features, raw and prepared for a join.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -72,15 +74,17 @@ class RelationNetwork(nn.Module):
 
     Args:
         width: Channels of the first layers; later layers have two to four times as many.
+        blocks: Residual blocks of the whole patch and of its sides.
 
     Attributes:
         seams: Use sides and corners. Without them only the whole counts.
         textures: Use the whole. Without it only sides and corners count.
     """
 
-    def __init__(self, width: int = 32) -> None:
+    def __init__(self, width: int = 32, blocks: int = 0) -> None:
         super().__init__()
         self.width = width
+        self.blocks = blocks
         self.seams = self.textures = True
         middle, last, dense = 2 * width, 3 * width, 4 * width
         self.edge = nn.Sequential(nn.Conv2d(3, width, (5, EDGE), padding=(2, 0), bias=False), nn.BatchNorm2d(width))
@@ -112,6 +116,8 @@ class RelationNetwork(nn.Module):
             *_convolution(middle, last, stride=(2, 2)),
             *_convolution(last, last),
         )
+        self.side_blocks = nn.Sequential(*(_Residual(last, (3, 1)) for _ in range(blocks)))
+        self.map_blocks = nn.Sequential(*(_Residual(last, (3, 3)) for _ in range(blocks)))
         self.whole = nn.Sequential(
             nn.AvgPool2d(2), nn.Flatten(), nn.Linear(last * 9, dense, bias=False), nn.BatchNorm1d(dense)
         )
@@ -140,11 +146,11 @@ class RelationNetwork(nn.Module):
         """Encode standardised patches (N, 3, S, S), each in four frames."""
         frames = torch.stack([standardised.rot90(turn, (2, 3)) for turn in range(NUM_ROTATIONS)], dim=1)
         frames = frames.flatten(0, 1).contiguous(memory_format=torch.channels_last)  # (N K, 3, S, S)
-        band, maps = frames[..., -BAND:], self.map(frames)
+        band, maps = frames[..., -BAND:], self.map_blocks(self.map(frames))
         tip, corner = self.tip(frames[..., -EDGE:, -EDGE:]), self.corner(band[..., -BAND:, :])
         parts = (
             self.edge(frames[..., -EDGE:]).squeeze(3).transpose(1, 2),
-            self.join_side.prepare(self.side(band).squeeze(3).transpose(1, 2)),
+            self.join_side.prepare(self.side_blocks(self.side(band)).squeeze(3).transpose(1, 2)),
             self.join_corner.prepare(torch.cat([tip, corner], dim=1)),
             self.join_whole.prepare(self.whole(maps)),
             self.place(maps).flatten(2).transpose(1, 2),
@@ -183,6 +189,22 @@ def offsets_from(position: torch.Tensor, grid: Grid) -> torch.Tensor:
         for axis, side in enumerate(grid.shape)
     )
     return _offset_table(reach, position.device)[row[:, :, None], col[:, None]].flatten(1)
+
+
+def upgrade_weights(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Convert the weights of earlier versions.
+
+    Before there were rings, the farthest offsets stood for them. Convolutions along seams were one-dimensional.
+    """
+    near = sum(ring == 0 for ring, _, _ in SECTOR)
+    source = [SECTOR.index((0, row, col)) for _, row, col in SECTOR]
+
+    def upgrade(name: str, tensor: torch.Tensor) -> torch.Tensor:
+        if name.startswith("judge.2.") and len(tensor) == near:
+            return tensor[source]
+        return tensor.unsqueeze(2) if name.startswith("along.") and tensor.dim() == 3 else tensor
+
+    return {name: upgrade(name, tensor) for name, tensor in tensors.items()}
 
 
 @lru_cache
@@ -238,18 +260,39 @@ class _Join(nn.Module):
         return torch.cat([(term1 - term2).abs(), factor1 * factor2, (hidden1 + hidden2).relu()], dim=-1)
 
 
+class _Residual(nn.Module):
+    """Adds two convolutions of the features to the features. At first it changes nothing."""
+
+    def __init__(self, channels: int, kernel: tuple[int, int]) -> None:
+        super().__init__()
+        padding = (kernel[0] // 2, kernel[1] // 2)
+        self.layers = nn.Sequential(
+            nn.Conv2d(channels, channels, kernel, padding=padding, bias=False),
+            nn.BatchNorm2d(channels),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(channels, channels, kernel, padding=padding, bias=False),
+            nn.BatchNorm2d(channels),
+        )
+        nn.init.zeros_(self.layers[-1].weight)
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        return features + self.layers(features)
+
+
 class _Along(nn.Module):
     """Convolves joined features along a seam, (B, K, L, inputs), and pools them, (B, K, 2 hidden)."""
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
-        self.first = nn.Sequential(nn.Conv1d(inputs, hidden, 3, padding=1, bias=False), nn.BatchNorm1d(hidden))
-        self.second = nn.Sequential(nn.Conv1d(hidden, hidden, 3, padding=1, bias=False), nn.BatchNorm1d(hidden))
+        self.first, self.second = (
+            nn.Sequential(nn.Conv2d(channels, hidden, (1, 3), padding=(0, 1), bias=False), nn.BatchNorm2d(hidden))
+            for channels in (inputs, hidden)
+        )
 
     def forward(self, joined: torch.Tensor) -> torch.Tensor:
-        first = self.first(joined.flatten(0, 1).transpose(1, 2)).relu()
+        first = self.first(joined.flatten(0, 1).transpose(1, 2).unsqueeze(2)).relu()  # (B K, hidden, 1, L)
         rows = (first + self.second(first)).relu()
-        return torch.cat([rows.mean(dim=2), rows.amax(dim=2)], dim=1).view(*joined.shape[:2], -1)
+        return torch.cat([rows.mean(dim=(2, 3)), rows.amax(dim=(2, 3))], dim=1).view(*joined.shape[:2], -1)
 
 
 def _convolution(inputs: int, outputs: int, stride: tuple[int, int] = (1, 1)) -> list[nn.Module]:
