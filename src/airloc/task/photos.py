@@ -28,6 +28,7 @@ from airloc.seeding import derive
 
 Role: TypeAlias = Literal["glimpse", "goal"]
 """What a photo is used for. The glimpse and the goal of one cell are different photos."""
+ROLES: tuple[Role, Role] = ("glimpse", "goal")
 
 BLOCK = 16
 """Pixels rendered beyond a patch: the JPEG block grid, 16 px with chroma subsampling, can then have any phase."""
