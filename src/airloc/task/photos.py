@@ -132,7 +132,7 @@ class FlightConditions:
             image[top:bottom, left:right] = photo
         return replace(area, image=image)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def _photos(self, image: Pixels, grid: Grid, generator: torch.Generator) -> Pixels:
         """Take one photo of each cell of an image in row-major order, (n, S, S, 3)."""
         images = torch.from_numpy(np.array(image)).permute(2, 0, 1)[None] / 255
