@@ -29,6 +29,7 @@ from airloc.rollout import (
 )
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable, cut_patches
+from airloc.task.photos import FlightConditions
 from airloc.task.rules import inside
 from airloc.task.suites import Suite, all_pairs, end_by_declaration, far_pairs, per_distance, uniform
 from untrained import Stage, untrained_airloc, untrained_relation
@@ -140,6 +141,18 @@ def test_agents_receive_the_goal_patch_and_see_black_outside(toy_areas: list[Sea
     outside = last.position[:, 0] < 0
     assert outside.any()
     assert not last.patch[outside].any()
+
+
+def test_in_flight_conditions_agents_receive_photos_and_see_black_outside(toy_areas: list[SearchArea]):
+    suite = per_distance([area.name for area in toy_areas], GRID)
+    north, flight = North(), FlightConditions(seed=2)
+    rollout(north, suite, toy_areas, flight=flight)
+    area, start, goal = (torch.from_numpy(part) for part in (suite.area, suite.start, suite.goal))
+    glimpses, goals = (CellTable.from_areas(areas, GRID) for areas in flight.apply(toy_areas, None, GRID))
+    assert torch.equal(north.episodes[0].goal, goals.patches(area, goal))
+    assert torch.equal(north.observations[0].patch, glimpses.patches(area, start))
+    last = north.observations[-1]
+    assert not last.patch[last.position[:, 0] < 0].any()
 
 
 def test_goal_patches_can_be_replaced(toy_areas: list[SearchArea]):

@@ -30,7 +30,7 @@ from airloc.errors import AirlocError
 from airloc.grid import MOVES, Cell
 from airloc.seeding import derive
 from airloc.task.batch import BatchEnv
-from airloc.task.cells import CellTable
+from airloc.task.photos import FlightConditions
 from airloc.task.suites import Suite
 
 __all__ = [
@@ -195,6 +195,7 @@ def rollout(
     record: Sequence[Recorder] = (),
     goal_areas: Sequence[SearchArea] | None = None,
     goal_patches: GoalPatches | None = None,
+    flight: FlightConditions | None = None,
     threshold: float = 0.5,
     seed: int = 0,
     batch: int = 1024,
@@ -210,6 +211,7 @@ def rollout(
         record: Quantities to record.
         goal_areas: Other images of the same places to cut the goal patches from, one per area.
         goal_patches: Returns the goal patches instead of cutting them from the areas.
+        flight: Glimpses and goals are photos, of the first variant, unless `areas` is an environment.
         threshold: Match probability from which on the agent declares the goal, in a suite that ends by declaration.
             `math.inf` never declares, so that every episode uses its whole budget.
         seed: Random seed for the agent's noise. The noise does not depend on the batch size.
@@ -221,21 +223,24 @@ def rollout(
         DiagonalError: If the agent moves diagonally in a task of four moves.
         AirlocError: If the agent lacks a required quantity.
     """
-    env = areas if isinstance(areas, BatchEnv) else _environment(suite, areas, goal_areas, device)
+    if isinstance(areas, BatchEnv):
+        env = areas
+    else:
+        env = BatchEnv.from_areas(
+            areas,
+            suite.grid,
+            suite.budget,
+            goal_areas=goal_areas,
+            flight=flight,
+            device=device,
+            by_declaration=suite.by_declaration,
+        )
     player = _Player(agent, suite, env, record, goal_patches, threshold, seed)
     batches = []
     for first in range(0, len(suite), batch):
         batches.append(player.play(slice(first, min(first + batch, len(suite)))))
         on_batch(len(batches[-1].path))
     return _join(agent.name, suite, record, batches)
-
-
-def _environment(
-    suite: Suite, areas: Sequence[SearchArea], goal_areas: Sequence[SearchArea] | None, device: str
-) -> BatchEnv:
-    cells = CellTable.from_areas(areas, suite.grid, device)
-    goal_cells = None if goal_areas is None else CellTable.from_areas(goal_areas, suite.grid, device)
-    return BatchEnv(cells, suite.budget, goal_cells, by_declaration=suite.by_declaration)
 
 
 class _Batch(NamedTuple):

@@ -164,6 +164,29 @@ def test_a_sheet_that_is_too_large_is_refused_before_anything_is_read_or_written
     assert list(tmp_path.iterdir()) == []
 
 
+def test_photos_are_a_sheet_of_one_cell_of_each_area_in_every_strength(areas_folder: Path, tmp_path: Path) -> None:
+    folder = ["folder", "--path", str(areas_folder)]
+    main(["photos", *folder, "--tile", "64", "--out", str(tmp_path / "all.png")])
+    main(["photos", *folder, "--tile", "64", "--limit", "2", "--strengths", "1", "--out", str(tmp_path / "few.png")])
+    with Image.open(tmp_path / "all.png") as every, Image.open(tmp_path / "few.png") as few:
+        assert every.width > 7 * 64
+        assert every.height > 4 * 64
+        assert (few.width < 4 * 80, few.height < 3 * 80) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fact"),
+    [(["--strengths", "-1"], "to 5"), (["--strengths", "nan"], "to 5"), (["--limit", "0"], "--limit")],
+)
+def test_photos_that_cannot_be_taken_are_refused_before_anything_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], fact: str
+) -> None:
+    monkeypatch.setattr("airloc.areas.synthetic.source.generate", lambda *args: pytest.fail("an area was rendered"))
+    with pytest.raises(AirlocError, match=fact):
+        main(["photos", "synthetic", *arguments, "--out", str(tmp_path / "deep" / "sheet.png")])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_areas_are_selected_by_name_and_split(areas_folder: Path, tmp_path: Path) -> None:
     (areas_folder / "windows.csv").write_text("image,split\na.png,val\nb.png,val\ne.png,train\n")
     options = ["--split", "val", "--except", "b*"]

@@ -164,6 +164,43 @@ def test_changes_go_with_pairs_episode_files_and_a_wrong_goal(score, airloc, pai
     assert (wrong["control"], wrong["change"]) == ("wrong-goal", "turned")
 
 
+def test_flight_conditions_are_recorded_and_shown_whatever_the_batch(score, airloc, areas_folder: Path):
+    options = ("--areas", areas_folder, "--no-timing")
+    plain = score("priv-local", *options)
+    record = score("priv-local", *options, "--flight-conditions", 1)
+    assert (plain["flight_conditions"], record["flight_conditions"]) == (None, 1.0)
+    assert score("priv-local", *options, "--flight-conditions", 1, "--batch", 3) == record
+    assert record["suite"] == plain["suite"]
+    assert "Flight conditions of strength 1" in airloc("evaluate", "random", *options, "--flight-conditions", 1).out
+    none = score("priv-local", *options, "--flight-conditions", 0)
+    same = CONTRACT | {"success_by_distance_ci95"}
+    assert {key: none[key] for key in same} == {key: plain[key] for key in same}
+
+
+def test_flight_conditions_go_with_pairs_declarations_and_controls(score, pairs: Path):
+    both = ("--areas", pairs, "--goals", pairs, "--flight-conditions", 0.5, "--no-timing")
+    assert score("priv-local", *both, "--false-alarm-cost", 4)["flight_conditions"] == 0.5
+    for control in ("wrong-goal", "mean-goal"):
+        record = score("priv-local", *both, "--control", control)
+        assert (record["control"], record["flight_conditions"]) == (control, 0.5)
+
+
+@pytest.mark.parametrize("strength", ["-1", "nan", "inf", "1e9"])
+def test_impossible_flight_conditions_are_refused(refuses, areas_folder: Path, strength: str):
+    refuses(["--areas", areas_folder, "--flight-conditions", strength], "from 0", "to 5")
+
+
+def test_flight_conditions_do_not_go_with_a_change(refuses, areas_folder: Path):
+    refuses(["--areas", areas_folder, "--flight-conditions", 1, "--change", "blur"], "--change", "--flight-conditions")
+
+
+def test_a_text_is_no_strength_of_flight_conditions(airloc, areas_folder: Path):
+    outcome = airloc("evaluate", "random", "--areas", areas_folder, "--flight-conditions", "strong")
+    assert outcome.code == 2
+    assert "strong" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
 @pytest.mark.parametrize("arguments", [["--budget", "200"], ["--grid", "20x20"], ["--grid", "1x2", "--budget", "2048"]])
 def test_long_budgets_and_large_grids_end(score, areas_folder: Path, arguments: list[str]):
     assert 0 < score("blind", "--areas", areas_folder, *arguments)["blind_optimum"] <= 1 + 1e-9

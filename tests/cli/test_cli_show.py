@@ -40,9 +40,19 @@ def test_without_options_a_procedural_area_is_searched_and_the_seed_decides(airl
     assert first.out.split(" from ")[1].split(":")[0] != other.out.split(" from ")[1].split(":")[0]
 
 
+def test_a_search_in_flight_conditions_is_drawn_with_its_photos(airloc, areas_folder, tmp_path):
+    how = ("--areas", areas_folder, "--start", "2,2", "--goal", "0,2", "--budget", "3", "--scale", "1", "--strip")
+    strips = [tmp_path / f"{name}.png" for name in ("plain", "zero", "one")]
+    for strip, flight in zip(strips, ((), ("--flight-conditions", 0), ("--flight-conditions", 1)), strict=True):
+        assert airloc("show", "lawnmower", *how, strip, *flight).code == 0
+    plain, zero, one = (strip.read_bytes() for strip in strips)
+    assert plain == zero != one
+
+
 @pytest.mark.parametrize(
     ("arguments", "facts"),
     [
+        (("--flight-conditions", "9"), ("9", "to 5")),
         (("--start", "5,0"), ("5,0", "5x5")),
         (("--goal", "1;2"), ("'1;2'", "--goal 0,3")),
         (("--goal", "1"), ("'1'", "--goal 0,3")),

@@ -14,6 +14,7 @@ from airloc.experiments.runner import run_tasks
 from airloc.experiments.store import Store
 from airloc.experiments.suites import plan_suites
 from airloc.grid import Grid
+from airloc.task.photos import FlightConditions
 from airloc.task.suites import GENERATED
 from small_reproduction import RecordedProgress
 from small_suites import smaller, write_data
@@ -32,6 +33,7 @@ def test_every_suite_has_a_unique_name_and_valid_options():
         assert suite.episodes in GENERATED
         assert suite.change is None or suite.change in CHANGES
         assert suite.control is None or suite.control in CONTROLS
+        assert suite.flight_conditions is None or FlightConditions(suite.flight_conditions)
         assert suite.description.endswith(".")
 
 
@@ -48,6 +50,15 @@ def test_every_change_and_every_size_has_a_suite():
     assert {(suite.dataset_folder, suite.pairs) for suite in SUITES if suite.dataset_folder in ("xbd", "")} == {
         *(("xbd", goals) for goals in (True, False)),
         *(("", goals) for goals in (True, False)),
+    }
+
+
+def test_flight_conditions_have_suites_of_three_strengths_and_of_every_dataset():
+    flight = [suite for suite in SUITES if suite.flight_conditions is not None]
+    assert {suite.flight_conditions for suite in flight if suite.name.startswith("masa-flight")} == {0.5, 1.0, 2.0}
+    assert {(suite.dataset_folder, suite.grid) for suite in flight if suite.flight_conditions == 1} == {
+        *((name, "5x5") for name in ("masa", "dubai", "")),
+        ("masa", "7x7"),
     }
 
 
@@ -73,6 +84,10 @@ def test_commands_are_quoted_for_the_shell():
     assert find_suites(["austin-10x10"])[0].commands(seed=3) == [
         "airloc data prepare --grid 10x10 --out austin-10x10 folder --path $AIRLOC_DATA/austin --cut 1250",
         "airloc evaluate AGENT --areas austin-10x10 --grid 10x10 --per-area 10 --seed 3",
+    ]
+    assert find_suites(["masa-flight-half"])[0].commands("belief") == [
+        "airloc evaluate belief --areas $AIRLOC_DATA/masa/images --split val --cell-metres 100 --per-area 6 "
+        "--flight-conditions 0.5"
     ]
 
 

@@ -1,5 +1,7 @@
 """Controls and changes of goal patches."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,7 @@ from airloc.evaluation.scores import evaluate
 from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.task.cells import CellTable
+from airloc.task.photos import FlightConditions
 from airloc.task.suites import Suite, per_distance
 
 GRID = Grid(5, 5)
@@ -102,3 +105,26 @@ def test_changes_have_known_names_and_strengths():
     for wrong in (("haze", 1.0), ("blur", 2.0)):
         with pytest.raises(AirlocError):
             GoalChange(*wrong)
+
+
+def test_in_flight_conditions_goals_are_photos_that_do_not_depend_on_the_batch_size(toy_areas, suite):
+    flight = FlightConditions(seed=3)
+    first, *others = (shown(toy_areas, suite, flight=flight, batch=batch) for batch in (1024, 7, 1))
+    assert all(np.array_equal(first, other) for other in others)
+    photographed = flight.photograph(toy_areas, GRID, "goal")
+    assert np.array_equal(first, shown(photographed, suite))
+    darker = [replace(area, image=area.image // 2) for area in toy_areas]
+    from_other = shown(toy_areas, suite, goal_areas=darker, flight=flight)
+    assert np.array_equal(from_other, shown(flight.photograph(darker, GRID, "goal"), suite))
+
+
+def test_controls_use_photos_in_flight_conditions(toy_areas, suite):
+    flight = FlightConditions()
+    photographed = CellTable.from_areas(flight.photograph(toy_areas, GRID, "goal"), GRID)
+    wrong = wrong_goal(suite, photographed, 0)(torch.arange(len(suite))).numpy()
+    assert np.array_equal(shown(toy_areas, suite, flight=flight, control="wrong-goal"), wrong)
+
+
+def test_a_change_cannot_be_combined_with_flight_conditions(toy_areas, suite):
+    with pytest.raises(AirlocError, match="both alter the goal"):
+        shown(toy_areas, suite, flight=FlightConditions(), change=GoalChange("blur"))

@@ -11,6 +11,9 @@ from airloc.areas import NameFilter
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.suites import SUITES, find_suites
 from airloc.experiments import suites as suites_plan
+from airloc.experiments.datasets import AREAS
+from airloc.experiments.evaluation import evaluation_task
+from airloc.experiments.graph import Task
 from airloc.experiments.suites import choose_agents, plan_suites
 from small_suites import write_data
 
@@ -59,6 +62,14 @@ def test_seed_and_limit_are_part_of_the_key(data: Path):
     plans = [plan_suites(suites, ["random"], data, **options) for options in ({}, {"seed": 1}, {"limit": 1})]
     assert len({plan.tasks[-1].key for plan in plans}) == 3
     assert len({plan.tasks[0].key for plan in plans}) == 2, "a seed reads the same areas"
+
+
+def test_flight_conditions_change_no_key_of_other_evaluations():
+    areas = Task(AREAS, "areas", {})
+    plain, flight = (evaluation_task("x", "belief", areas, grid="5x5", flight_conditions=f) for f in (None, 1.0))
+    assert "flight_conditions" not in plain.settings
+    assert flight.settings == {**plain.settings, "flight_conditions": 1.0}
+    assert plain.key != flight.key
 
 
 def test_suites_without_data_are_skipped_with_the_reason(data: Path):

@@ -1,7 +1,7 @@
 """Searches as strips, animations and sheets."""
 
 import dataclasses
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ from airloc.agents.belief import BeliefAgent
 from airloc.agents.registry import make_agent
 from airloc.areas.changes import CHANGES
 from airloc.areas.images import read_image
+from airloc.areas.registry import load_dataset
 from airloc.files import save_picture
 from airloc.reports.searches import (
     CHANGE_CELLS,
@@ -18,6 +19,7 @@ from airloc.reports.searches import (
     choose_failures,
     failure_caption,
     failure_sheet,
+    photos_sheet,
     search_animation,
     search_strip,
 )
@@ -121,3 +123,10 @@ def test_the_documented_picture_is_the_sheet_of_all_changes(tmp_path: Path):
     assert sheet.shape[1] > 112 * 2 * len(CHANGE_CELLS)
     again = read_image(save_picture(sheet, tmp_path / "again.jpg")).astype(int)
     assert np.abs(again - read_image(DOCUMENTED)).mean() < 1
+
+
+def test_the_documented_sheet_of_photos_is_that_of_the_validation_windows(data_root: Path, tmp_path: Path):
+    areas = list(islice(load_dataset("masa", root=data_root / "masa", split="val").areas(GRID), 6))
+    sheet = photos_sheet(areas, GRID, (0.5, 1.0, 2.0))
+    again = read_image(save_picture(sheet, tmp_path / "again.jpg")).astype(int)
+    assert np.abs(again - read_image(DOCUMENTED.with_name("flight-conditions.jpg"))).mean() < 1

@@ -16,6 +16,7 @@ from airloc.task import rules
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable, cut_patches
 from airloc.task.env import SearchEnv
+from airloc.task.photos import FlightConditions
 from airloc.task.priors import PairSampler, uniform
 from airloc.task.vector_env import SearchVectorEnv
 
@@ -49,19 +50,21 @@ def reference(position, steps, goal, number, declared, grid: Grid, declare: bool
 
 @pytest.mark.parametrize("moves", [8, 4])
 @pytest.mark.parametrize("declare", [False, True])
+@pytest.mark.parametrize("flight", [None, FlightConditions(1.5, seed=4)])
 def test_all_environments_agree_with_the_rules_step_by_step(
-    small_areas: list[SearchArea], moves: MoveCount, declare: bool
+    small_areas: list[SearchArea], moves: MoveCount, declare: bool, flight: FlightConditions | None
 ):
+    glimpses, goals = (small_areas, small_areas) if flight is None else flight.apply(small_areas, None, GRID)
     rng, grid = np.random.default_rng(1), Grid(4, 5, 8, 2, moves=moves)
     area = rng.integers(len(small_areas), size=EPISODES)
     start, goal = PairSampler(uniform(grid), grid).sample(rng, EPISODES)
-    how = {"declare": declare, "false_alarm_cost": COST}
+    how = {"declare": declare, "false_alarm_cost": COST, "flight": flight}
     vector = SearchVectorEnv(EPISODES, small_areas, grid, BUDGET, **how)
-    batch = BatchEnv(CellTable.from_areas(small_areas, grid), BUDGET, by_declaration=declare, false_alarm_cost=COST)
+    batch = BatchEnv.from_areas(small_areas, grid, BUDGET, flight=flight, by_declaration=declare, false_alarm_cost=COST)
     observation, _ = vector.reset(options={"area": area, "start": start, "goal": goal})
     first = batch.reset(*(torch.from_numpy(array) for array in (area, start, goal)))
     assert np.array_equal(observation["patch"], first.patch.numpy())
-    assert np.array_equal(observation["goal"], patches_at(small_areas, area, goal))
+    assert np.array_equal(observation["goal"], patches_at(goals, area, goal))
     assert np.array_equal(observation["goal"], batch.goal_patches().numpy())
 
     position, steps, playing = start.copy(), np.zeros(EPISODES, dtype=np.int64), np.ones(EPISODES, dtype=bool)
@@ -91,7 +94,7 @@ def test_all_environments_agree_with_the_rules_step_by_step(
         for seen in (observation["position"], step.observation.position):
             assert agree(seen, position)
         for seen in (observation["patch"], step.observation.patch):
-            assert agree(seen, patches_at(small_areas, area, position))
+            assert agree(seen, patches_at(glimpses, area, position))
         for seen in (observation["moves_left"][:, 0], step.observation.moves_left):
             assert agree(seen, BUDGET - steps)
         if declare:
@@ -109,7 +112,7 @@ def test_all_environments_agree_with_the_rules_step_by_step(
     single = SearchEnv(small_areas, grid, BUDGET, **how)
     for n in range(0, EPISODES, 10):
         first, _ = single.reset(options={"area": int(area[n]), "start": start[n], "goal": goal[n]})
-        assert np.array_equal(first["goal"], patches_at(small_areas, area[n : n + 1], goal[n : n + 1])[0])
+        assert np.array_equal(first["goal"], patches_at(goals, area[n : n + 1], goal[n : n + 1])[0])
         for action, position, expected, playing in log:
             if not playing[n]:
                 break
@@ -117,6 +120,7 @@ def test_all_environments_agree_with_the_rules_step_by_step(
             assert (reward, truncated) == (expected.reward[n], expected.missed[n])
             assert terminated == (expected.found[n] | expected.false_alarm[n])
             assert np.array_equal(observation["position"], position[n])
+            assert np.array_equal(observation["patch"], patches_at(glimpses, area[n : n + 1], position[n : n + 1])[0])
             assert info["action_mask"].shape == (moves + declare,)
             within = rules.moves_inside(position[n], grid, MOVES)[grid.directions]
             assert info["action_mask"].tolist() == [*within.tolist(), 1][: moves + declare]
@@ -133,6 +137,8 @@ def test_all_environments_agree_with_the_rules_step_by_step(
         ("airloc/Search-5x5-v0", {"moves": 4}),
         ("airloc/Search-5x5-v0", {"declare": True}),
         ("airloc/Search-5x5-v0", {"declare": True, "moves": 4, "false_alarm_cost": 0.5}),
+        ("airloc/Search-5x5-v0", {"flight": FlightConditions()}),
+        ("airloc/Search-5x5-v0", {"flight": FlightConditions(2.0, variants=2), "flips": True}),
     ],
 )
 def test_gymnasium_and_stable_baselines_accept_the_environment(small_areas, name: str, arguments: dict):
@@ -195,6 +201,39 @@ def test_flipped_episodes_show_flipped_patches_of_the_same_area(small_areas: lis
     flipped = {one.tobytes() for p in patches for one in (p, p[::-1], p[:, ::-1], p[::-1, ::-1])}
     assert all(patch.tobytes() in flipped for patch in observation["patch"])
     assert any(patch.tobytes() not in {p.tobytes() for p in patches} for patch in observation["patch"])
+
+
+def test_every_episode_draws_a_variant_of_the_photos_and_keeps_it(small_areas: list[SearchArea]):
+    flight = FlightConditions(variants=3)
+    glimpses, goals = (
+        [cut_patches(flight.photograph(small_areas[:1], GRID, role, n)[0].image, GRID) for n in range(3)]
+        for role in ("glimpse", "goal")
+    )
+    env, drawn = SearchEnv(small_areas[:1], GRID, flight=flight), []
+    for seed in range(12):
+        first, _ = env.reset(seed=seed, options={"start": (1, 1), "goal": (3, 3)})
+        env.step(2)
+        back, *_ = env.step(6)
+        assert np.array_equal(first["patch"], back["patch"])
+        (number,) = (n for n in range(3) if np.array_equal(first["goal"], goals[n][GRID.index((3, 3))]))
+        assert np.array_equal(first["patch"], glimpses[number][GRID.index((1, 1))])
+        drawn.append(number)
+    assert set(drawn) == {0, 1, 2}
+    envs = SearchVectorEnv(64, small_areas[:1], GRID, flight=flight)
+    episodes = {"area": np.zeros(64, dtype=int), "start": np.array([(1, 1)] * 64), "goal": np.array([(3, 3)] * 64)}
+    observation, _ = envs.reset(seed=0, options=episodes)
+    numbers = [{n for n in range(3) if np.array_equal(goal, goals[n][-2])} for goal in observation["goal"]]
+    assert set.union(*numbers) == {0, 1, 2}
+    for patch, number in zip(observation["patch"], numbers, strict=True):
+        assert np.array_equal(patch, glimpses[min(number)][GRID.index((1, 1))])
+
+
+def test_without_flight_conditions_seeds_give_the_episodes_that_they_always_gave(small_areas: list[SearchArea]):
+    one, other = (SearchEnv(small_areas, GRID, flight=flight) for flight in (None, FlightConditions()))
+    for seed in range(5):
+        (first, info), (second, other_info) = (env.reset(seed=seed) for env in (one, other))
+        assert info["area"] == other_info["area"]
+        assert first["position"].tolist() == second["position"].tolist()
 
 
 def test_reset_options_fix_what_they_name(small_areas: list[SearchArea]):

@@ -81,6 +81,7 @@ class Calibration(PlayOptions):
             "glimpses" if self.match else "beliefs": count,
             "grid": str(suite.grid),
             "budget": suite.budget,
+            "flight_conditions": self.flight_conditions,
             "suite": {"name": suite.name, "sha256": suite.digest},
             **{name: entry.record() for name, entry in found.items()},
         }

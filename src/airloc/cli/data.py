@@ -144,7 +144,10 @@ class Show:
     def run(self) -> None:
         """Draw and write."""
         grid = Grid.parse(self.grid)
-        self._check()
+        if self.columns < 1:
+            raise AirlocError(f"A sheet of {self.columns} columns shows nothing", "Give --columns of 1 or more")
+        _check_sheet("areas", self.limit, self.limit, self.tile)
+        check_writable(self.out)
         with Console(stderr=True).status("reading areas"):
             areas = list(itertools.islice(self.dataset.areas(grid), self.limit))
         images = [area.image if self.plain else draw_grid(area.image, grid) for area in areas]
@@ -152,20 +155,38 @@ class Show:
         save_picture(sheet, self.out)
         print(f"{self.out}: {len(areas)} areas on a grid of {grid}")
 
-    def _check(self) -> None:
-        """Refuse a sheet that cannot be drawn or written, before anything is read."""
-        if self.limit < 1 or self.columns < 1 or self.tile < MIN_TILE:
-            raise AirlocError(
-                f"A sheet of {self.limit} areas of {self.tile} px in {self.columns} columns shows nothing",
-                f"Give --limit and --columns of 1 or more, and --tile of {MIN_TILE} or more",
-            )
-        if self.limit * self.tile**2 > MAX_SHEET_PIXELS:
-            raise AirlocError(
-                f"A sheet of {self.limit} areas of {self.tile} x {self.tile} px is larger than "
-                f"{MAX_SHEET_PIXELS // 1_000_000} million pixels",
-                "Give a smaller --tile, or a smaller --limit",
-            )
+
+@dataclass(frozen=True)
+class Photos:
+    """Write a contact sheet of photos in flight conditions: one cell of each of a dataset's first areas, in a row."""
+
+    dataset: AnyDataset
+    """The dataset."""
+    out: Path = Path("photos.png")
+    """File to write, PNG or JPEG by its suffix."""
+    grid: str = "5x5"
+    """Rows and columns of cells."""
+    strengths: tuple[float, ...] = (0.5, 1.0, 2.0)
+    """Strengths of the flight conditions, each with a glimpse and a goal."""
+    limit: int = 6
+    """Largest number of areas."""
+    tile: int = 128
+    """Side of each photo on the sheet in pixels."""
+
+    def run(self) -> None:
+        """Draw and write."""
+        from airloc.reports.searches import photos_sheet  # PyTorch takes a moment, and only photos need it
+        from airloc.task.photos import ROLES, check_strength
+
+        grid = Grid.parse(self.grid)
+        for strength in self.strengths:
+            check_strength(strength)
+        _check_sheet("photos", self.limit, self.limit * (1 + len(ROLES) * len(self.strengths)), self.tile)
         check_writable(self.out)
+        with Console(stderr=True).status("reading areas"):
+            areas = list(itertools.islice(self.dataset.areas(grid), self.limit))
+        save_picture(photos_sheet(areas, grid, self.strengths, tile=self.tile), self.out)
+        print(f"{self.out}: photos of {len(areas)} cells")
 
 
 Command: TypeAlias = (
@@ -173,13 +194,14 @@ Command: TypeAlias = (
     | Annotated[Fetch, tyro.conf.subcommand("fetch")]
     | Annotated[Prepare, tyro.conf.subcommand("prepare")]
     | Annotated[Show, tyro.conf.subcommand("show")]
+    | Annotated[Photos, tyro.conf.subcommand("photos")]
 )
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc data`."""
     config = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.CascadeSubcommandArgs)
-    command: List | Fetch | Prepare | Show = tyro.cli(
+    command: List | Fetch | Prepare | Show | Photos = tyro.cli(
         Command,
         args=list(arguments),
         prog="airloc data",
@@ -187,6 +209,21 @@ def main(arguments: Sequence[str]) -> None:
         config=config,
     )
     command.run()
+
+
+def _check_sheet(what: str, limit: int, tiles: int, tile: int) -> None:
+    """Refuse a sheet that cannot be drawn, before anything is read."""
+    if limit < 1 or tile < MIN_TILE:
+        raise AirlocError(
+            f"A sheet with --limit {limit} and --tile {tile} shows nothing",
+            f"Give --limit of 1 or more, and --tile of {MIN_TILE} or more",
+        )
+    if tiles * tile**2 > MAX_SHEET_PIXELS:
+        raise AirlocError(
+            f"A sheet of {tiles} {what} of {tile} x {tile} px is larger than "
+            f"{MAX_SHEET_PIXELS // 1_000_000} million pixels",
+            "Give a smaller --tile, or a smaller --limit",
+        )
 
 
 def _row(status: Status) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from airloc.agents.registry import DEFAULT_AGENT
 from airloc.cli.console import progress_bar, writable_outputs
 from airloc.cli.options import PlayOptions, load_agents, load_episodes
 from airloc.errors import AirlocError
-from airloc.evaluation.controls import GoalChange, check_control
+from airloc.evaluation.controls import GoalChange, check_control, check_flight
 from airloc.evaluation.scores import Score, compare, evaluate, to_json, trajectory_lines
 from airloc.files import write_atomically
 from airloc.reports.tables import comparison_line, goals_line, score_table
@@ -62,6 +62,8 @@ class Evaluate(PlayOptions):
         """Check the options without reading any file."""
         if self.goal_change() is not None:
             check_control(self.control)
+        if self.flight_conditions is not None:
+            check_flight(self.goal_change())
         if self.equal_distances and self.episodes != "all-pairs":
             raise AirlocError("--equal-distances weights all pairs of cells", "Add --episodes all-pairs")
         if self.false_alarm_cost is not None:
@@ -122,6 +124,7 @@ def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
     record = scores[0].record(timing=options.timing)
     record["control"] = options.control
     record["change"] = options.change
+    record["flight_conditions"] = options.flight_conditions
     record["options"] = {
         "areas": None if options.areas is None else str(options.areas),
         "dataset": options.dataset,
@@ -156,7 +159,11 @@ def _write(options: Evaluate, score: Score, record: dict[str, Any]) -> None:
 def _show(scores: list[Score], record: dict[str, Any], options: Evaluate) -> None:
     console = Console()
     goals = goals_line(
-        change=options.change, strength=options.change_strength, control=options.control, folder=options.goals
+        change=options.change,
+        strength=options.change_strength,
+        control=options.control,
+        folder=options.goals,
+        flight=options.flight_conditions,
     )
     console.print(score_table(scores, record["blind_optimum"], exact=record["blind_optimum_exact"], goals=goals))
     if "against" in record:

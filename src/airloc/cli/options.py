@@ -18,6 +18,7 @@ from airloc.cli.console import collect_areas
 from airloc.errors import AirlocError
 from airloc.evaluation.scores import check_device
 from airloc.grid import Grid
+from airloc.task.photos import FlightConditions
 from airloc.task.priors import check_size
 from airloc.task.rules import check_budget
 from airloc.task.suites import GENERATED, Suite, generate, read_suite
@@ -99,6 +100,8 @@ class PlayOptions(AreaOptions):
     """Episodes per area. Default: 1 per distance (per-distance), 5 per distance (far-pairs), 4 (uniform)."""
     moves: Literal[8, 4] = 8
     """8: the king's moves. 4: north, east, south and west within a closed border."""
+    flight_conditions: Annotated[float | None, arg(metavar="STRENGTH")] = None
+    """Glimpses and goals are photos, each with its own position, heading, height, light and compression. 1 is usual."""
     batch: int = 1024
     """Number of episodes played in parallel."""
 
@@ -114,6 +117,7 @@ class PlayOptions(AreaOptions):
         """Check the options without reading any image."""
         if self.batch < 1:
             raise AirlocError(f"A batch of {self.batch} episodes is empty", "Use --batch 1 or more")
+        self.flight()
         if self.per_area is not None:
             self._check_per_area(self.per_area)
         if self.episodes not in GENERATED and not Path(self.episodes).exists():
@@ -123,6 +127,10 @@ class PlayOptions(AreaOptions):
         if self.goals is not None and self.areas is None:
             raise AirlocError("--goals needs the folder of the areas that the goals belong to", "Add --areas")
         super().check()
+
+    def flight(self) -> FlightConditions | None:
+        """Return the flight conditions, whose photos depend on the seed."""
+        return None if self.flight_conditions is None else FlightConditions(self.flight_conditions, self.seed)
 
     def _check_per_area(self, per_area: int) -> None:
         if self.episodes not in GENERATED or self.episodes == "all-pairs":
@@ -140,6 +148,14 @@ class Episodes(NamedTuple):
 
 
 def load_episodes(options: PlayOptions) -> Episodes:
+    """Read or generate the episodes, read exactly the areas they need, and photograph them in flight conditions."""
+    episodes, flight = _load_episodes(options), options.flight()
+    if flight is None:
+        return episodes
+    return Episodes(episodes.suite, *flight.apply(episodes.areas, episodes.goal_areas, episodes.suite.grid))
+
+
+def _load_episodes(options: PlayOptions) -> Episodes:
     """Read or generate the episodes, and read exactly the areas they need."""
     grid = options.parsed_grid()
     if options.episodes in GENERATED:

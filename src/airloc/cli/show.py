@@ -21,6 +21,7 @@ from airloc.grid import Cell, Grid
 from airloc.reports.searches import search_animation, search_strip
 from airloc.rollout import BELIEF, EpisodeRecord, rollout
 from airloc.seeding import stream
+from airloc.task.photos import FlightConditions, check_strength
 from airloc.task.suites import Suite
 
 MAX_SCALE = 8
@@ -40,6 +41,8 @@ class Show(AreaOptions):
     """Start cell. Default: drawn by the seed."""
     goal: Annotated[str, arg(metavar="ROW,COL")] = ""
     """Goal cell. Default: drawn by the seed."""
+    flight_conditions: Annotated[float | None, arg(metavar="STRENGTH")] = None
+    """Glimpses and goals are photos, as in `airloc evaluate`, and are drawn as such."""
     scale: int = 2
     """Pixels of the picture per pixel of the area, 1 to 8."""
     strip: Annotated[Path | None, arg(metavar="OUT.png")] = None
@@ -50,6 +53,8 @@ class Show(AreaOptions):
     def check(self) -> None:
         """Check the options without reading any image."""
         super().check()
+        if self.flight_conditions is not None:
+            check_strength(self.flight_conditions)
         if not 1 <= self.scale <= MAX_SCALE:
             raise AirlocError(f"--scale {self.scale} is out of range", f"Use 1 to {MAX_SCALE}")
         self._check_pixels()
@@ -92,13 +97,18 @@ def _play(options: Show, grid: Grid, start: Cell, goal: Cell) -> list[EpisodeRec
     """Play the same episode with every agent."""
     agents = load_agents(list(dict.fromkeys(options.agents)), AgentOptions(seed=options.seed, device=options.device))
     area = _area(options, grid)
+    areas, goal_areas = [area], [area]
+    if options.flight_conditions is not None:
+        areas, goal_areas = FlightConditions(options.flight_conditions, options.seed).apply([area], None, grid)
     budget = grid.default_budget if options.budget is None else options.budget
     suite = Suite("shown", grid, budget, (area.name,), np.zeros(1, dtype=np.int64), np.array([start]), np.array([goal]))
     episodes = []
     for agent in agents:
         status(f"Searching with {agent.name}")
-        log = rollout(agent, suite, [area], record=[BELIEF], seed=options.seed, device=options.device)
-        episodes.append(log.episode(0, [area]))
+        log = rollout(
+            agent, suite, areas, record=[BELIEF], goal_areas=goal_areas, seed=options.seed, device=options.device
+        )
+        episodes.append(log.episode(0, areas, goal_areas))
     return episodes
 
 

@@ -107,6 +107,15 @@ def check_control(control: str | None) -> None:
         )
 
 
+def check_flight(change: GoalChange | None) -> None:
+    """Raise an error for a change that is combined with flight conditions."""
+    if change is not None:
+        raise AirlocError(
+            "A change and flight conditions both alter the goal patch",
+            "Use one of them: --change or --flight-conditions",
+        )
+
+
 def _stream(seed: int, change: str, suite: Suite, number: int) -> np.random.Generator:
     """Return the random stream of one episode. File names that are not UTF-8 enter with escapes."""
     name = ascii(suite.areas[suite.area[number]])

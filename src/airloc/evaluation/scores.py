@@ -11,11 +11,12 @@ import torch
 from airloc.agents.agent import Agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
-from airloc.evaluation.controls import CONTROLS, GoalChange, changed_goals
+from airloc.evaluation.controls import CONTROLS, GoalChange, changed_goals, check_flight
 from airloc.evaluation.intervals import Bootstrap, Interval, discordant, paired_difference
 from airloc.evaluation.metrics import Metric, blind_optimum, blind_optimum_is_exact, metrics
 from airloc.rollout import GoalPatches, Recorder, RolloutLog, rollout
 from airloc.task.cells import CellTable
+from airloc.task.photos import FlightConditions
 from airloc.task.suites import Suite
 
 
@@ -91,6 +92,7 @@ def evaluate(
     goal_areas: Sequence[SearchArea] | None = None,
     control: str | None = None,
     change: GoalChange | None = None,
+    flight: FlightConditions | None = None,
     threshold: float = 0.5,
     record: Sequence[Recorder] = (),
     seed: int = 0,
@@ -107,6 +109,7 @@ def evaluate(
         goal_areas: Other images of the same places to cut the goal patches from, one per area.
         control: Replace the goal patches: a name in `CONTROLS`.
         change: Alter the goal patches.
+        flight: Glimpses and goals are photos, each with its own errors. Cannot be combined with a change.
         threshold: Match probability from which on the agent declares the goal, in a suite that ends by declaration.
         record: Quantities to record; they are in `score.log.recorded`.
         seed: Random seed for the agent's noise, controls, changes and the bootstrap.
@@ -114,6 +117,9 @@ def evaluate(
         device: Device for the areas.
         on_batch: Called with the number of episodes after every batch.
     """
+    if flight is not None:
+        check_flight(change)
+        areas, goal_areas = flight.apply(areas, goal_areas, suite.grid)
     goal_patches: GoalPatches | None = None
     if change is not None:
         goal_patches = changed_goals(change, suite, goal_areas or areas, control=control, seed=seed, device=device)

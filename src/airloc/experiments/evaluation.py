@@ -20,6 +20,7 @@ from airloc.grid import Grid
 from airloc.reports.results import save_declined, save_result
 from airloc.rollout import BELIEF, PRIOR_FOLLOWED, DiagonalError
 from airloc.task import priors
+from airloc.task.photos import FlightConditions
 from airloc.task.suites import Suite, generate
 
 
@@ -62,6 +63,7 @@ def evaluation_task(
     equal_distances: bool = False,
     change: str | None = None,
     control: str | None = None,
+    flight_conditions: float | None = None,
     weights: str = "",
     policy: Task | None = None,
     seed_rank: int = 0,
@@ -83,6 +85,7 @@ def evaluation_task(
         equal_distances: Weight all pairs so that all distances count the same.
         change: Change of the goal images.
         control: Control of the goal images.
+        flight_conditions: Strength of the flight conditions.
         weights: Digest of the installed weights.
         policy: The training whose weights the agent uses instead.
         seed_rank: Which of its seeds; 0 is the median one.
@@ -106,6 +109,8 @@ def evaluation_task(
         "full_precision": full_precision,
         "analyses": analyses,
     }
+    if flight_conditions is not None:  # a setting of its own, so that the keys of other evaluations do not change
+        settings["flight_conditions"] = flight_conditions
     return Task(EVALUATION, name, settings, {"areas": areas} if policy is None else {"areas": areas, "policy": policy})
 
 
@@ -114,6 +119,7 @@ def _play(
 ) -> None:
     """Play the suite and write the result, with agreement and calibration where the settings ask for them."""
     settings, seed = context.settings, context.settings["seed"]
+    strength = settings.get("flight_conditions")
     score = evaluate(
         _make_agent(context),
         suite,
@@ -121,11 +127,12 @@ def _play(
         goal_areas=goal_areas,
         control=settings["control"],
         change=None if settings["change"] is None else GoalChange(settings["change"]),
+        flight=None if strength is None else FlightConditions(strength, seed),
         record=(PRIOR_FOLLOWED, BELIEF) if settings["analyses"] else (),
         seed=seed,
         device=context.device,
     )
-    extra = {"control": settings["control"], "change": settings["change"]}
+    extra = {"control": settings["control"], "change": settings["change"], "flight_conditions": strength}
     save_result(context.out, score, areas, seed=seed, extra=extra, **_analyse(score))
 
 

@@ -136,6 +136,7 @@ def _evaluation(agent: str, weights: str, suite: SuiteSpec, areas: Task, seed: i
         equal_distances=suite.equal_distances,
         change=suite.change,
         control=suite.control,
+        flight_conditions=suite.flight_conditions,
         weights=weights,
         seed=seed,
     )

@@ -1,4 +1,4 @@
-"""Pictures of searches: step by step as a strip or an animation, and a sheet of failures.
+"""Pictures of searches: step by step as a strip or an animation, and sheets of failures, changes and photos.
 
 Frames show what the agent knows: visited cells as they are, and the others under its belief, or dark if it has none.
 The last frame shows the whole area with the path.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image
 
-from airloc.areas.area import Pixels, SearchArea
+from airloc.areas.area import Pixels, SearchArea, fit
 from airloc.areas.changes import CHANGES, GoalTransform, cut_goal
 from airloc.areas.synthetic import generate
 from airloc.drawing.heatmap import belief_strip, draw_belief, percent, stack_vertically
@@ -20,6 +20,8 @@ from airloc.drawing.trajectory import draw_trajectory
 from airloc.grid import Cell, Grid, distance
 from airloc.rollout import EpisodeRecord, RolloutLog
 from airloc.seeding import stream
+from airloc.task.cells import cut_patches
+from airloc.task.photos import ROLES, FlightConditions
 
 COLUMNS = 6
 """Largest number of frames in a row of a strip."""
@@ -121,6 +123,30 @@ def changes_sheet(seed: int = 0, tile: int = 112) -> Pixels:
             pictures += [cut_goal(images[regime], grid, cell, each) for each in (GoalTransform(), transform)]
             captions += ["the cell", name]
     return contact_sheet(pictures, captions, columns=2 * len(CHANGE_CELLS), tile=tile)
+
+
+def photos_sheet(
+    areas: Sequence[SearchArea], grid: Grid, strengths: Sequence[float], *, seed: int = 0, tile: int = 128
+) -> Pixels:
+    """Draw a row for one cell of each area: the exact cell, and its photos in flight conditions of each strength.
+
+    Args:
+        areas: The areas. The seed draws one cell of each.
+        grid: The grid.
+        strengths: Strengths of the flight conditions. Each has two columns: a glimpse and a goal.
+        seed: Random seed for the cells and the photos.
+        tile: Side of a photo on the sheet in pixels.
+    """
+    pictures, captions = [], []
+    for area in areas:
+        cell = int(stream(seed, "photos", ascii(area.name)).integers(grid.count))
+        pictures.append(cut_patches(fit(area, grid).image, grid)[cell])
+        captions.append("exact")
+        for strength in strengths:
+            for role, views in zip(ROLES, FlightConditions(strength, seed).apply([area], None, grid), strict=True):
+                pictures.append(cut_patches(views[0].image, grid)[cell])
+                captions.append(f"{strength:g}, {role}")
+    return contact_sheet(pictures, captions, columns=1 + len(ROLES) * len(strengths), tile=tile)
 
 
 def _failure(search: EpisodeRecord, grid: Grid) -> Pixels:

@@ -48,19 +48,29 @@ def score_table(scores: Sequence[Score], blind_optimum: float, *, exact: bool, g
 
 
 def goals_line(
-    *, change: str | None = None, strength: float = 1.0, control: str | None = None, folder: Path | None = None
+    *,
+    change: str | None = None,
+    strength: float = 1.0,
+    control: str | None = None,
+    folder: Path | None = None,
+    flight: float | None = None,
 ) -> str:
-    """Describe in one line how the goal images differ from the areas; empty if they do not.
+    """Describe in one line how the goal images, or all photos, differ from the areas; empty if they do not.
 
     >>> goals_line(change="off-grid", control="wrong-goal")
     'Goal images: change off-grid, control wrong-goal'
+    >>> goals_line(flight=0.5)
+    'Flight conditions of strength 0.5'
     """
     parts = [f"from {folder}"] if folder is not None else []
     if change is not None:
         parts.append(f"change {change}" + (f" at strength {strength:g}" if strength != 1 else ""))
     if control is not None:
         parts.append(f"control {control}")
-    return f"Goal images: {', '.join(parts)}" if parts else ""
+    lines = [f"Goal images: {', '.join(parts)}"] if parts else []
+    if flight is not None:
+        lines.append(f"Flight conditions of strength {flight:g}")
+    return ". ".join(lines)
 
 
 def comparison_line(agent: str, against: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
 from airloc.task.env import SearchEnv
+from airloc.task.photos import FlightConditions
 from airloc.task.priors import PRIORS
 from airloc.task.suites import (
     Suite,
@@ -20,6 +21,7 @@ __all__ = [
     "PRIORS",
     "BatchEnv",
     "CellTable",
+    "FlightConditions",
     "Observation",
     "SearchEnv",
     "SearchVectorEnv",

@@ -3,12 +3,16 @@
 Legend: B episodes of a batch, S side of a cell in pixels. No tensor leaves the device.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 
+from airloc.areas.area import SearchArea
+from airloc.grid import Grid
 from airloc.task import rules
-from airloc.task.cells import CellTable
+from airloc.task.cells import CellTable, cell_tables
+from airloc.task.photos import FlightConditions
 
 
 class Observation(NamedTuple):
@@ -73,6 +77,35 @@ class BatchEnv:
         self.by_declaration = by_declaration
         self.false_alarm_cost = rules.check_false_alarm_cost(false_alarm_cost)
         self._moves = rules.moves_on(cells.device)
+
+    @classmethod
+    def from_areas(
+        cls,
+        areas: Sequence[SearchArea],
+        grid: Grid,
+        budget: int,
+        *,
+        goal_areas: Sequence[SearchArea] | None = None,
+        flight: FlightConditions | None = None,
+        device: torch.device | str = "cpu",
+        by_declaration: bool = False,
+        false_alarm_cost: float = rules.FALSE_ALARM_COST,
+    ) -> "BatchEnv":
+        """Build the environment of search areas, which are fitted to the grid if necessary.
+
+        Args:
+            areas: The areas.
+            grid: The grid.
+            budget: Maximum number of moves of an episode.
+            goal_areas: Other images of the same places that goals are taken from, one per area.
+            flight: Glimpses and goals are photos. With several variants, `variant * len(areas) + area` is the index of
+                an area in one of them.
+            device: Device of the patches.
+            by_declaration: Episodes end by `declare`.
+            false_alarm_cost: Cost of a wrong declaration in units of finds.
+        """
+        cells, goal_cells = cell_tables(areas, grid, goal_areas=goal_areas, flight=flight, device=device)
+        return cls(cells, budget, goal_cells, by_declaration=by_declaration, false_alarm_cost=false_alarm_cost)
 
     def reset(self, area: torch.Tensor, start: torch.Tensor, goal: torch.Tensor) -> Observation:
         """Start episodes with these areas (B,), start cells (B, 2) and goal cells (B, 2)."""

@@ -15,6 +15,7 @@ import torch
 from airloc.areas.area import Pixels, SearchArea, fit
 from airloc.errors import AirlocError
 from airloc.grid import Grid
+from airloc.task.photos import FlightConditions
 from airloc.task.rules import ArrayT, inside
 
 ORIENTATIONS = 4
@@ -74,6 +75,27 @@ class CellTable:
         total = self._table[:-1].sum(dim=0, dtype=torch.float64)
         side = self.grid.cell
         return (total / (len(self._table) - 1)).round().to(torch.uint8).view(side, side, 3)
+
+
+def cell_tables(
+    areas: Sequence[SearchArea],
+    grid: Grid,
+    *,
+    goal_areas: Sequence[SearchArea] | None = None,
+    flight: FlightConditions | None = None,
+    device: torch.device | str = "cpu",
+) -> tuple[CellTable, CellTable]:
+    """Build the tables of glimpses and goals; without other areas or photos of goals they are the same table.
+
+    In flight conditions the tables hold the photos of all variants: those of the first variant of every area, then
+    those of the second, and so on.
+    """
+    if flight is None:
+        cells = CellTable.from_areas(areas, grid, device)
+        return cells, cells if goal_areas is None else CellTable.from_areas(goal_areas, grid, device)
+    taken = [flight.apply(areas, goal_areas, grid, variant) for variant in range(flight.variants)]
+    glimpses, goals = ([area for variant in role for area in variant] for role in zip(*taken, strict=True))
+    return CellTable.from_areas(glimpses, grid, device), CellTable.from_areas(goals, grid, device)
 
 
 def cut_patches(image: Pixels, grid: Grid) -> Pixels:

@@ -13,6 +13,7 @@ from airloc.drawing.trajectory import draw_trajectory
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid, MoveCount
 from airloc.task.cells import ORIENTATIONS, flip_cells, flip_image
+from airloc.task.photos import FlightConditions, Role
 from airloc.task.rules import FALSE_ALARM_COST, Actions
 from airloc.task.world import World
 
@@ -80,6 +81,14 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     alarm costs 4 finds by default. If 3 `false_alarm_cost` is less than T, an immediate false alarm costs less than a
     search without success.
 
+    ## Flight conditions
+    In a real flight, every glimpse is a photo of its own. With `flight=FlightConditions(strength)`, `patch` and `goal`
+    are photos with their own errors of position, heading, height, exposure, white balance, sharpness and compression;
+    the goal and the glimpse of one cell are different photos. The class `airloc.task.FlightConditions` has the sizes of
+    the errors. A cell has `variants` photos as a glimpse and as many as a goal, which depend on the seed of `flight`.
+    `reset` draws one variant for the episode, so that a cell shows the same photo at each visit of an episode. Beyond
+    the border of an area, photos show its mirror image. The patch outside the area stays black.
+
     ## Info
     `action_mask` (int8, one value per action) is 1 for the moves that stay in the area and for the declaration. `area`
     is the name of the area. At the end, `distance` is the distance from start to goal; during the episode it would
@@ -93,6 +102,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     * `moves`: 8 or 4. Default: the moves of the grid.
     * `prior`, `distance`: see Starting state.
     * `declare`, `false_alarm_cost`: see Declarations.
+    * `flight`: see Flight conditions. Default: exact cells.
     * `flips`: flip areas at random, as augmentation.
     * `render_mode`: `rgb_array` or None.
 
@@ -120,6 +130,18 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     (-12.0, True, False, True, False)
 
     ```
+
+    Eight photos of every cell, for training:
+
+    ```pycon
+    >>> from airloc.areas import load_dataset
+    >>> from airloc.grid import Grid
+    >>> from airloc.task import FlightConditions
+    >>> areas = list(load_dataset("synthetic", count=2).areas(Grid(5, 5)))
+    >>> env = gym.make("airloc/Search-5x5-v0", areas=areas, flight=FlightConditions(strength=1.0, variants=8))
+    >>> observation, info = env.reset(seed=0)
+
+    ```
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012 (Gymnasium's own form)
@@ -135,10 +157,11 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         distance: int | None = None,
         declare: bool = False,
         false_alarm_cost: float = FALSE_ALARM_COST,
+        flight: FlightConditions | None = None,
         flips: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        self.world = World.build(areas, grid, budget, prior, distance, moves)
+        self.world = World.build(areas, grid, budget, prior, distance, moves, flight)
         self.grid, self.budget = self.world.grid, self.world.budget
         self.flips = flips
         self.render_mode = render_mode
@@ -154,8 +177,9 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         rng = self.np_random
         self._area, self._position, self._goal = self.world.sample_one(rng, options or {})
         self._orientation = int(rng.integers(ORIENTATIONS)) if self.flips else 0
+        self._variant = int(self.world.sample_variants(rng, 1)[0])
         self._steps = np.array(0)
-        self._goal_patch = self._patch(self._goal)
+        self._goal_patch = self._patch(self._goal, "goal")
         self._path = [self._cell()]
         self._over = False
         return self._observe(), self._info()
@@ -189,14 +213,15 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         row, col = self._position.tolist()
         return row, col
 
-    def _patch(self, position: npt.NDArray[np.int64]) -> Pixels:
+    def _patch(self, position: npt.NDArray[np.int64], role: Role) -> Pixels:
         """Return the patch at a position of the area as flipped in this episode."""
         original = flip_cells(position, self._orientation, self.grid)
-        return flip_image(self.world.patches(np.array(self._area), original), self._orientation)
+        patch = self.world.patches(np.array(self._area), original, self._variant, role)
+        return flip_image(patch, self._orientation)
 
     def _observe(self) -> Obs:
         return {
-            "patch": self._patch(self._position).copy(),
+            "patch": self._patch(self._position, "glimpse").copy(),
             "goal": self._goal_patch.copy(),
             "position": self._position.copy(),
             "moves_left": np.array([self.budget - self._steps]),

@@ -15,6 +15,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid, MoveCount
 from airloc.task.cells import ORIENTATIONS, flip_cells
 from airloc.task.env import Obs, observation_space
+from airloc.task.photos import FlightConditions, Role
 from airloc.task.rules import FALSE_ALARM_COST, Actions
 from airloc.task.world import World
 
@@ -53,9 +54,10 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         distance: int | None = None,
         declare: bool = False,
         false_alarm_cost: float = FALSE_ALARM_COST,
+        flight: FlightConditions | None = None,
         flips: bool = False,
     ) -> None:
-        self.world = World.build(areas, grid, budget, prior, distance, moves)
+        self.world = World.build(areas, grid, budget, prior, distance, moves, flight)
         self.grid, self.budget = self.world.grid, self.world.budget
         self.flips = flips
         self.num_envs = num_envs
@@ -70,6 +72,7 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         self._start = np.zeros((num_envs, 2), dtype=np.int64)
         self._steps = np.zeros(num_envs, dtype=np.int64)
         self._orientation = np.zeros(num_envs, dtype=np.int64)
+        self._variant = np.zeros(num_envs, dtype=np.int64)
         self._goal_patch = np.zeros((num_envs, self.grid.cell, self.grid.cell, 3), dtype=np.uint8)
         self._over: npt.NDArray[np.bool_] | None = None
 
@@ -111,6 +114,7 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         rng, count = self.np_random, int(where.sum())
         if self.flips:
             self._orientation[where] = rng.integers(ORIENTATIONS, size=count)
+        self._variant[where] = self.world.sample_variants(rng, count)
         self._place(where, *self.world.sample(rng, count))
 
     def _place(
@@ -122,23 +126,24 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
     ) -> None:
         self._area[where], self._position[where], self._start[where], self._goal[where] = area, start, start, goal
         self._steps[where] = 0
-        self._goal_patch[where] = self._patches(self._goal)[where]
+        self._goal_patch[where] = self._patches(self._goal, "goal")[where]
 
-    def _patches(self, position: npt.NDArray[np.int64]) -> Pixels:
+    def _patches(self, position: npt.NDArray[np.int64], role: Role) -> Pixels:
         """Return the patches at positions of the areas as flipped in these episodes, (B, S, S, 3)."""
         if not self.flips:
-            return self.world.patches(self._area, position)
+            return self.world.patches(self._area, position, self._variant, role)
         patches = np.empty_like(self._goal_patch)
         for orientation in range(ORIENTATIONS):
             these = self._orientation == orientation
             original = flip_cells(position[these], orientation, self.grid)
             rows, cols = (-1 if orientation & bit else 1 for bit in (2, 1))
-            patches[these] = self.world.patches(self._area[these], original)[:, ::rows, ::cols]
+            found = self.world.patches(self._area[these], original, self._variant[these], role)
+            patches[these] = found[:, ::rows, ::cols]
         return patches
 
     def _observe(self) -> Obs:
         return {
-            "patch": self._patches(self._position),
+            "patch": self._patches(self._position, "glimpse"),
             "goal": self._goal_patch.copy(),
             "position": self._position.copy(),
             "moves_left": (self.budget - self._steps)[:, None],

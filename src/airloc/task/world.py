@@ -1,6 +1,6 @@
 """Areas, grid, budget and distribution of episodes: what the NumPy environments share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -13,7 +13,8 @@ from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.grid import Grid, MoveCount
 from airloc.task import priors
-from airloc.task.cells import CellTable
+from airloc.task.cells import CellTable, cell_tables
+from airloc.task.photos import FlightConditions, Role
 from airloc.task.rules import check_budget, inside
 
 Ints = npt.NDArray[np.int64]
@@ -30,9 +31,9 @@ class World:
     images: tuple[Pixels, ...]
     grid: Grid
     budget: int
-    table: Pixels
-    """All patches, and a black one at the end, (A * n + 1, S, S, 3)."""
     cells: CellTable
+    tables: Mapping[Role, Pixels]
+    """Patches of glimpses and of goals in all variants, and a black one at the end, (V * A * n + 1, S, S, 3)."""
     prior: priors.Prior
     """Distribution of starts and goals."""
     sampler: priors.PairSampler
@@ -46,29 +47,35 @@ class World:
         prior: str,
         distance: int | None,
         moves: MoveCount | None = None,
+        flight: FlightConditions | None = None,
     ) -> "World":
         """Fit areas (by default procedural ones) to a grid and prepare the sampling of episodes."""
         grid = Grid.parse(grid) if isinstance(grid, str) else grid
         grid = grid if moves is None else replace(grid, moves=moves)
         if areas is None:
             areas = _procedural_areas(grid)
-        images = tuple(fit(area, grid).image for area in areas)
-        cells = CellTable(images, grid)
+        areas = [fit(area, grid) for area in areas]
+        cells, goal_cells = cell_tables(areas, grid, flight=flight)
         pairs = _prior(prior, distance, grid)
         return cls(
             names=tuple(area.name for area in areas),
-            images=images,
+            images=tuple(area.image for area in areas),
             grid=grid,
             budget=check_budget(grid.default_budget if budget is None else budget),
-            table=cells.array,
             cells=cells,
+            tables={"glimpse": cells.array, "goal": goal_cells.array},
             prior=pairs,
             sampler=priors.PairSampler(pairs, grid),
         )
 
-    def patches(self, area: Ints, position: Ints) -> Pixels:
+    def patches(self, area: Ints, position: Ints, variant: Ints | int = 0, role: Role = "glimpse") -> Pixels:
         """Return the patches at positions (..., 2) of areas (...): (..., S, S, 3), black outside."""
-        return np.asarray(self.table[self.cells.rows(area, position)])
+        return np.asarray(self.tables[role][self.cells.rows(area + variant * len(self.names), position)])
+
+    def sample_variants(self, rng: np.random.Generator, count: int) -> Ints:
+        """Sample variants of the photos (count,). A single variant needs no random number."""
+        variants = self.cells.areas // len(self.names)
+        return np.zeros(count, dtype=np.int64) if variants == 1 else rng.integers(variants, size=count)
 
     def image(self, area: int) -> Pixels:
         """Return the whole image of an area."""

@@ -9,14 +9,13 @@ All operations have static shapes, so that a training step can be captured as a 
 Legend: A areas, P photos of an area, N images or photos, H, W height and width of an image, S = 48 side of a patch.
 """
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch.nn.functional import avg_pool2d, interpolate
 
 from airloc.grid import Grid
-from airloc.task.photos import BLOCK, HEADING, HEIGHT, MARGIN, POSITION, blur, crop, expose, jpeg, reflect, render
+from airloc.task.photos import BLOCK, MARGIN, blur, capture, compress, crop, draw_quality, jpeg, reflect
 from airloc.training.augment import colour_jitter
 from airloc.training.runs import PROBABILITY, Bounds, check_settings
 
@@ -60,7 +59,7 @@ def compress_areas(images: torch.Tensor) -> torch.Tensor:
     ]
     number = torch.arange(len(images), device=images.device)[:, None, None]
     padded = images.permute(0, 2, 3, 1)[number, index[0][:, :, None], index[1][:, None]].permute(0, 3, 1, 2)
-    return crop(jpeg(padded, *_draw_quality(len(images), images.device)), top, left, height, width)
+    return crop(jpeg(padded, *draw_quality(len(images), *QUALITY, images.device)), top, left, height, width)
 
 
 def take_photos(
@@ -85,19 +84,12 @@ def take_photos(
         degraded: Areas whose photos are blurred, at a lower resolution and in another light, bool (A, 1).
     """
     areas, photos = angle.shape
-    device, side = images.device, grid.cell
-    errors = torch.randn(4, areas, photos, device=device).clamp(-2.5, 2.5) * strength
-    centre = corner + MARGIN + (side - 1) / 2 + errors[:2] * POSITION * grid.pitch
-    angle = angle + errors[2] * math.radians(HEADING)
-    phase = (torch.rand(2, areas, photos, device=device) * (BLOCK + 1)).floor()
-    shots = render(images, centre, angle, (errors[3] * HEIGHT).exp(), phase, side + BLOCK).flatten(0, 1)
-    shots = expose(shots, strength.expand(-1, photos).flatten())
+    shots, phase = capture(images, grid, corner + MARGIN, angle, strength)
     worse = degraded.expand(-1, photos).flatten()[:, None, None, None]
     shots = torch.where(worse, colour_jitter(_soften(shots)[:, None], 1.0)[:, 0], shots)
-    encoded = jpeg(shots, *_draw_quality(len(shots), device))
-    shots = torch.where(compressed.expand(-1, photos).flatten()[:, None, None, None], encoded, shots)
-    top, left = phase.long().flatten(1)
-    return crop(shots, top, left, side, side).view(areas, photos, 3, side, side)
+    quality, subsampled = draw_quality(len(shots), *QUALITY, images.device)
+    shots = compress(shots, phase, grid.cell, quality, subsampled, compressed.expand(-1, photos).flatten())
+    return shots.view(areas, photos, 3, grid.cell, grid.cell)
 
 
 def _soften(photos: torch.Tensor) -> torch.Tensor:
@@ -107,9 +99,3 @@ def _soften(photos: torch.Tensor) -> torch.Tensor:
     photos = photos + softness * (soft - photos)
     half: torch.Tensor = interpolate(avg_pool2d(photos, 2), scale_factor=2, mode="bilinear", align_corners=False)
     return photos + coarse * (half - photos)
-
-
-def _draw_quality(count: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw the quality and the chroma subsampling of images, each (N,)."""
-    quality, subsampling = torch.rand(2, count, device=device)
-    return QUALITY[0] + (QUALITY[1] - QUALITY[0]) * quality, subsampling < 0.5

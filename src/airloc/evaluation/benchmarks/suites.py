@@ -62,6 +62,8 @@ class SuiteSpec:
     equal_distances: bool = False
     change: str | None = None
     control: str | None = None
+    flight_conditions: float | None = None
+    """Strength of the flight conditions."""
     agents: NameFilter = field(default_factory=NameFilter)
     """Patterns of the agents that play the suite."""
     trained: NameFilter | None = None
@@ -100,8 +102,8 @@ class SuiteSpec:
         words += [word for pattern in self.names.without for word in ("--except", pattern)]
         words += [*_option("episodes", self.episodes, "per-distance"), *_option("per_area", self.per_area, 1)]
         words += ["--equal-distances"] if self.equal_distances else []
-        words += [*_option("change", self.change), *_option("control", self.control), *_option("seed", seed, 0)]
-        return words
+        words += [*_option("change", self.change), *_option("control", self.control)]
+        return [*words, *_option("flight_conditions", self.flight_conditions), *_option("seed", seed, 0)]
 
     def commands(self, agent: str = "AGENT", seed: int = 0) -> list[str]:
         """Return the commands as typed in a shell."""
