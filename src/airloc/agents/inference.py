@@ -69,8 +69,10 @@ def _use_bfloat16(layers: nn.Sequential) -> nn.Sequential:
     now = torch.float32
     for layer in layers:
         features = isinstance(layer, nn.Conv2d) and layer.in_channels > _RGB_CHANNELS
-        wanted = torch.bfloat16 if features else torch.float32 if isinstance(layer, nn.Linear) else now
-        out += [layer.to(wanted)] if wanted == now else [_Cast(wanted), layer.to(wanted)]
+        rewritten = any(layer.children())  # it takes and gives float32
+        wanted = torch.bfloat16 if features else torch.float32 if rewritten or isinstance(layer, nn.Linear) else now
+        out += [_Cast(wanted)] if wanted != now else []
+        out.append(layer if rewritten else layer.to(wanted))
         now = wanted
     return nn.Sequential(*out) if now == torch.float32 else nn.Sequential(*out, _Cast(torch.float32))
 
