@@ -1,4 +1,4 @@
-"""`airloc analyse`: what agents believe, where they fail, and how folds of a cross-validation sum up."""
+"""`airloc analyse`: what agents believe, where they fail, shortcuts they take, and how folds of a training sum up."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,6 +16,7 @@ from airloc.agents.airloc import AirlocAgent
 from airloc.agents.registry import DEFAULT_AGENT
 from airloc.cli.console import progress_bar, status, writable_outputs
 from airloc.cli.options import Episodes, PlayOptions, load_agents, load_episodes
+from airloc.cli.shortcuts import Puzzles, Shortcuts
 from airloc.errors import AirlocError
 from airloc.evaluation.analysis import (
     PriorAgreement,
@@ -184,16 +185,18 @@ Analysis: TypeAlias = (
     | Annotated[Exploitation, tyro.conf.subcommand("exploitation")]
     | Annotated[Failures, tyro.conf.subcommand("failures")]
     | Annotated[Folds, tyro.conf.subcommand("folds")]
+    | Annotated[Shortcuts, tyro.conf.subcommand("shortcuts")]
+    | Annotated[Puzzles, tyro.conf.subcommand("puzzles")]
 )
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc analyse`."""
-    analysis: Calibration | Exploitation | Failures | Folds = tyro.cli(
+    analysis: Calibration | Exploitation | Failures | Folds | Shortcuts | Puzzles = tyro.cli(
         Analysis,
         args=list(arguments),
         prog="airloc analyse",
-        description="Analyse an agent's probabilities, its failures or its use of the prior, or pool folds.",
+        description="Analyse an agent's probabilities, failures, shortcuts or use of the prior, or pool folds.",
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
     analysis.run()

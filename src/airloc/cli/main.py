@@ -23,7 +23,7 @@ VERBS: dict[str, str] = {
     "evaluate": "evaluate an agent on your images or a dataset",
     "suites": "evaluate all agents on all suites: one table with intervals, blind optimum and commands",
     "show": "draw one search step by step, with the agent's belief",
-    "analyse": "analyse calibration, failures or use of the prior, or pool folds",
+    "analyse": "analyse calibration, failures, shortcuts in the pixels or use of the prior, or pool folds",
     "train": "train an agent or one of its networks",
     "reproduce": "reproduce the tables and figures of the paper in one report",
     "search": "search a georeferenced image for a place and write flight files",

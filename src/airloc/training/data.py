@@ -146,7 +146,9 @@ def load_imagery(config: DataConfig, pairs: PairConfig, device: torch.device, sc
         raise AirlocError(
             "There are no images to train on", "Give --root a folder with larger images, or --synthetic 500"
         )
-    return Imagery.from_pairs(*zip(*entries, strict=True), device)
+    return Imagery.from_pairs(
+        [pair for pair, _, _ in entries], [steps for _, steps, _ in entries], [part for _, _, part in entries], device
+    )
 
 
 def _image_pairs(config: PairConfig, root: Path | None) -> list[tuple[SearchArea, SearchArea]]:

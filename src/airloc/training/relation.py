@@ -275,7 +275,7 @@ def pair_logits(network: RelationNetwork, batches: Sequence[RelationBatch]) -> l
     patches = [torch.cat([batch.glimpses, batch.goals], dim=1) for batch in batches]
     encoded = network.encode(torch.cat([part.flatten(0, 1) for part in patches]))
     counts = [len(part) * part.shape[1] for part in patches]
-    by_batch = zip(*(part.split(counts) for part in encoded), strict=True)
+    by_batch = zip(*(torch.split(part, counts) for part in encoded), strict=True)
     logits = []
     for batch, parts in zip(batches, by_batch, strict=True):
         (areas, glimpses), goals = batch.observed.shape, batch.cell.shape[1]

@@ -96,10 +96,11 @@ def sample_batch(
     first, second = colour_jitter(both_days, augmentation.shared_jitter).unbind(dim=1)
     days = torch.where(swapped, first, second), torch.where(swapped, second, first)
     differs = level[1] < augmentation.goal_jitter_probability
-    days = tuple(torch.where(differs, temporal_augmentation(day, augmentation.goal_jitter), day) for day in days)
-    compressed = compress_areas(torch.cat(days)).view(2, *days[0].shape)
-    chosen = level[2] < photos.area_compression_probability
-    glimpse_day, goal_day = (torch.where(chosen, after, before) for before, after in zip(days, compressed, strict=True))
+    both = torch.stack(
+        [torch.where(differs, temporal_augmentation(day, augmentation.goal_jitter), day) for day in days]
+    )
+    compressed = compress_areas(both.flatten(0, 1)).view_as(both)
+    glimpse_day, goal_day = torch.where(level[2] < photos.area_compression_probability, compressed, both)
     # Photos of the cells, and of the goals.
     flying, alone, degraded = (part.view(areas, 1) for part in (flying, level[3], level[4]))
     low, high = photos.flight_strength
