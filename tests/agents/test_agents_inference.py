@@ -89,7 +89,8 @@ def logits(exact: bool, cells: torch.Tensor) -> torch.Tensor:
 @CAPABLE
 @torch.inference_mode()
 def test_the_pretrained_network_is_nearly_the_same_with_bfloat16(cells: torch.Tensor):
-    full, half = logits(True, cells), logits(False, cells)
+    some = cells[::3]
+    full, half = logits(True, some), logits(False, some)
     error = (full - half).square().mean().sqrt() / full.std()
     assert 0 < float(error) < 0.01
 

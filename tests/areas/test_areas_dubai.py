@@ -88,6 +88,7 @@ def test_a_missing_folder_names_the_command(tmp_path: Path) -> None:
             Dubai(folder).scan()
 
 
+@pytest.mark.long  # `test_the_real_data_is_counted` counts the same areas without their masks
 def test_the_real_set_gives_154_of_the_papers_196_areas(data_root: Path) -> None:
     dataset = Dubai(data_root / "dubai")
     areas = list(dataset.areas(Grid(5, 5)))

@@ -158,6 +158,7 @@ def test_windows_are_read_with_the_splits_of_their_index(tmp_path: Path) -> None
     assert (Masa(tmp_path).state(), Masa(tmp_path).count_areas()) == ("windows", {"train": 1, "val": 1})
 
 
+@pytest.mark.long  # the test of the same name for folders reads the same windows
 def test_the_real_windows_load_with_splits_and_masks(data_root: Path) -> None:
     areas = list(Masa(data_root / "masa", cell_metres=100).areas(Grid(5, 5)))
     assert Counter(area.split for area in areas) == {"train": 76, "val": 20}

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airloc.areas.outline import read_outline
@@ -115,6 +115,7 @@ def test_broken_kml_is_named(tmp_path: Path):
         assert str(path) in str(error.value)
 
 
+@settings(max_examples=50)
 @given(
     st.recursive(
         st.none() | st.floats() | st.text(),

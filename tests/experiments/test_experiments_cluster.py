@@ -26,12 +26,27 @@ from airloc.experiments import cluster as cluster_module  # noqa: E402
 from airloc.experiments.cluster import MAX_RETRIES, run_on_cluster  # noqa: E402
 
 NODE = {"num_cpus": 1, "object_store_memory": 100_000_000}
+HEAD = {
+    **NODE,
+    "include_dashboard": False,
+    # A dead node is noticed after one second, not after twenty.
+    "_system_config": {
+        "health_check_initial_delay_ms": 0,
+        "health_check_period_ms": 500,
+        "health_check_failure_threshold": 2,
+    },
+}
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+def ray_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # sums are added in one order, here and on the nodes
-    made = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # or tasks wait for the tests of the other process
+
+
+@pytest.fixture
+def cluster(ray_settings: None) -> Iterator[Cluster]:
+    made = Cluster(initialize_head=True, head_node_args=HEAD)
     yield made
     made.shutdown()
 
@@ -75,8 +90,7 @@ def test_with_a_killed_node_the_results_are_the_same(cluster: Cluster, tasks: li
     assert content(tasks, there) == content(tasks, here)
 
 
-def test_a_local_cluster_gives_the_results_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+def test_a_local_cluster_gives_the_results_of_this_machine(tmp_path: Path, ray_settings: None):
     plan = plan_suites([smaller(find_suites(["procedural"])[0])], ["blind"], None)
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     run_tasks(plan.tasks, here, RecordedProgress(), threads=1)
