@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from airloc.game import PlayLobby
-from game_server import Client, joined, noise_world, play_room, serving_study, small_study
+from game_server import Client, joined, noise_sampler, play_room, serving_study, small_study
 
 
 def test_the_number_of_visitors_and_of_their_games_is_limited(monkeypatch: pytest.MonkeyPatch):
-    room = play_room(noise_world(2, "2x2"))
+    room = play_room(noise_sampler(2, "2x2"))
     monkeypatch.setattr(room, "max_games", 4)
     lobby = PlayLobby(room, max_visitors=3)
     visitors = [lobby.admit(None) for _ in range(4)]

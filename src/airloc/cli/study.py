@@ -152,9 +152,9 @@ class Serve:
         study = game.Study(self.study)
         with web.bind(self.host, self.port, public=self.public) as bound:
             check_agents(self.agents)
-            worlds = study.worlds()
-            worker_pool = game.ProcessWorkerPool(worlds, self.agents)
-            lobby = game.StudyLobby.open(study, worlds, worker_pool, self.agents)
+            samplers = study.samplers()
+            worker_pool = game.ProcessWorkerPool(samplers, self.agents)
+            lobby = game.StudyLobby.open(study, samplers, worker_pool, self.agents)
             hosts = None if self.public else (*game.LOOPBACK_HOSTS, *self.names)
             url = web.url_of(bound)
             print(f"The study runs at {url}. Print the participants' links with: airloc study links {self.study}")

@@ -1,7 +1,7 @@
 """The human game: a server on which people search for the goal themselves, take part in a study, or watch agents.
 
-Reading order: `match` (a game), `store` (games in SQLite), `room` (games on a world, with a clock), `lobby` (who
-plays what), `routes` and `app` (HTTP). `study` and `results` are the study with people, `watch` shows agents,
+Reading order: `match` (a game), `store` (games in SQLite), `room` (games on sampled episodes, with a clock), `lobby`
+(who plays what), `routes` and `app` (HTTP). `study` and `results` are the study with people, `watch` shows agents,
 `baselines` and `worker_pool` run them. Needs the extra `web` (FastAPI and uvicorn).
 """
 

@@ -56,7 +56,7 @@ class Episode(NamedTuple):
     """The episode of a game."""
 
     area: int
-    """Index of the area in the world."""
+    """Index of the area in the episode sampler."""
     start: Cell
     goal: Cell
 

@@ -1,4 +1,4 @@
-"""Rooms: a world to play on, its games, and their clock.
+"""Rooms: an episode sampler, the games on its areas, and their clock.
 
 Every request reads the game from the store, so that the store is the only copy. The clock of a game stops while the
 server is down.
@@ -15,17 +15,17 @@ from airloc.game.baselines import Baselines
 from airloc.game.match import Episode, Game, RefusedError, UnknownGameError, check_seconds
 from airloc.game.messages import GameMessages
 from airloc.game.store import Store
-from airloc.task.world import World
+from airloc.task.sampling import EpisodeSampler
 
 MAX_GAMES = 50
 """Games kept per visitor in free play; the oldest are deleted first."""
 
 
 class Room:
-    """Plays games on one world.
+    """Plays games on the areas of one sampler.
 
     Args:
-        world: The areas with their grid and budget.
+        sampler: The areas with their grid and budget.
         store: Where the games are kept.
         seconds: Time limit of a game; infinite for none.
         baselines: The agents that play the same episodes for comparison.
@@ -34,23 +34,23 @@ class Room:
 
     def __init__(
         self,
-        world: World,
+        sampler: EpisodeSampler,
         store: Store,
         seconds: float,
         baselines: Baselines,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.world = world
+        self.sampler = sampler
         self.store = store
         self.seconds = check_seconds(seconds)
         self.baselines = baselines
-        self.messages = GameMessages(world)
+        self.messages = GameMessages(sampler)
         self._clock = clock
         self._started: dict[str, float] = {}
 
     def begin(self, player: str, episode: Episode, slot: int | None = None) -> Game:
         """Begin a game; its clock starts now."""
-        game = self.store.create(player, episode, self.world.budget, self.seconds, slot)
+        game = self.store.create(player, episode, self.sampler.budget, self.seconds, slot)
         self._started[game.id] = self._clock()
         return game
 
@@ -145,7 +145,7 @@ class PlayRoom(Room):
 
     def _draw_episode(self, played_areas: Sequence[int]) -> Episode:
         rng, counts = np.random.default_rng(secrets.randbits(128)), Counter(played_areas)
-        fewest = min(counts[area] for area in range(len(self.world.names)))
-        areas = [area for area in range(len(self.world.names)) if counts[area] == fewest]
-        (start,), (goal,) = self.world.sampler.sample(rng, 1)
+        fewest = min(counts[area] for area in range(len(self.sampler.names)))
+        areas = [area for area in range(len(self.sampler.names)) if counts[area] == fewest]
+        (start,), (goal,) = self.sampler.pair_sampler.sample(rng, 1)
         return Episode(int(rng.choice(areas)), (int(start[0]), int(start[1])), (int(goal[0]), int(goal[1])))

@@ -123,7 +123,7 @@ def result_routes(lobby: Lobby) -> APIRouter:
     async def reveal(game_id: str, token: Token) -> Response:
         room, game = _ended_game(lobby, game_id, token)
         agents = await room.baselines.paths(game.episode)
-        return JSONResponse(_reveal(game, room.world.names[game.episode.area], agents), headers=PRIVATE)
+        return JSONResponse(_reveal(game, room.sampler.names[game.episode.area], agents), headers=PRIVATE)
 
     @router.get("/area.png")
     async def area(game_id: str, token: Token) -> Response:
@@ -207,10 +207,10 @@ def watch_routes(watch: WatchService, selected: Sequence[str]) -> APIRouter:
     """
     router = APIRouter()
     options: dict[str, Any] = {
-        "areas": watch.world.names,
-        "rows": watch.world.grid.rows,
-        "cols": watch.world.grid.cols,
-        "budget": watch.world.budget,
+        "areas": watch.sampler.names,
+        "rows": watch.sampler.grid.rows,
+        "cols": watch.sampler.grid.cols,
+        "budget": watch.sampler.budget,
         "agents": available_agents(),
         "selected": [name for name in selected if name in available_agents()][:MAX_AGENTS],
         "max_agents": MAX_AGENTS,

@@ -20,7 +20,7 @@ from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.game.match import RefusedError
 from airloc.grid import Grid
-from airloc.task.world import World
+from airloc.task.sampling import EpisodeSampler
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,15 +43,15 @@ class AgentCache:
         return self._agents[name]
 
 
-Job = Callable[Concatenate[World, AgentCache, P], T]
-"""A module-level function that computes something from a world and agents."""
+Job = Callable[Concatenate[EpisodeSampler, AgentCache, P], T]
+"""A module-level function that computes something from an episode sampler and agents."""
 
 
 class WorkerPool(Protocol):
     """Runs jobs one after the other."""
 
-    async def run(self, job: Job[P, T], world: str, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a job on the world of this name."""
+    async def run(self, job: Job[P, T], sampler: str, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a job on the sampler of this name."""
         ...
 
 
@@ -59,18 +59,18 @@ class ThreadWorkerPool:
     """Runs jobs in a thread of this process.
 
     Args:
-        worlds: The worlds by name.
+        samplers: The samplers by name.
         agents: The agents that jobs use.
     """
 
-    def __init__(self, worlds: Mapping[str, World], agents: AgentCache | None = None) -> None:
-        self._worlds = worlds
+    def __init__(self, samplers: Mapping[str, EpisodeSampler], agents: AgentCache | None = None) -> None:
+        self._samplers = samplers
         self._agents = agents or AgentCache()
         self._executor: Executor = ThreadPoolExecutor(1)
 
-    async def run(self, job: Job[P, T], world: str, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a job on the world of this name."""
-        future = self._executor.submit(job, self._worlds[world], self._agents, *args, **kwargs)
+    async def run(self, job: Job[P, T], sampler: str, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a job on the sampler of this name."""
+        future = self._executor.submit(job, self._samplers[sampler], self._agents, *args, **kwargs)
         return await asyncio.wrap_future(future)
 
 
@@ -78,23 +78,27 @@ class ProcessWorkerPool:
     """Runs jobs in a worker process, which is replaced if it dies and ends with this process.
 
     Args:
-        worlds: The worlds by name, sent to the worker once.
+        samplers: The samplers by name, sent to the worker once.
         agents: Names of the agents to make before the first job.
     """
 
-    def __init__(self, worlds: Mapping[str, World], agents: Sequence[str]) -> None:
-        self._initargs = {name: _WorldParts.of(world) for name, world in worlds.items()}, tuple(agents), os.getpid()
+    def __init__(self, samplers: Mapping[str, EpisodeSampler], agents: Sequence[str]) -> None:
+        self._initargs = (
+            {name: _SamplerParts.of(sampler) for name, sampler in samplers.items()},
+            tuple(agents),
+            os.getpid(),
+        )
         self._executor = self._start()
 
-    async def run(self, job: Job[P, T], world: str, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a job on the world of this name.
+    async def run(self, job: Job[P, T], sampler: str, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a job on the sampler of this name.
 
         Raises:
             RefusedError: If the worker died; a new one is started.
         """
         executor = self._executor
         try:
-            result: T = await asyncio.wrap_future(executor.submit(_run_job, job, world, *args, **kwargs))
+            result: T = await asyncio.wrap_future(executor.submit(_run_job, job, sampler, *args, **kwargs))
             return result
         except BrokenProcessPool:
             if executor is self._executor:
@@ -113,31 +117,31 @@ class ProcessWorkerPool:
         return executor
 
 
-class _WorldParts(NamedTuple):
-    """What a world is built from: arrays, because pickled tensors would go through shared memory."""
+class _SamplerParts(NamedTuple):
+    """What a sampler is built from: arrays, because pickled tensors would go through shared memory."""
 
     areas: list[SearchArea]
     grid: Grid
     budget: int
 
     @classmethod
-    def of(cls, world: World) -> "_WorldParts":
-        areas = [SearchArea(name, image) for name, image in zip(world.names, world.images, strict=True)]
-        return cls(areas, world.grid, world.budget)
+    def of(cls, sampler: EpisodeSampler) -> "_SamplerParts":
+        areas = [SearchArea(name, image) for name, image in zip(sampler.names, sampler.images, strict=True)]
+        return cls(areas, sampler.grid, sampler.budget)
 
-    def build(self) -> World:
-        return World.build(self.areas, self.grid, self.budget, "per-distance", None)
+    def build(self) -> EpisodeSampler:
+        return EpisodeSampler.build(self.areas, self.grid, self.budget, "per-distance", None)
 
 
-_worker_worlds: dict[str, World] = {}
+_worker_samplers: dict[str, EpisodeSampler] = {}
 _worker_agents = AgentCache()
 
 
-def _initialize_worker(worlds: dict[str, _WorldParts], agents: tuple[str, ...], parent: int) -> None:
+def _initialize_worker(samplers: dict[str, _SamplerParts], agents: tuple[str, ...], parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both processes, and the parent ends this one
     os.nice(10)
     threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
-    _worker_worlds.update({name: parts.build() for name, parts in worlds.items()})
+    _worker_samplers.update({name: parts.build() for name, parts in samplers.items()})
     for name in agents:
         _worker_agents.get(name)
 
@@ -148,5 +152,5 @@ def _exit_with_parent(parent: int) -> None:
     os._exit(0)
 
 
-def _run_job(job: Callable[..., Any], world: str, *args: Any, **kwargs: Any) -> Any:
-    return job(_worker_worlds[world], _worker_agents, *args, **kwargs)
+def _run_job(job: Callable[..., Any], sampler: str, *args: Any, **kwargs: Any) -> Any:
+    return job(_worker_samplers[sampler], _worker_agents, *args, **kwargs)
