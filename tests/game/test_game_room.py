@@ -1,5 +1,6 @@
 """Rooms: games follow the rules of the task, and the clock is the server's."""
 
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,25 @@ def test_the_clock_stops_while_the_server_is_down(tmp_path: Path):
         restarted.move(game.id, "p", 1, 3)
     assert caught.value.reason == "over"
     assert (restarted.game(game.id, "p").ending, restarted.game(game.id, "p").moves) == ("time", (3,))
+
+
+def test_the_clock_stops_while_nothing_can_be_recorded(tmp_path: Path):
+    now = [100.0]
+    room = play_room(store=Store(tmp_path / "g.db"), clock=lambda: now[0])
+    game = room.begin("p", EPISODE)
+    now[0] += 20
+    room.move(game.id, "p", 0, 3)
+    room.store.db.execute("PRAGMA query_only = ON")  # every write fails, as on a full disk
+    now[0] += 50
+    with pytest.raises(sqlite3.Error):
+        room.end_late_games()
+    now[0] += 1000
+    assert room.seconds_left(room.game(game.id, "p")) == 40, "continues from the last move"
+    with pytest.raises(sqlite3.Error):
+        room.move(game.id, "p", 1, 3)
+    room.store.db.execute("PRAGMA query_only = OFF")
+    now[0] += 39
+    assert room.move(game.id, "p", 1, 4).moves == (3, 4)
 
 
 def test_late_games_end_without_a_request():

@@ -6,10 +6,12 @@ routes of a study.
 
 import asyncio
 import gc
+import logging
 import socket
+import sqlite3
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -52,6 +54,7 @@ def make_app(
             RequestValidationError: _invalid_request,
             HTTPException: _http_error,
             RefusedError: _refused,
+            sqlite3.Error: _storage_failed,
         },
     )
     for router in (game_routes(lobby), result_routes(lobby), *routers):
@@ -76,7 +79,8 @@ def _lifespan(lobby: Lobby) -> Callable[[FastAPI], AbstractAsyncContextManager[N
         while True:
             await asyncio.sleep(_CLOCK_SECONDS)
             for room in lobby.rooms:
-                room.end_late_games()
+                with suppress(sqlite3.Error):  # the player's next request ends the game, or reports the error
+                    room.end_late_games()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -101,6 +105,14 @@ async def _http_error(request: Request, error: Exception) -> Response:
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RefusedError)
     return _error(error.status, error.reason, error.message)
+
+
+async def _storage_failed(request: Request, error: Exception) -> Response:
+    """Tell the player to try again: a failed transaction has changed nothing."""
+    logging.getLogger("uvicorn.error").error(
+        "The games cannot be stored: %s. Check the disk and its free space.", error
+    )
+    return _error(503, "storage", "The server cannot save games at the moment. Nothing is lost: try again in a moment.")
 
 
 def _error(status: int, reason: str, message: str) -> Response:

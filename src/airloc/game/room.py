@@ -1,13 +1,15 @@
 """Rooms: an episode sampler, the games on its areas, and their clock.
 
 Every request reads the game from the store, so that the store is the only copy. The clock of a game stops while the
-server is down.
+server is down, and while the store cannot be written.
 """
 
 import secrets
+import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -82,7 +84,8 @@ class Room:
             raise RefusedError(409, "over", "This game is over.")
         if turn != game.turn:
             raise RefusedError(409, "turn", f"This game is at turn {game.turn}, and the move is for turn {turn}.")
-        game = self.store.add_move(game, move, self._elapsed(game), game.ending_after(move))
+        with self._recording(game):
+            game = self.store.add_move(game, move, self._elapsed(game), game.ending_after(move))
         self._stop_clock(game)
         return game
 
@@ -106,9 +109,19 @@ class Room:
 
     def _end_if_late(self, game: Game) -> Game:
         if game.ending is None and self._elapsed(game) >= game.seconds:
-            game = self.store.end(game, game.seconds, "time")
+            with self._recording(game):
+                game = self.store.end(game, game.seconds, "time")
         self._stop_clock(game)
         return game
+
+    @contextmanager
+    def _recording(self, game: Game) -> Iterator[None]:
+        """If the store fails, forget the clock: it continues from the last recorded event, as after a restart."""
+        try:
+            yield
+        except sqlite3.Error:
+            self._started.pop(game.id, None)
+            raise
 
     def _elapsed(self, game: Game) -> float:
         """Return the seconds played; after a restart the clock continues from the last recorded event."""
