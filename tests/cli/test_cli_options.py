@@ -25,6 +25,18 @@ def test_with_an_episode_file_only_its_areas_are_read(score, airloc, areas_folde
     assert (record["episodes"], record["areas"], record["suite"]["name"]) == (2, 2, "my episodes.csv")
 
 
+@pytest.mark.parametrize("option", ["--areas", "--json"])
+def test_an_empty_path_is_refused_and_does_not_stand_for_the_current_folder(
+    airloc, areas_folder: Path, monkeypatch, option: str
+):
+    monkeypatch.chdir(areas_folder)
+    outcome = airloc("evaluate", "blind", option, "")
+    assert outcome.code == 2
+    assert option in outcome.err
+    assert "empty" in outcome.err
+    assert airloc("evaluate", "blind", "--areas", ".").code == 0
+
+
 def test_names_with_spaces_and_images_that_are_not_square(draw_image, score, tmp_path: Path):
     folder = tmp_path / "my own images"
     folder.mkdir()

@@ -141,7 +141,7 @@ def make_plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":
     """Parse the options into the plan of the search."""
     from airloc.missions.plan import SearchPlan
 
-    cell = options.cell or ("100m" if georeferenced else "48px")
+    cell = options.cell if options.cell is not None else "100m" if georeferenced else "48px"
     gap = options.gap
     return SearchPlan(
         cell_m=parse_length(cell, georeferenced=georeferenced),
