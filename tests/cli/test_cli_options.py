@@ -110,6 +110,40 @@ def test_goals_come_from_before_the_disaster(score, airloc, pairs: Path, tmp_pat
     assert score("random", "--areas", pairs, "--goals", pairs, "--episodes", episodes)["areas"] == 1
 
 
+def test_goals_come_from_another_day_of_a_dataset(score, airloc, draw_image, pairs: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("AIRLOC_DATA", str(tmp_path / "data"))
+    naip, xbd, austin = (tmp_path / "data" / name for name in ("naip", "xbd/images", "austin"))
+    for folder in (naip, xbd, austin):
+        folder.mkdir(parents=True)
+    for seed, name in enumerate(("chico_2016_1", "chico_2018_1", "chico_2020_1", "chico_2018_2")):
+        draw_image(seed).save(naip / f"{name}.png")
+    for seed, event in enumerate(("hurricane-michael", "santa-rosa-wildfire")):
+        for when in ("pre", "post"):
+            draw_image(seed).save(xbd / f"{event}_0000000{seed}_{when}_disaster.png")
+    draw_image(0).save(austin / "a.png")
+
+    def names(*arguments: object) -> list[str]:
+        lines = tmp_path / "lines.jsonl"
+        score("random", *arguments, "--pairs", "--trajectories", lines)
+        return sorted({json.loads(line)["area"] for line in lines.read_text().splitlines()})
+
+    michael, fire = (
+        f"{name}_post_disaster.png" for name in ("hurricane-michael_00000000", "santa-rosa-wildfire_00000001")
+    )
+    assert names("--dataset", "naip") == ["chico_2018_1.png", "chico_2020_1.png"]
+    assert names("--dataset", "naip", "--only", "*_2020_*") == ["chico_2020_1.png"]
+    assert names("--dataset", "xbd") == [michael]
+    assert names("--dataset", "xbd", "--subset", "disaster") == [fire]
+    assert names("--dataset", "xbd", "--subset", "all") == names("--areas", xbd) == [michael, fire]
+    assert "another day" in airloc("evaluate", "random", "--dataset", "naip", "--pairs").out
+    for dataset in ("austin", "synthetic"):
+        assert airloc("evaluate", "random", "--dataset", dataset, "--pairs").refused("pair", "naip")
+    assert airloc("evaluate", "random", "--pairs").refused("--pairs", "--dataset")
+    assert airloc("evaluate", "random", "--areas", pairs, "--goals", pairs, "--pairs").refused("--goals", "--pairs")
+    assert airloc("evaluate", "random", "--dataset", "xbd", "--subset", "none").refused("'none'", "disaster")
+    assert airloc("evaluate", "random", "--dataset", "naip", "--subset", "pre").refused("'subset'", "naip")
+
+
 def test_goals_come_from_the_same_name_in_another_folder(score, airloc, areas_folder: Path, tmp_path: Path):
     other = tmp_path / "other day"
     shutil.copytree(areas_folder, other)

@@ -144,8 +144,8 @@ class Dataset(ABC):
         ]
         if not pairs:
             raise AirlocError(
-                f"{self.location} holds no selected pair of images of the same place",
-                f"Check the options, or name the images of a place ..._{PRE} and ..._{POST}",
+                f"{self.location if self.location_option else self.title} has no selected pair of images of one place",
+                f"Check the options, use naip or xbd, or name the images of a place ..._{PRE} and ..._{POST}",
             )
         return pairs
 

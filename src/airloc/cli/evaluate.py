@@ -126,6 +126,8 @@ def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
         "areas": None if options.areas is None else str(options.areas),
         "dataset": options.dataset,
         "goals": None if options.goals is None else str(options.goals),
+        "pairs": options.pairs,
+        "subset": options.subset,
         "split": options.split,
         "only": list(options.only),
         "except": list(options.without),
@@ -156,7 +158,10 @@ def _write(options: Evaluate, score: Score, record: dict[str, Any]) -> None:
 def _show(scores: list[Score], record: dict[str, Any], options: Evaluate) -> None:
     console = Console()
     goals = goals_line(
-        change=options.change, strength=options.change_strength, control=options.control, folder=options.goals
+        change=options.change,
+        strength=options.change_strength,
+        control=options.control,
+        source="another day" if options.pairs else options.goals,
     )
     console.print(score_table(scores, record["blind_optimum"], exact=record["blind_optimum_exact"], goals=goals))
     if "against" in record:

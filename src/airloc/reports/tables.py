@@ -48,14 +48,14 @@ def score_table(scores: Sequence[Score], blind_optimum: float, *, exact: bool, g
 
 
 def goals_line(
-    *, change: str | None = None, strength: float = 1.0, control: str | None = None, folder: Path | None = None
+    *, change: str | None = None, strength: float = 1.0, control: str | None = None, source: str | Path | None = None
 ) -> str:
     """Describe in one line how the goal images differ from the areas; empty if they do not.
 
     >>> goals_line(change="off-grid", control="wrong-goal")
     'Goal images: change off-grid, control wrong-goal'
     """
-    parts = [f"from {folder}"] if folder is not None else []
+    parts = [f"from {source}"] if source is not None else []
     if change is not None:
         parts.append(f"change {change}" + (f" at strength {strength:g}" if strength != 1 else ""))
     if control is not None:
