@@ -8,8 +8,7 @@ import pytest
 
 from airloc.agents.registry import make_agent
 from airloc.game import Baselines, Episode, ProcessWorkerPool, RefusedError
-from airloc.game.baselines import path_of, play_agents, play_episode
-from airloc.game.worker_pool import AgentCache
+from airloc.game.worker_pool import AgentCache, path_of, play_agents, play_episode
 from airloc.task.sampling import EpisodeSampler
 from game_server import noise_sampler
 

@@ -18,9 +18,8 @@ from typing import Annotated, ClassVar
 
 import tyro
 
-from airloc.areas.area import Mask, SearchArea, crop_ground, cut_piece, fit
+from airloc.areas.area import Mask, SearchArea, crop_ground, cut_piece, fit, read_image, read_mask
 from airloc.areas.download import Downloaded, Progress, Timeouts
-from airloc.areas.images import read_image, read_mask
 from airloc.areas.records import POST, PRE, ImageRecord, NameFilter, Status, count_splits
 from airloc.errors import AirlocError
 from airloc.grid import Grid

@@ -26,9 +26,8 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 from PIL import Image, ImageChops, ImageDraw
 
-from airloc.areas.area import Mask
+from airloc.areas.area import SUFFIXES, Mask
 from airloc.areas.dataset import Dataset
-from airloc.areas.images import SUFFIXES
 from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
 

@@ -25,8 +25,7 @@ from airloc.evaluation.analysis import (
     match_calibration,
     prior_agreement,
 )
-from airloc.evaluation.intervals import Bootstrap
-from airloc.evaluation.metrics import Overlap, pooled
+from airloc.evaluation.metrics import Bootstrap, Overlap, pooled
 from airloc.evaluation.scores import to_json
 from airloc.files import save_picture, write_atomically
 from airloc.reports.analysis import calibration_chart, calibration_table, exploitation_chart, exploitation_table

@@ -12,8 +12,16 @@ from airloc.agents.agent import Agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import CONTROLS, GoalChange, changed_goals
-from airloc.evaluation.intervals import Bootstrap, Interval, discordant, paired_difference
-from airloc.evaluation.metrics import Metric, blind_optimum, blind_optimum_is_exact, metrics
+from airloc.evaluation.metrics import (
+    Bootstrap,
+    Interval,
+    Metric,
+    blind_optimum,
+    blind_optimum_is_exact,
+    discordant,
+    metrics,
+    paired_difference,
+)
 from airloc.rollout import GoalPatches, Recorder, RolloutLog, rollout
 from airloc.task.cells import CellTable
 from airloc.task.suites import Suite

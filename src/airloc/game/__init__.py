@@ -2,14 +2,12 @@
 
 Reading order: `match` (a game), `store` (games in SQLite), `room` (games on sampled episodes, with a clock), `lobby`
 (who plays what), `routes` and `app` (HTTP). `study` and `results` are the study with people, `watch` shows agents,
-`baselines` and `worker_pool` run them. Needs the extra `web` (FastAPI and uvicorn).
+`worker_pool` runs them. Needs the extra `web` (FastAPI and uvicorn).
 """
 
-from airloc.game.app import make_app, serve
-from airloc.game.baselines import Baselines
+from airloc.game.app import LOOPBACK_HOSTS, Limits, make_app, serve
 from airloc.game.lobby import Lobby, PlayLobby, StudyLobby
 from airloc.game.match import Episode, Game, RefusedError
-from airloc.game.middleware import LOOPBACK_HOSTS, Limits
 from airloc.game.results import Results, StudySummary
 from airloc.game.room import PlayRoom, Room
 from airloc.game.routes import study_routes, watch_routes
@@ -26,7 +24,7 @@ from airloc.game.study import (
     episodes_of,
 )
 from airloc.game.watch import SearchRecord, WatchService
-from airloc.game.worker_pool import ProcessWorkerPool, ThreadWorkerPool, WorkerPool
+from airloc.game.worker_pool import Baselines, ProcessWorkerPool, ThreadWorkerPool, WorkerPool
 
 __all__ = [
     "CONSENT",

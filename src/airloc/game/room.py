@@ -13,10 +13,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from airloc.game.baselines import Baselines
 from airloc.game.match import Episode, Game, RefusedError, UnknownGameError, check_seconds
 from airloc.game.messages import GameMessages
 from airloc.game.store import Store
+from airloc.game.worker_pool import Baselines
 from airloc.task.sampling import EpisodeSampler
 
 MAX_GAMES = 50

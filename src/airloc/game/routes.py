@@ -29,13 +29,12 @@ from fastapi.staticfiles import StaticFiles
 
 from airloc.agents.registry import available_agents
 from airloc.drawing.palette import heat, hex_of
-from airloc.game.baselines import AgentPath
 from airloc.game.lobby import Lobby, StudyLobby
 from airloc.game.match import Game, RefusedError, UnknownGameError
 from airloc.game.messages import BeginRequest, ConsentRequest, MoveRequest
-from airloc.game.middleware import COOKIE
 from airloc.game.room import Room
 from airloc.game.watch import MAX_AGENTS, WatchService
+from airloc.game.worker_pool import AgentPath
 from airloc.grid import Cell, distance
 
 STATIC = StaticFiles(packages=[("airloc.game", "static")])
@@ -43,6 +42,8 @@ STATIC = StaticFiles(packages=[("airloc.game", "static")])
 PRIVATE = {"cache-control": "no-store"}
 """Header of every response that is for one player only."""
 _CACHED = {"cache-control": "private, max-age=3600"}
+COOKIE = "airloc"
+"""Name of the cookie that holds a player's token."""
 _COOKIE_SECONDS = 30 * 86400
 _HEAT_COLOURS = 33
 """Number of colours of a belief on the page."""

@@ -1,7 +1,8 @@
-"""Worker pools: agents search and pictures are drawn outside the event loop, so that no player waits for them.
+"""Agents beside the game server: they search outside the event loop, so that no player waits for them.
 
 The server uses a process at low priority, because agents hold the GIL most of the time. `ThreadWorkerPool` does the
-same in a thread, for tests.
+same in a thread, for tests. `Baselines` play a player's episode for comparison; results are computed on demand and
+cached, and the server uses them only after a game has ended.
 """
 
 import asyncio
@@ -9,18 +10,25 @@ import os
 import signal
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
+import numpy as np
+
 from airloc.agents.agent import Agent
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
-from airloc.game.match import RefusedError
-from airloc.grid import Grid
+from airloc.files import encode_png
+from airloc.game.match import Episode, RefusedError
+from airloc.grid import Cell, Grid
+from airloc.rollout import Recorder, RolloutLog, rollout
+from airloc.task.batch import BatchEnv
 from airloc.task.sampling import EpisodeSampler
+from airloc.task.suites import Suite
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -154,3 +162,79 @@ def _exit_with_parent(parent: int) -> None:
 
 def _run_job(job: Callable[..., Any], sampler: str, *args: Any, **kwargs: Any) -> Any:
     return job(_worker_samplers[sampler], _worker_agents, *args, **kwargs)
+
+
+_MAX_CACHED = 4096
+
+
+class AgentPath(NamedTuple):
+    """The path of an agent in one episode."""
+
+    agent: str
+    path: tuple[Cell, ...]
+    found: bool
+
+
+class Baselines:
+    """Plays agents on single episodes.
+
+    Args:
+        names: Names of the agents.
+        worker_pool: Where they play.
+        sampler: Name of the sampler in the worker pool.
+    """
+
+    def __init__(self, names: Sequence[str], worker_pool: WorkerPool, sampler: str) -> None:
+        self._names = tuple(names)
+        self._worker_pool = worker_pool
+        self._sampler = sampler
+        self._paths: OrderedDict[Episode, tuple[AgentPath, ...]] = OrderedDict()
+        self._images: dict[int, bytes] = {}
+
+    async def paths(self, episode: Episode) -> tuple[AgentPath, ...]:
+        """Return the agents' paths in an episode."""
+        if episode not in self._paths:
+            self._paths[episode] = await self._worker_pool.run(play_agents, self._sampler, self._names, episode)
+            if len(self._paths) > _MAX_CACHED:
+                self._paths.popitem(last=False)
+        return self._paths[episode]
+
+    async def area_png(self, area: int) -> bytes:
+        """Return the whole area as PNG."""
+        if area not in self._images:
+            self._images[area] = await self._worker_pool.run(encode_area, self._sampler, area)
+        return self._images[area]
+
+
+def play_agents(
+    sampler: EpisodeSampler, agents: AgentCache, names: Sequence[str], episode: Episode
+) -> tuple[AgentPath, ...]:
+    """Worker job: let agents play an episode."""
+    logs = {name: play_episode(agents.get(name), sampler, episode) for name in names}
+    return tuple(AgentPath(name, path_of(log), bool(log.found[0])) for name, log in logs.items())
+
+
+def encode_area(sampler: EpisodeSampler, agents: AgentCache, area: int) -> bytes:
+    """Worker job: encode an area as PNG."""
+    return encode_png(sampler.image(area))
+
+
+def play_episode(
+    agent: Agent, sampler: EpisodeSampler, episode: Episode, record: Sequence[Recorder] = ()
+) -> RolloutLog:
+    """Play a single episode as `airloc evaluate` does, and record the quantities in `record`."""
+    suite = Suite(
+        name="one",
+        grid=sampler.grid,
+        budget=sampler.budget,
+        areas=sampler.names,
+        area=np.array([episode.area]),
+        start=np.array([episode.start]),
+        goal=np.array([episode.goal]),
+    )
+    return rollout(agent, suite, BatchEnv(sampler.cells, sampler.budget), record=record)
+
+
+def path_of(log: RolloutLog) -> tuple[Cell, ...]:
+    """Return the cells of the first episode from the start to the end."""
+    return tuple((row, col) for row, col in log.path[0, : int(log.steps[0]) + 1].tolist())

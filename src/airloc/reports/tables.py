@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from airloc.evaluation.intervals import Interval
+from airloc.evaluation.metrics import Interval
 from airloc.evaluation.scores import Score
 
 DASH = "–"  # noqa: RUF001 (an en dash is meant)
