@@ -96,7 +96,7 @@ def check_screen(grid: Grid) -> None:
 
 def time_limit(seconds: float) -> float:
     """Return the time limit of `--seconds`: 0 stands for none, which is infinite."""
-    from airloc.game.match import check_seconds
+    from airloc.game.store import check_seconds
 
     return check_seconds(seconds or float("inf"))
 

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from rich.console import Console
@@ -24,26 +23,10 @@ KINDS: dict[str, TaskKind] = {kind.name: kind for kind in (IMAGES, AREAS, SEGMEN
 """All kinds of tasks by name."""
 
 
-class Progress(Protocol):
-    """Shows the progress of a run."""
-
-    def started(self, task: Task) -> None:
-        """Show that a task starts."""
-        ...
-
-    def message(self, text: str) -> None:
-        """Show a message of the task that started last."""
-        ...
-
-    def finished(self, task: Task) -> None:
-        """Show that a task is finished."""
-        ...
-
-
 def run_tasks(
     tasks: Sequence[Task],
     store: Store,
-    progress: Progress,
+    progress: "Progress",
     *,
     device: str = "cpu",
     ray: str | None = None,
@@ -141,7 +124,7 @@ def made_with() -> str:
     )
 
 
-class _Display:
+class Progress:
     """A progress bar over all tasks on a terminal, or else a line per task."""
 
     def __init__(self, progress: RichProgress, total: int, done: int) -> None:
@@ -170,9 +153,9 @@ class _Display:
 
 
 @contextmanager
-def _display(total: int, done: int) -> Iterator[_Display]:
+def _display(total: int, done: int) -> Iterator[Progress]:
     """Show progress on the error stream."""
     console = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}", markup=False))
     with RichProgress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield _Display(progress, total, done)
+        yield Progress(progress, total, done)

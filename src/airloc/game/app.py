@@ -28,8 +28,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from airloc import web
 from airloc.game.lobby import Lobby
-from airloc.game.match import RefusedError
 from airloc.game.routes import COOKIE, PRIVATE, STATIC, game_routes, result_routes
+from airloc.game.store import RefusedError
 from airloc.web import BODY_TIMEOUT, BodyLimitMiddleware
 
 MAX_CONNECTIONS = 2000

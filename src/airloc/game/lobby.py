@@ -9,10 +9,9 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from airloc.game.match import Game, RefusedError, UnknownGameError
 from airloc.game.messages import seconds_or_none
 from airloc.game.room import PlayRoom, Room
-from airloc.game.store import Store
+from airloc.game.store import Game, RefusedError, Store, UnknownGameError
 from airloc.game.study import Participant, Study
 from airloc.game.worker_pool import Baselines, WorkerPool
 from airloc.task.sampling import EpisodeSampler

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from airloc.game.match import Game, RefusedError
+from airloc.game.store import Game, RefusedError
 from airloc.grid import Cell
 from airloc.task.sampling import EpisodeSampler
 

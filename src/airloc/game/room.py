@@ -13,9 +13,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from airloc.game.match import Episode, Game, RefusedError, UnknownGameError, check_seconds
 from airloc.game.messages import GameMessages
-from airloc.game.store import Store
+from airloc.game.store import Episode, Game, RefusedError, Store, UnknownGameError, check_seconds
 from airloc.game.worker_pool import Baselines
 from airloc.task.sampling import EpisodeSampler
 

@@ -30,9 +30,9 @@ from fastapi.staticfiles import StaticFiles
 from airloc.agents.registry import available_agents
 from airloc.drawing.palette import heat, hex_of
 from airloc.game.lobby import Lobby, StudyLobby
-from airloc.game.match import Game, RefusedError, UnknownGameError
 from airloc.game.messages import BeginRequest, ConsentRequest, MoveRequest
 from airloc.game.room import Room
+from airloc.game.store import Game, RefusedError, UnknownGameError
 from airloc.game.watch import MAX_AGENTS, WatchService
 from airloc.game.worker_pool import AgentPath
 from airloc.grid import Cell, distance

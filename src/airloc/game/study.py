@@ -21,8 +21,7 @@ from scipy.optimize import linear_sum_assignment
 from airloc.areas.area import Pixels, SearchArea
 from airloc.errors import AirlocError
 from airloc.files import check_writable, encode_png
-from airloc.game.match import Episode, check_seconds
-from airloc.game.store import Store, connect
+from airloc.game.store import Episode, Store, check_seconds, connect
 from airloc.grid import Grid, distance
 from airloc.seeding import stream
 from airloc.task.sampling import EpisodeSampler

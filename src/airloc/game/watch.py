@@ -14,7 +14,7 @@ from airloc.areas.area import Pixels
 from airloc.drawing.heatmap import belief_strip, draw_belief
 from airloc.drawing.sheet import encode_gif
 from airloc.drawing.trajectory import draw_trajectory
-from airloc.game.match import Episode, RefusedError
+from airloc.game.store import Episode, RefusedError
 from airloc.game.worker_pool import AgentCache, WorkerPool, encode_area, path_of, play_episode
 from airloc.grid import Cell
 from airloc.rollout import BELIEF, LOGITS

@@ -23,7 +23,7 @@ from airloc.agents.agent import Agent
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.files import encode_png
-from airloc.game.match import Episode, RefusedError
+from airloc.game.store import Episode, RefusedError
 from airloc.grid import Cell, Grid
 from airloc.rollout import Recorder, RolloutLog, rollout
 from airloc.task.batch import BatchEnv
