@@ -327,6 +327,7 @@ def test_paths_that_are_no_episode_files_are_refused(refuses, areas_folder: Path
         (["--per-area", "0"], ["--per-area 0", "1 to 10,000"]),
         (["--per-area", "2", "--episodes", "all-pairs"], ["--per-area"]),
         (["--device", "warp"], ["'warp'", "--device cpu"]),
+        (["--device", "warp:0"], ["'warp:0'", "--device cpu"]),
         (["--device", "meta"], ["'meta'", "--device cpu"]),
         (["--against", "belif"], ["'belif'", "'belief'"]),
         (["--against", ""], ["belief"]),

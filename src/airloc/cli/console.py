@@ -56,6 +56,18 @@ def _missing(modules: Sequence[str], extra: str) -> AirlocError:
     )
 
 
+def check_device(name: str) -> str:
+    """Return the name of a device, or raise an error if this machine does not have it."""
+    import torch
+
+    try:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise AirlocError(f"Cannot use the device {name!r}: {reason}", "Use --device cpu") from None
+    return name
+
+
 @contextmanager
 def writable_outputs(*outputs: Path | None) -> Iterator[None]:
     """Check that files can be written before the work that makes them. Outputs that are None are ignored.

@@ -14,9 +14,8 @@ from airloc.areas.dataset import Dataset
 from airloc.areas.prepared import Prepared
 from airloc.areas.records import NameFilter
 from airloc.areas.registry import DATASETS, load_dataset
-from airloc.cli.console import collect_areas
+from airloc.cli.console import check_device, collect_areas
 from airloc.errors import AirlocError
-from airloc.evaluation.scores import check_device
 from airloc.grid import Grid
 from airloc.task.priors import check_size
 from airloc.task.rules import check_budget

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from airloc.agents.agent import Agent
 from airloc.areas.area import SearchArea
@@ -177,16 +176,6 @@ def trajectory_lines(score: Score) -> str:
         }
         lines.append(json.dumps(line) + "\n")
     return "".join(lines)
-
-
-def check_device(name: str) -> str:
-    """Return the name of a device, or raise an error if this machine does not have it."""
-    try:
-        torch.zeros(1, device=name).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise AirlocError(f"Cannot use the device {name!r}: {reason}", "Use --device cpu") from None
-    return name
 
 
 def _control(name: str) -> Callable[..., GoalPatches]:
