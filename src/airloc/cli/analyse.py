@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -177,19 +177,11 @@ class Folds:
         Console().print(table)
 
 
-Analysis: TypeAlias = (
-    Annotated[Calibration, tyro.conf.subcommand("calibration")]
-    | Annotated[Exploitation, tyro.conf.subcommand("exploitation")]
-    | Annotated[Failures, tyro.conf.subcommand("failures")]
-    | Annotated[Folds, tyro.conf.subcommand("folds")]
-)
-
-
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc analyse`."""
-    analysis: Calibration | Exploitation | Failures | Folds = tyro.cli(
-        Analysis,
-        args=list(arguments),
+    analysis: Calibration | Exploitation | Failures | Folds = tyro.extras.subcommand_cli_from_dict(
+        {"calibration": Calibration, "exploitation": Exploitation, "failures": Failures, "folds": Folds},
+        args=arguments,
         prog="airloc analyse",
         description="Analyse an agent's probabilities, its failures or its use of the prior, or pool folds.",
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),

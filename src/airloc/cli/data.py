@@ -168,20 +168,12 @@ class Show:
         check_writable(self.out)
 
 
-Command: TypeAlias = (
-    Annotated[List, tyro.conf.subcommand("list")]
-    | Annotated[Fetch, tyro.conf.subcommand("fetch")]
-    | Annotated[Prepare, tyro.conf.subcommand("prepare")]
-    | Annotated[Show, tyro.conf.subcommand("show")]
-)
-
-
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc data`."""
     config = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.CascadeSubcommandArgs)
-    command: List | Fetch | Prepare | Show = tyro.cli(
-        Command,
-        args=list(arguments),
+    command: List | Fetch | Prepare | Show = tyro.extras.subcommand_cli_from_dict(
+        {"list": List, "fetch": Fetch, "prepare": Prepare, "show": Show},
+        args=arguments,
         prog="airloc data",
         description="List, download, prepare and show datasets.",
         config=config,
