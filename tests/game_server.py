@@ -1,11 +1,13 @@
 """Helpers for tests of the game: a real server in a thread, an HTTP client, small studies, moves in the browser."""
 
+import asyncio
 import base64
 import json
 import random
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -29,12 +31,12 @@ from airloc.game import (
     Study,
     StudyConfig,
     StudyLobby,
-    ThreadWorkerPool,
     create_study,
     draw_games,
     make_app,
     study_routes,
 )
+from airloc.game.worker_pool import AgentCache
 from airloc.grid import MOVES, Cell, Grid
 from airloc.task.sampling import EpisodeSampler
 
@@ -42,6 +44,18 @@ OPEN_PAGES = ExitStack()
 """Closes the open pages before their server stops, so that no page reports a failed request."""
 
 NO_LIMITS = Limits(player_rate=1e6, player_burst=10**6, visitor_rate=1e6, visitor_burst=10**6)
+
+
+class ThreadWorkerPool:
+    """Runs jobs in a thread of this process, which saves the start of another one."""
+
+    def __init__(self, samplers: Mapping[str, EpisodeSampler], agents: AgentCache | None = None) -> None:
+        self._samplers, self._agents = samplers, agents or AgentCache()
+        self._executor = ThreadPoolExecutor(1)
+
+    async def run(self, job, sampler: str, *args: Any, **kwargs: Any) -> Any:
+        future = self._executor.submit(job, self._samplers[sampler], self._agents, *args, **kwargs)
+        return await asyncio.wrap_future(future)
 
 
 def noise_areas(count: int, grid: Grid, seed: int = 0) -> list[SearchArea]:

@@ -11,10 +11,10 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from airloc.areas.synthetic import Synthetic
-from airloc.game import Episode, PlayRoom, ThreadWorkerPool, WatchService, watch_routes
+from airloc.game import Episode, PlayRoom, WatchService, watch_routes
 from airloc.grid import Grid
 from airloc.task.sampling import EpisodeSampler
-from game_server import play_room, playing
+from game_server import ThreadWorkerPool, play_room, playing
 
 OUT = Path(__file__).parent.parent / "docs" / "img"
 GRID = Grid(5, 5)

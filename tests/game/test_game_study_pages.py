@@ -11,11 +11,12 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from airloc.agents.registry import make_agent
-from airloc.game import Episode, PlayRoom, ThreadWorkerPool, WatchService, watch_routes
+from airloc.game import Episode, PlayRoom, WatchService, watch_routes
 from airloc.game.watch import record_search
 from airloc.game.worker_pool import AgentCache
 from game_server import (
     Believer,
+    ThreadWorkerPool,
     click_move,
     game_of,
     move_away,

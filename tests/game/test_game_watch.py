@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 
 from airloc.agents.registry import make_agent
-from airloc.game import Episode, ThreadWorkerPool, WatchService, watch_routes
+from airloc.game import Episode, WatchService, watch_routes
 from airloc.game.watch import record_search
 from airloc.game.worker_pool import AgentCache, path_of, play_episode
 from airloc.grid import MOVES
-from game_server import Believer, Client, noise_sampler, play_room, playing
+from game_server import Believer, Client, ThreadWorkerPool, noise_sampler, play_room, playing
 from untrained import untrained_airloc
 
 SAMPLER = noise_sampler(3)

@@ -23,7 +23,7 @@ from airloc.game.study import (
     episodes_of,
 )
 from airloc.game.watch import SearchRecord, WatchService
-from airloc.game.worker_pool import Baselines, ProcessWorkerPool, ThreadWorkerPool, WorkerPool
+from airloc.game.worker_pool import Baselines, ProcessWorkerPool, WorkerPool
 
 __all__ = [
     "CONSENT",
@@ -46,7 +46,6 @@ __all__ = [
     "StudyConfig",
     "StudyLobby",
     "StudySummary",
-    "ThreadWorkerPool",
     "WatchService",
     "WorkerPool",
     "assign_episodes",

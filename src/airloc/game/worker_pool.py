@@ -1,8 +1,7 @@
 """Agents beside the game server: they search outside the event loop, so that no player waits for them.
 
-The server uses a process at low priority, because agents hold the GIL most of the time. `ThreadWorkerPool` does the
-same in a thread, for tests. `Baselines` play a player's episode for comparison; results are computed on demand and
-cached, and the server uses them only after a game has ended.
+The server uses a process at low priority, because agents hold the GIL most of the time. `Baselines` play a player's
+episode for comparison; results are computed on demand and cached, and the server uses them only after a game has ended.
 """
 
 import asyncio
@@ -12,7 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
@@ -61,25 +60,6 @@ class WorkerPool(Protocol):
     async def run(self, job: Job[P, T], sampler: str, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a job on the sampler of this name."""
         ...
-
-
-class ThreadWorkerPool:
-    """Runs jobs in a thread of this process.
-
-    Args:
-        samplers: The samplers by name.
-        agents: The agents that jobs use.
-    """
-
-    def __init__(self, samplers: Mapping[str, EpisodeSampler], agents: AgentCache | None = None) -> None:
-        self._samplers = samplers
-        self._agents = agents or AgentCache()
-        self._executor: Executor = ThreadPoolExecutor(1)
-
-    async def run(self, job: Job[P, T], sampler: str, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a job on the sampler of this name."""
-        future = self._executor.submit(job, self._samplers[sampler], self._agents, *args, **kwargs)
-        return await asyncio.wrap_future(future)
 
 
 class ProcessWorkerPool:
