@@ -18,8 +18,7 @@ import torch
 
 from airloc.agents.registry import AgentOptions, make_agent
 from airloc.areas.synthetic import Synthetic
-from airloc.export.compare import Comparison, RunnerAgent, load_runner
-from airloc.export.export import export_agent
+from airloc.export.export import Comparison, RunnerAgent, export_agent, load_runner
 
 EPISODES = 24
 ROUNDS = 7

@@ -1,11 +1,13 @@
 """Helpers for tests of the game: a real server in a thread, an HTTP client, small studies, moves in the browser."""
 
+import asyncio
 import base64
 import json
 import random
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -29,19 +31,31 @@ from airloc.game import (
     Study,
     StudyConfig,
     StudyLobby,
-    ThreadWorkerPool,
     create_study,
     draw_games,
     make_app,
     study_routes,
 )
+from airloc.game.worker_pool import AgentCache
 from airloc.grid import MOVES, Cell, Grid
-from airloc.task.world import World
+from airloc.task.sampling import EpisodeSampler
 
 OPEN_PAGES = ExitStack()
 """Closes the open pages before their server stops, so that no page reports a failed request."""
 
 NO_LIMITS = Limits(player_rate=1e6, player_burst=10**6, visitor_rate=1e6, visitor_burst=10**6)
+
+
+class ThreadWorkerPool:
+    """Runs jobs in a thread of this process, which saves the start of another one."""
+
+    def __init__(self, samplers: Mapping[str, EpisodeSampler], agents: AgentCache | None = None) -> None:
+        self._samplers, self._agents = samplers, agents or AgentCache()
+        self._executor = ThreadPoolExecutor(1)
+
+    async def run(self, job, sampler: str, *args: Any, **kwargs: Any) -> Any:
+        future = self._executor.submit(job, self._samplers[sampler], self._agents, *args, **kwargs)
+        return await asyncio.wrap_future(future)
 
 
 def noise_areas(count: int, grid: Grid, seed: int = 0) -> list[SearchArea]:
@@ -50,21 +64,21 @@ def noise_areas(count: int, grid: Grid, seed: int = 0) -> list[SearchArea]:
     return [SearchArea(f"noise_{n}", rng.integers(0, 256, (*grid.size, 3), dtype=np.uint8)) for n in range(count)]
 
 
-def noise_world(count: int = 4, grid: str = "5x5", budget: int | None = None) -> World:
+def noise_sampler(count: int = 4, grid: str = "5x5", budget: int | None = None) -> EpisodeSampler:
     shape = Grid.parse(grid)
-    return World.build(noise_areas(count, shape), shape, budget, "per-distance", None)
+    return EpisodeSampler.build(noise_areas(count, shape), shape, budget, "per-distance", None)
 
 
 def play_room(
-    world: World | None = None,
+    sampler: EpisodeSampler | None = None,
     seconds: float = 60.0,
     agents: Sequence[str] = ("lawnmower",),
     store: Store | None = None,
     **options: Any,
 ) -> PlayRoom:
-    world = world or noise_world()
-    baselines = Baselines(agents, ThreadWorkerPool({"play": world}), "play")
-    return PlayRoom(world, store or Store(), seconds, baselines, **options)
+    sampler = sampler or noise_sampler()
+    baselines = Baselines(agents, ThreadWorkerPool({"play": sampler}), "play")
+    return PlayRoom(sampler, store or Store(), seconds, baselines, **options)
 
 
 class State(NamedTuple):
@@ -192,8 +206,8 @@ def small_study(
 
 def lobby_of(study: Study, agents: Sequence[str] = ()) -> StudyLobby:
     """Open the lobby of a study with agents in this process."""
-    worlds = study.worlds()
-    return StudyLobby.open(study, worlds, ThreadWorkerPool(worlds), agents)
+    samplers = study.samplers()
+    return StudyLobby.open(study, samplers, ThreadWorkerPool(samplers), agents)
 
 
 @contextmanager
@@ -241,7 +255,7 @@ def start_game(page: Any) -> None:
 def click_move(page: Any, room: PlayRoom, move: int, tap: bool = False) -> None:
     """Click the cell of a move, and wait until the server has made it and the page shows it."""
     game = game_of(page, room)
-    cell = page.locator("#board .cell").nth(room.world.grid.index(cell_after(game.position, move)))
+    cell = page.locator("#board .cell").nth(room.sampler.grid.index(cell_after(game.position, move)))
     cell.tap() if tap else cell.click()
     wait_for_turn(page, room, game.turn + 1)
 

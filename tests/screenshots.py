@@ -11,10 +11,10 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from airloc.areas.synthetic import Synthetic
-from airloc.game import Episode, PlayRoom, ThreadWorkerPool, WatchService, watch_routes
+from airloc.game import Episode, PlayRoom, WatchService, watch_routes
 from airloc.grid import Grid
-from airloc.task.world import World
-from game_server import play_room, playing
+from airloc.task.sampling import EpisodeSampler
+from game_server import ThreadWorkerPool, play_room, playing
 
 OUT = Path(__file__).parent.parent / "docs" / "img"
 GRID = Grid(5, 5)
@@ -29,9 +29,9 @@ DARK = {**DESK, "color_scheme": "dark"}
 def main(out: Path = OUT) -> None:
     """Take all screenshots."""
     areas = list(Synthetic(count=3, seed=3, regime="city").areas(GRID))
-    world = World.build(areas, GRID, None, "per-distance", None)
-    room = play_room(world, agents=("airloc", "blind"))
-    watch = WatchService(world, ThreadWorkerPool({"watch": world}))
+    sampler = EpisodeSampler.build(areas, GRID, None, "per-distance", None)
+    room = play_room(sampler, agents=("airloc", "blind"))
+    watch = WatchService(sampler, ThreadWorkerPool({"watch": sampler}))
     with playing(room, routers=[watch_routes(watch, ["airloc", "blind"])]) as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for name, screen in (("play-desk", DESK), ("play-phone", PHONE), ("play-dark", DARK)):
@@ -44,7 +44,7 @@ def main(out: Path = OUT) -> None:
         page.wait_for_timeout(500)
         page.screenshot(path=out / "play-end.jpg", quality=85, full_page=True)
         page = browser.new_page(viewport={"width": 1260, "height": 1010})
-        page.goto(f"{url}watch?area={world.names[2]}&start=4,0&goal=1,3&agents=airloc,priv-local,blind")
+        page.goto(f"{url}watch?area={sampler.names[2]}&start=4,0&goal=1,3&agents=airloc,priv-local,blind")
         page.wait_for_selector("html[data-ready]", state="attached")
         page.click("#forward")
         page.wait_for_timeout(500)

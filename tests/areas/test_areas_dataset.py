@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from airloc.areas import DATASETS, Dataset, ImageRecord, load_dataset
-from airloc.areas.images import list_images
+from airloc.areas.area import list_images
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from airloc.export import export as export_module
-from airloc.export.compare import Version
-from airloc.export.export import ExportReport
+from airloc.export.export import ExportReport, Version
 
 
 @pytest.mark.parametrize(

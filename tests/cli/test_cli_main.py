@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-import airloc_cli
 from airloc import __version__
 from airloc.cli.console import EXTRAS
 from airloc.cli.main import VERBS, main
 from airloc_cli import STOPPED
+from field_files import ground, write_projected
 
 pytestmark = pytest.mark.long
 
@@ -85,6 +85,24 @@ def test_running_out_of_memory_is_one_sentence(airloc, monkeypatch: pytest.Monke
     assert airloc("evaluate", "random").refused("memory", "--batch")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("evaluate", "random", "--areas", "{}"),
+        ("evaluate", "random", "--episodes", "{}"),
+        ("evaluate", "random", "--json", "{}/score.json"),
+        ("search", "--area", "a.tif", "--goal", "a.tif", "--out", "{}"),
+        ("export", "airloc", "--onnx", "{}"),
+        ("study", "results", "{}"),
+    ],
+)
+def test_a_name_that_is_too_long_is_one_sentence(airloc, tmp_path: Path, monkeypatch, arguments: tuple[str, ...]):
+    monkeypatch.chdir(tmp_path)
+    write_projected(tmp_path / "a.tif", ground(9))
+    long = "x" * 300
+    assert airloc(*(argument.format(long) for argument in arguments)).refused(long)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ImportError("numpy failed to load")])
 def test_an_interrupt_is_one_sentence(airloc, error: BaseException, monkeypatch: pytest.MonkeyPatch):
     def interrupt(*arguments: object) -> None:
@@ -118,14 +136,6 @@ def test_a_process_of_its_own_handles_interrupts_and_odd_terminals(monkeypatch: 
     finally:
         signal.signal(signal.SIGINT, before)
     assert __version__ in capsys.readouterr().out
-
-
-def test_an_interrupt_during_imports_leaves_at_once(monkeypatch: pytest.MonkeyPatch, capfd):
-    codes = []
-    monkeypatch.setattr(os, "_exit", codes.append)
-    airloc_cli.stop(signal.SIGINT, None)
-    assert codes == [2]
-    assert capfd.readouterr().err == f"airloc: {STOPPED}\n"
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,18 @@ def test_with_an_episode_file_only_its_areas_are_read(score, airloc, areas_folde
     assert (record["episodes"], record["areas"], record["suite"]["name"]) == (2, 2, "my episodes.csv")
 
 
+@pytest.mark.parametrize("option", ["--areas", "--json"])
+def test_an_empty_path_is_refused_and_does_not_stand_for_the_current_folder(
+    airloc, areas_folder: Path, monkeypatch, option: str
+):
+    monkeypatch.chdir(areas_folder)
+    outcome = airloc("evaluate", "blind", option, "")
+    assert outcome.code == 2
+    assert option in outcome.err
+    assert "empty" in outcome.err
+    assert airloc("evaluate", "blind", "--areas", ".").code == 0
+
+
 def test_names_with_spaces_and_images_that_are_not_square(draw_image, score, tmp_path: Path):
     folder = tmp_path / "my own images"
     folder.mkdir()
@@ -96,6 +108,40 @@ def test_goals_come_from_before_the_disaster(score, airloc, pairs: Path, tmp_pat
     episodes = tmp_path / "e.csv"
     episodes.write_text(HEADER + "fire_00000000_post_disaster.png,0,0,1,1\n")
     assert score("random", "--areas", pairs, "--goals", pairs, "--episodes", episodes)["areas"] == 1
+
+
+def test_goals_come_from_another_day_of_a_dataset(score, airloc, draw_image, pairs: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("AIRLOC_DATA", str(tmp_path / "data"))
+    naip, xbd, austin = (tmp_path / "data" / name for name in ("naip", "xbd/images", "austin"))
+    for folder in (naip, xbd, austin):
+        folder.mkdir(parents=True)
+    for seed, name in enumerate(("chico_2016_1", "chico_2018_1", "chico_2020_1", "chico_2018_2")):
+        draw_image(seed).save(naip / f"{name}.png")
+    for seed, event in enumerate(("hurricane-michael", "santa-rosa-wildfire")):
+        for when in ("pre", "post"):
+            draw_image(seed).save(xbd / f"{event}_0000000{seed}_{when}_disaster.png")
+    draw_image(0).save(austin / "a.png")
+
+    def names(*arguments: object) -> list[str]:
+        lines = tmp_path / "lines.jsonl"
+        score("random", *arguments, "--pairs", "--trajectories", lines)
+        return sorted({json.loads(line)["area"] for line in lines.read_text().splitlines()})
+
+    michael, fire = (
+        f"{name}_post_disaster.png" for name in ("hurricane-michael_00000000", "santa-rosa-wildfire_00000001")
+    )
+    assert names("--dataset", "naip") == ["chico_2018_1.png", "chico_2020_1.png"]
+    assert names("--dataset", "naip", "--only", "*_2020_*") == ["chico_2020_1.png"]
+    assert names("--dataset", "xbd") == [michael]
+    assert names("--dataset", "xbd", "--subset", "disaster") == [fire]
+    assert names("--dataset", "xbd", "--subset", "all") == names("--areas", xbd) == [michael, fire]
+    assert "another day" in airloc("evaluate", "random", "--dataset", "naip", "--pairs").out
+    for dataset in ("austin", "synthetic"):
+        assert airloc("evaluate", "random", "--dataset", dataset, "--pairs").refused("pair", "naip")
+    assert airloc("evaluate", "random", "--pairs").refused("--pairs", "--dataset")
+    assert airloc("evaluate", "random", "--areas", pairs, "--goals", pairs, "--pairs").refused("--goals", "--pairs")
+    assert airloc("evaluate", "random", "--dataset", "xbd", "--subset", "none").refused("'none'", "disaster")
+    assert airloc("evaluate", "random", "--dataset", "naip", "--subset", "pre").refused("'subset'", "naip")
 
 
 def test_goals_come_from_the_same_name_in_another_folder(score, airloc, areas_folder: Path, tmp_path: Path):
@@ -281,6 +327,7 @@ def test_paths_that_are_no_episode_files_are_refused(refuses, areas_folder: Path
         (["--per-area", "0"], ["--per-area 0", "1 to 10,000"]),
         (["--per-area", "2", "--episodes", "all-pairs"], ["--per-area"]),
         (["--device", "warp"], ["'warp'", "--device cpu"]),
+        (["--device", "warp:0"], ["'warp:0'", "--device cpu"]),
         (["--device", "meta"], ["'meta'", "--device cpu"]),
         (["--against", "belif"], ["'belif'", "'belief'"]),
         (["--against", ""], ["belief"]),

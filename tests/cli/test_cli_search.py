@@ -14,7 +14,7 @@ from rasterio.transform import from_origin
 from airloc.areas.layout import lay_out
 from airloc.areas.raster import Raster
 from airloc.cli.search import ALL_FORMATS, Format
-from airloc.missions.flight_files import FORMATS
+from airloc.missions.flight import FORMATS
 from field_files import LEFT, METRE, TOP, ground, write_projected, write_tiff
 
 pytestmark = pytest.mark.long

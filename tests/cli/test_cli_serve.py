@@ -25,7 +25,7 @@ def search_ground(tmp_path_factory: pytest.TempPathFactory) -> SearchGround:
 
 def test_a_search_continues_after_the_server_is_killed(tmp_path: Path, search_ground: SearchGround):
     """The server also generates a token, and a stalled request does not block other requests."""
-    store = tmp_path / "new" / "searches.sqlite"
+    store = tmp_path / "searches.sqlite"
     server = ServerProcess(store)
     try:
         assert httpx.get(f"{server.url}/searches").status_code == 401
@@ -61,6 +61,15 @@ def test_bad_input_creates_no_store(airloc, tmp_path: Path, monkeypatch, token: 
     store = tmp_path / "folder" / "searches.sqlite"
     assert airloc("serve", "--store", store, *options).refused(fact)
     assert not store.parent.exists()
+
+
+@pytest.mark.parametrize("options", [("--store",), ("--store", "old.sqlite", "--recover")])
+def test_a_folder_that_does_not_exist_is_refused_and_not_created(airloc, tmp_path: Path, monkeypatch, options):
+    monkeypatch.setenv("AIRLOC_TOKEN", TOKEN)
+    monkeypatch.chdir(tmp_path)
+    SearchStore(tmp_path / "old.sqlite").close()
+    assert airloc("serve", "--port", 0, "--agent", "spiral", *options, "nosuch/x.sqlite").refused("nosuch'")
+    assert list(tmp_path.iterdir()) == [tmp_path / "old.sqlite"]
 
 
 def test_a_port_in_use_is_an_error_before_the_store_is_created(airloc, tmp_path: Path, monkeypatch):

@@ -26,7 +26,7 @@ from airloc.evaluation.analysis import (
     reliability,
     visited,
 )
-from airloc.evaluation.intervals import Bootstrap
+from airloc.evaluation.metrics import Bootstrap
 from airloc.grid import Grid
 from airloc.rollout import BELIEF, MATCH, PRIOR_FOLLOWED, RolloutLog, rollout
 from airloc.task.batch import Observation

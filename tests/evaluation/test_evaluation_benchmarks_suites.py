@@ -78,8 +78,7 @@ def test_suites_are_found_in_the_order_of_the_file_and_unknown_names_are_refused
 
 def test_commands_are_quoted_for_the_shell():
     assert find_suites(["xbd-pre-post"])[0].commands("belief") == [
-        "airloc evaluate belief --areas $AIRLOC_DATA/xbd/images --goals $AIRLOC_DATA/xbd/images "
-        "--except 'hurricane-michael_*' --per-area 4"
+        "airloc evaluate belief --areas $AIRLOC_DATA/xbd/images --pairs --except 'hurricane-michael_*' --per-area 4"
     ]
     assert find_suites(["austin-10x10"])[0].commands(seed=3) == [
         "airloc data prepare --grid 10x10 --out austin-10x10 folder --path $AIRLOC_DATA/austin --cut 1250",

@@ -25,8 +25,7 @@ from airloc.agents.registry import make_agent
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.export import export as export_module
-from airloc.export.compare import Comparison, RunnerAgent, load_runner
-from airloc.export.export import ExportReport, export_agent, runner_source
+from airloc.export.export import Comparison, ExportReport, RunnerAgent, export_agent, load_runner, runner_source
 from airloc.export.graphs import plan_export, write_graph
 from airloc.export.runners import airloc as airloc_runner
 from airloc.grid import MOVES, Grid

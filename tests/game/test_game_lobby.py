@@ -1,15 +1,18 @@
 """Lobbies: visitors of free play, and participants of a study in the order of its stages."""
 
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from airloc.game import PlayLobby
-from game_server import Client, joined, noise_world, play_room, serving_study, small_study
+from airloc.game import PlayLobby, Study
+from game_server import Client, joined, move_away, noise_sampler, play_room, serving_study, small_study
 
 
 def test_the_number_of_visitors_and_of_their_games_is_limited(monkeypatch: pytest.MonkeyPatch):
-    room = play_room(noise_world(2, "2x2"))
+    room = play_room(noise_sampler(2, "2x2"))
     monkeypatch.setattr(room, "max_games", 4)
     lobby = PlayLobby(room, max_visitors=3)
     visitors = [lobby.admit(None) for _ in range(4)]
@@ -68,6 +71,42 @@ def test_the_stages_follow_each_other_and_none_comes_again(served):
     assert (again.status, again.json["error"]) == (409, "game-in-progress")
     person = study.participants()[0]
     assert (person.age, person.gender, person.agreed, person.practised) == (33, "woman", True, True)
+    client.close()
+
+
+@contextmanager
+def full_disk(study: Study) -> Iterator[None]:
+    """Let no file grow: the write-ahead log of the study cannot take another page."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (study.path.with_name(f"{study.path.name}-wal").stat().st_size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_on_a_full_disk_requests_are_refused_and_can_be_sent_again(served):
+    url, study = served
+    client = joined(url, study.participants()[0].token)
+    requests = [
+        ("/api/consent", {"age": 30}),
+        ("/api/practised", {}),
+        ("/api/games", {"kind": "recorded"}),
+    ]
+    for path, body in requests:
+        with full_disk(study):
+            answer = client.ask("POST", path, body)
+            assert (answer.status, answer.json["error"]) == (503, "storage"), path
+            assert "again" in answer.json["message"]
+        answer = client.ask("POST", path, body)
+        assert answer.status in (200, 201, 204), answer
+    game = answer.json
+    move = move_away(tuple(game["position"]), study.episodes(1)[0].goal, study.grid)
+    with full_disk(study):
+        assert client.move(game["game"], 0, move).status == 503
+        assert client.ask("GET", f"/api/games/{game['game']}").json["turn"] == 0
+    assert client.move(game["game"], 0, move).json["turn"] == 1
+    assert [played.moves for played in Study(study.path).store.recorded()] == [(move,)]
     client.close()
 
 

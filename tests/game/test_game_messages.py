@@ -1,6 +1,6 @@
 """During a game no response depends on the goal's cell or on a patch that was not visited.
 
-The tests compare worlds that agree in what the player may know, the image of the goal and the visited patches, and
+The tests compare areas that agree in what the player may know, the image of the goal and the visited patches, and
 differ in everything else: every byte of every response must be the same.
 """
 
@@ -16,7 +16,7 @@ from airloc.areas.area import SearchArea
 from airloc.game import Episode, lobby, store
 from airloc.grid import Cell, Grid
 from airloc.task.cells import cut_patches
-from airloc.task.world import World
+from airloc.task.sampling import EpisodeSampler
 from game_server import Client, pixels, play_room, playing
 
 GRID = Grid(5, 5)
@@ -25,14 +25,14 @@ MOVES = (0, 1, 5, 3, 3)
 VISITED: tuple[Cell, ...] = ((2, 2), (1, 2), (0, 3), (1, 2), (2, 3), (3, 4))
 
 
-def world_with(goal: Cell, seed: int) -> World:
-    """Return a world whose visited patches and goal are always the same; everything else depends on the seed."""
+def sampler_with(goal: Cell, seed: int) -> EpisodeSampler:
+    """Return a sampler whose visited patches and goal are always the same; everything else depends on the seed."""
     shared, own = np.random.default_rng(7), np.random.default_rng(seed)
     image = own.integers(0, 256, (*GRID.size, 3), dtype=np.uint8)
     for cell in (*dict.fromkeys(VISITED), goal):
         left, top, right, bottom = GRID.box(cell)
         image[top:bottom, left:right] = shared.integers(0, 256, (48, 48, 3), dtype=np.uint8)
-    return World.build([SearchArea(f"secret_{seed}", image)], GRID, 10, "per-distance", None)
+    return EpisodeSampler.build([SearchArea(f"secret_{seed}", image)], GRID, 10, "per-distance", None)
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def counted_tokens(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return restart
 
 
-def transcript(world: World, goal: Cell) -> tuple[list[tuple[int, dict[str, str], bytes]], Client]:
+def transcript(sampler: EpisodeSampler, goal: Cell) -> tuple[list[tuple[int, dict[str, str], bytes]], Client]:
     """Play the moves, request everything at every turn, and return all responses."""
-    room = play_room(world, clock=lambda: 5.0)
+    room = play_room(sampler, clock=lambda: 5.0)
     with playing(room) as url:
         client = Client(url)
         client.ask("GET", "/")
@@ -75,7 +75,7 @@ def test_every_response_is_the_same_byte_for_byte_wherever_the_goal_is(counted_t
     transcripts = []
     for seed, goal in enumerate([(4, 0), (0, 0), (4, 4), (1, 1), (2, 4)]):
         counted_tokens()
-        transcripts.append(transcript(world_with(goal, seed), goal)[0])
+        transcripts.append(transcript(sampler_with(goal, seed), goal)[0])
     assert len(transcripts[0]) == 2 + 11 * len(MOVES) + 1
     for other in transcripts[1:]:
         assert other == transcripts[0]
@@ -83,9 +83,9 @@ def test_every_response_is_the_same_byte_for_byte_wherever_the_goal_is(counted_t
 
 def test_responses_hold_the_visited_patches_and_no_others():
     goal = (4, 0)
-    world = world_with(goal, 1)
-    answers, client = transcript(world, goal)
-    patches = cut_patches(world.image(0), GRID)
+    sampler = sampler_with(goal, 1)
+    answers, client = transcript(sampler, goal)
+    patches = cut_patches(sampler.image(0), GRID)
     said = b"".join(body for _, _, body in answers)
     for cell in GRID.cells():
         shown = base64.b64encode(patches[GRID.index(cell)].tobytes()) in said
@@ -100,7 +100,7 @@ def test_responses_hold_the_visited_patches_and_no_others():
 def test_responses_of_one_kind_have_one_size():
     sizes: dict[str, set[int]] = {"state": set(), "move": set()}
     for seed, goal in enumerate([(4, 0), (3, 4)]):  # never found, and found by the last move
-        room = play_room(world_with(goal, seed))
+        room = play_room(sampler_with(goal, seed))
         with playing(room) as url:
             client = Client(url)
             client.ask("GET", "/api/me")
@@ -117,7 +117,7 @@ def test_responses_of_one_kind_have_one_size():
 def test_a_find_and_a_miss_run_the_same_statements():
     statements = []
     for goal in ((1, 2), (4, 4)):  # the first move finds it, or does not
-        room = play_room(world_with(goal, 3))
+        room = play_room(sampler_with(goal, 3))
         game = room.begin("player", Episode(0, START, goal))
         ran: list[str] = []
         room.store.db.set_trace_callback(ran.append)

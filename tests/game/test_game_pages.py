@@ -11,7 +11,7 @@ from game_server import (
     game_of,
     move_away,
     move_towards,
-    noise_world,
+    noise_sampler,
     play_room,
     playing,
     start_game,
@@ -57,10 +57,10 @@ def test_a_won_game_shows_the_area_the_paths_and_the_result(open_page, url: str,
 def test_a_game_ends_when_no_moves_are_left(open_page, url: str, room: PlayRoom):
     page = open_page(url)
     start_game(page)
-    for left in range(room.world.budget, 0, -1):
+    for left in range(room.sampler.budget, 0, -1):
         assert page.inner_text("#moves-left") == str(left)
         game = game_of(page, room)
-        click_move(page, room, move_away(game.position, game.episode.goal, room.world.grid))
+        click_move(page, room, move_away(game.position, game.episode.goal, room.sampler.grid))
     page.wait_for_selector("#ending:not([hidden])")
     assert game_of(page, room).ending == "moves"
     assert "moves" in page.inner_text("#ending-title")
@@ -98,7 +98,7 @@ def test_the_keyboard_is_enough_to_play(open_page, url: str, room: PlayRoom, key
 def test_keys_that_lead_outside_cost_no_move(open_page, url: str, room: PlayRoom):
     page = open_page(url)
     start_game(page)
-    position, grid = game_of(page, room).position, room.world.grid
+    position, grid = game_of(page, room).position, room.sampler.grid
     outside = [move for move in range(8) if not grid.contains(cell_after(position, move))]
     for move in outside:
         page.keyboard.press(KEYS[move])
@@ -111,7 +111,7 @@ def test_a_key_held_down_makes_one_move(open_page, url: str, room: PlayRoom):
     page = open_page(url)
     start_game(page)
     game = game_of(page, room)
-    key = KEYS[move_away(game.position, game.episode.goal, room.world.grid)]
+    key = KEYS[move_away(game.position, game.episode.goal, room.sampler.grid)]
     for _ in range(5):
         page.keyboard.down(key)  # all but the first are repeats
     wait_for_turn(page, room, 1)
@@ -124,9 +124,9 @@ def test_tab_reaches_the_neighbouring_cells_and_every_cell_has_its_own_name(open
     page = open_page(url)
     start_game(page)
     near = page.locator("#board .cell.near")
-    assert near.count() == len(room.world.grid.neighbours(game_of(page, room).position))
+    assert near.count() == len(room.sampler.grid.neighbours(game_of(page, room).position))
     labels = [cell.get_attribute("aria-label") for cell in page.locator("#board .cell").all()]
-    assert len(set(labels)) == room.world.grid.count
+    assert len(set(labels)) == room.sampler.grid.count
     assert sum("you are here" in label for label in labels) == 1
     assert sum(", go " in label for label in labels) == near.count()
     near.first.focus()
@@ -150,11 +150,11 @@ def test_a_game_continues_after_a_reload(open_page, url: str, room: PlayRoom):
     page = open_page(url)
     start_game(page)
     game = game_of(page, room)
-    click_move(page, room, move_away(game.position, game.episode.goal, room.world.grid))
+    click_move(page, room, move_away(game.position, game.episode.goal, room.sampler.grid))
     before = page.eval_on_selector_all("#board .cell canvas", canvases)
     page.reload()
     page.wait_for_selector("#game:not([hidden])")
-    assert page.inner_text("#moves-left") == str(room.world.budget - 1)
+    assert page.inner_text("#moves-left") == str(room.sampler.budget - 1)
     assert page.eval_on_selector_all("#board .cell canvas", canvases) == before
     assert game_of(page, room).id == game.id
     win(page, room)
@@ -166,7 +166,7 @@ def test_two_windows_show_the_same_game(open_page, url: str, room: PlayRoom):
     second = open_page(url, context=first.context, ready="#game:not([hidden])")
     game = game_of(first, room)
     first.bring_to_front()
-    click_move(first, room, move_away(game.position, game.episode.goal, room.world.grid))
+    click_move(first, room, move_away(game.position, game.episode.goal, room.sampler.grid))
     # The second window still shows the start; its move is for a past turn and changes nothing.
     second.evaluate("document.querySelectorAll('#board .cell.near')[0].click()")
     second.wait_for_selector("#board .cell.here >> text='1'")
@@ -192,7 +192,7 @@ def test_a_game_continues_when_the_server_is_back(open_page, url: str, room: Pla
     start_game(page)
     page.route("**/api/**", lambda route: route.fulfill(status=409, body="no JSON at all"))
     game = game_of(page, room)
-    move = move_away(game.position, game.episode.goal, room.world.grid)
+    move = move_away(game.position, game.episode.goal, room.sampler.grid)
     page.keyboard.press(KEYS[move])
     page.wait_for_selector("#error:not([hidden])")
     page.unroute("**/api/**")
@@ -202,5 +202,5 @@ def test_a_game_continues_when_the_server_is_back(open_page, url: str, room: Pla
 
 
 def test_open_pages_close_before_their_server(open_page):
-    with playing(play_room(noise_world(1))) as url:
+    with playing(play_room(noise_sampler(1))) as url:
         open_page(url).evaluate("setInterval(() => fetch('/api/me'), 5) && null")

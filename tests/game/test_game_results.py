@@ -34,10 +34,10 @@ def test_results_are_the_finished_games(tmp_path: Path):
 
 def test_a_game_out_of_time_counts_as_not_found_with_all_of_its_moves(tmp_path: Path):
     study = small_study(tmp_path / "s.db", people=1)
-    worlds, now = study.worlds(), [0.0]
+    samplers, now = study.samplers(), [0.0]
     baselines = lobby_of(study).rooms[0].baselines
-    room = Room(worlds["games"], study.store, 60.0, baselines, clock=lambda: now[0])
-    lobby = StudyLobby(study, room, PlayRoom(worlds["practice"], Store(), 60.0, baselines))
+    room = Room(samplers["games"], study.store, 60.0, baselines, clock=lambda: now[0])
+    lobby = StudyLobby(study, room, PlayRoom(samplers["practice"], Store(), 60.0, baselines))
     token = study.participants()[0].token
     lobby.give_consent(token, None, None)
     lobby.end_practice(token)

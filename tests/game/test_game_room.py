@@ -1,5 +1,6 @@
 """Rooms: games follow the rules of the task, and the clock is the server's."""
 
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +10,17 @@ import torch
 from airloc.errors import AirlocError
 from airloc.game import Episode, RefusedError, Store
 from airloc.task.batch import BatchEnv
-from game_server import noise_world, play_room
+from game_server import noise_sampler, play_room
 
 EPISODE = Episode(1, (0, 0), (4, 4))
 
 
 def test_a_game_plays_in_step_with_the_tensor_environment():
-    world, rng = noise_world(3, "4x5", budget=6), np.random.default_rng(0)
-    env = BatchEnv(world.cells, world.budget)
-    room = play_room(world)
+    sampler, rng = noise_sampler(3, "4x5", budget=6), np.random.default_rng(0)
+    env = BatchEnv(sampler.cells, sampler.budget)
+    room = play_room(sampler)
     for _ in range(60):
-        area, start, goal = world.sample(rng, 1)
+        area, start, goal = sampler.sample(rng, 1)
         episode = Episode(int(area[0]), tuple(start[0].tolist()), tuple(goal[0].tolist()))
         game = room.begin("p", episode)
         env.reset(*(torch.from_numpy(part) for part in (area, start, goal)))
@@ -29,13 +30,13 @@ def test_a_game_plays_in_step_with_the_tensor_environment():
             step = env.step(torch.tensor([move]))
             assert list(game.position) == step.observation.position[0].tolist()
             assert (game.ending == "found", game.ending is not None) == (bool(step.found[0]), bool(step.ended[0]))
-            patch = world.patches(np.array(episode.area), np.array(game.position))
+            patch = sampler.patches(np.array(episode.area), np.array(game.position))
             assert np.array_equal(patch, step.observation.patch[0].numpy())
 
 
 def test_the_clock_stops_while_the_server_is_down(tmp_path: Path):
-    now, world = [100.0], noise_world()
-    room = play_room(world, store=Store(tmp_path / "g.db"), clock=lambda: now[0])
+    now, sampler = [100.0], noise_sampler()
+    room = play_room(sampler, store=Store(tmp_path / "g.db"), clock=lambda: now[0])
     game = room.begin("p", EPISODE)
     now[0] += 20
     room.move(game.id, "p", 0, 3)
@@ -43,7 +44,7 @@ def test_the_clock_stops_while_the_server_is_down(tmp_path: Path):
     assert room.seconds_left(room.game(game.id, "p")) == 25
     room.store.close()
     now[0] += 1000
-    restarted = play_room(world, store=Store(tmp_path / "g.db"), clock=lambda: now[0])
+    restarted = play_room(sampler, store=Store(tmp_path / "g.db"), clock=lambda: now[0])
     assert restarted.seconds_left(restarted.game(game.id, "p")) == 40, "continues from the last move"
     now[0] += 39.9
     assert restarted.game(game.id, "p").ending is None
@@ -52,6 +53,25 @@ def test_the_clock_stops_while_the_server_is_down(tmp_path: Path):
         restarted.move(game.id, "p", 1, 3)
     assert caught.value.reason == "over"
     assert (restarted.game(game.id, "p").ending, restarted.game(game.id, "p").moves) == ("time", (3,))
+
+
+def test_the_clock_stops_while_nothing_can_be_recorded(tmp_path: Path):
+    now = [100.0]
+    room = play_room(store=Store(tmp_path / "g.db"), clock=lambda: now[0])
+    game = room.begin("p", EPISODE)
+    now[0] += 20
+    room.move(game.id, "p", 0, 3)
+    room.store.db.execute("PRAGMA query_only = ON")  # every write fails, as on a full disk
+    now[0] += 50
+    with pytest.raises(sqlite3.Error):
+        room.end_late_games()
+    now[0] += 1000
+    assert room.seconds_left(room.game(game.id, "p")) == 40, "continues from the last move"
+    with pytest.raises(sqlite3.Error):
+        room.move(game.id, "p", 1, 3)
+    room.store.db.execute("PRAGMA query_only = OFF")
+    now[0] += 39
+    assert room.move(game.id, "p", 1, 4).moves == (3, 4)
 
 
 def test_late_games_end_without_a_request():
@@ -72,6 +92,6 @@ def test_a_time_limit_that_is_not_above_0_is_refused_before_any_game(seconds: fl
 
 
 def test_a_player_sees_every_area_before_one_comes_again():
-    room = play_room(noise_world(4, "2x2"))
+    room = play_room(noise_sampler(4, "2x2"))
     areas = [room.begin_random("p").episode.area for _ in range(8)]
     assert sorted(areas[:4]) == sorted(areas[4:]) == [0, 1, 2, 3]

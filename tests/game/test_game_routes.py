@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from airloc.grid import MOVES
 from airloc.task import rules
-from game_server import Client, noise_world, play_room, playing
+from game_server import Client, noise_sampler, play_room, playing
 
-ROOM = play_room(noise_world(3, "3x4", budget=5))
+ROOM = play_room(noise_sampler(3, "3x4", budget=5))
 
 ACTIONS = st.one_of(
     st.tuples(st.just("move"), st.integers(0, 7)),

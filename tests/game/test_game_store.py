@@ -15,7 +15,7 @@ import pytest
 
 from airloc.errors import AirlocError
 from airloc.game import Episode, Store, Study
-from airloc.game.match import replay
+from airloc.game.store import replay
 from airloc.web import bind
 from game_server import Client, joined, serving_study, small_study
 

@@ -11,15 +11,16 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from airloc.agents.registry import make_agent
-from airloc.game import Episode, PlayRoom, ThreadWorkerPool, WatchService, watch_routes
+from airloc.game import Episode, PlayRoom, WatchService, watch_routes
 from airloc.game.watch import record_search
 from airloc.game.worker_pool import AgentCache
 from game_server import (
     Believer,
+    ThreadWorkerPool,
     click_move,
     game_of,
     move_away,
-    noise_world,
+    noise_sampler,
     play_room,
     playing,
     serving_study,
@@ -34,7 +35,7 @@ SCREENS = [
     pytest.param({"viewport": {"width": 1200, "height": 850}}, id="wide and light"),
     pytest.param({"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}, id="narrow and dark"),
 ]
-WORLD = noise_world(3)
+SAMPLER = noise_sampler(3)
 EPISODE = Episode(1, (4, 0), (1, 3))
 SEARCH = "area=noise_1&start=4,0&goal=1,3"
 
@@ -51,14 +52,14 @@ def check_accessibility(page: Any) -> None:
 
 @pytest.fixture(scope="module")
 def room() -> PlayRoom:
-    return play_room(noise_world(budget=2))
+    return play_room(noise_sampler(budget=2))
 
 
 @pytest.fixture(scope="module")
 def url(room: PlayRoom) -> Iterator[str]:
     """A server to play and watch on; the lawnmower has a belief."""
-    agents = AgentCache({"lawnmower": Believer(WORLD.grid)})
-    routes = watch_routes(WatchService(WORLD, ThreadWorkerPool({"watch": WORLD}, agents)), ["lawnmower", "spiral"])
+    agents = AgentCache({"lawnmower": Believer(SAMPLER.grid)})
+    routes = watch_routes(WatchService(SAMPLER, ThreadWorkerPool({"watch": SAMPLER}, agents)), ["lawnmower", "spiral"])
     with playing(room, routers=[routes]) as url:
         yield url
 
@@ -141,7 +142,7 @@ def test_the_game_page_is_accessible(open_page, url: str, room: PlayRoom, screen
     start_game(page)
     for turn in range(2):
         game = game_of(page, room)
-        click_move(page, room, move_away(game.position, game.episode.goal, room.world.grid))
+        click_move(page, room, move_away(game.position, game.episode.goal, room.sampler.grid))
         if turn == 0:
             check_accessibility(page)
     page.wait_for_selector("#ending:not([hidden])")
@@ -173,7 +174,7 @@ def test_a_search_is_played_to_the_end_shared_and_saved(open_page, url: str):
     page.wait_for_timeout(300)
     assert page.get_attribute("html", "data-step") == paused
     page.click("#play")
-    steps = max(len(record_search(make_agent(name), WORLD, EPISODE).path) - 1 for name in ("lawnmower", "spiral"))
+    steps = max(len(record_search(make_agent(name), SAMPLER, EPISODE).path) - 1 for name in ("lawnmower", "spiral"))
     page.wait_for_selector(f"html[data-step='{steps}']", state="attached")
     assert [word for word in ("lawnmower", "spiral", "found") if word not in page.inner_text("#status")] == []
     expect(page.locator("#play")).to_have_text("Play")

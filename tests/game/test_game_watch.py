@@ -8,15 +8,14 @@ import pytest
 from PIL import Image
 
 from airloc.agents.registry import make_agent
-from airloc.game import Episode, ThreadWorkerPool, WatchService, watch_routes
-from airloc.game.baselines import path_of, play_episode
+from airloc.game import Episode, WatchService, watch_routes
 from airloc.game.watch import record_search
-from airloc.game.worker_pool import AgentCache
+from airloc.game.worker_pool import AgentCache, path_of, play_episode
 from airloc.grid import MOVES
-from game_server import Believer, Client, noise_world, play_room, playing
+from game_server import Believer, Client, ThreadWorkerPool, noise_sampler, play_room, playing
 from untrained import untrained_airloc
 
-WORLD = noise_world(3)
+SAMPLER = noise_sampler(3)
 EPISODE = Episode(1, (4, 0), (1, 3))
 SEARCH = "area=noise_1&start=4,0&goal=1,3"
 
@@ -24,14 +23,14 @@ SEARCH = "area=noise_1&start=4,0&goal=1,3"
 @pytest.mark.parametrize("name", ["random", "blind", "priv-local", "airloc"])
 def test_a_recorded_agent_moves_as_it_does_unrecorded(name: str):
     agent = make_agent(name)
-    record = record_search(agent, WORLD, EPISODE)
-    played = play_episode(agent, WORLD, EPISODE)
+    record = record_search(agent, SAMPLER, EPISODE)
+    played = play_episode(agent, SAMPLER, EPISODE)
     assert (record.path, record.found) == (path_of(played), bool(played.found[0]))
     assert len(record.steps) == len(record.path) - 1
 
 
 def test_airloc_makes_the_move_of_the_highest_recorded_probability():
-    record = record_search(untrained_airloc("airloc"), WORLD, EPISODE)
+    record = record_search(untrained_airloc("airloc"), SAMPLER, EPISODE)
     moves = np.diff(np.array(record.path), axis=0)
     for step, move in zip(record.steps, moves, strict=True):
         assert step.belief is None
@@ -40,13 +39,13 @@ def test_airloc_makes_the_move_of_the_highest_recorded_probability():
 
 
 def test_forbidden_moves_have_probability_0():
-    record = record_search(untrained_airloc("airloc-priv"), WORLD, EPISODE)
+    record = record_search(untrained_airloc("airloc-priv"), SAMPLER, EPISODE)
     below_or_left = record.steps[0].move_probabilities[4:8]
     assert below_or_left == [0, 0, 0, 0], "the start is the lower left corner"
 
 
 def test_a_belief_is_recorded_cell_by_cell():
-    record = record_search(Believer(WORLD.grid), WORLD, EPISODE)
+    record = record_search(Believer(SAMPLER.grid), SAMPLER, EPISODE)
     assert len(record.steps[0].belief) == 25
     assert sum(record.steps[0].belief) == pytest.approx(1, abs=1e-2)
     assert record.steps[-1].belief[8] > record.steps[0].belief[8]
@@ -55,8 +54,8 @@ def test_a_belief_is_recorded_cell_by_cell():
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    agents = AgentCache({"lawnmower": Believer(WORLD.grid)})
-    routes = watch_routes(WatchService(WORLD, ThreadWorkerPool({"watch": WORLD}, agents)), ["lawnmower", "spiral"])
+    agents = AgentCache({"lawnmower": Believer(SAMPLER.grid)})
+    routes = watch_routes(WatchService(SAMPLER, ThreadWorkerPool({"watch": SAMPLER}, agents)), ["lawnmower", "spiral"])
     with playing(play_room(), routers=[routes]) as url:
         client = Client(url)
         yield client
@@ -67,7 +66,7 @@ def test_searches_side_by_side_are_a_gif_with_one_frame_per_step(client: Client)
     answer = client.ask("GET", f"/api/watch/search.gif?{SEARCH}&agents=lawnmower,spiral")
     assert (answer.status, answer.headers["content-type"]) == (200, "image/gif")
     image = Image.open(io.BytesIO(answer.body))
-    longest = max(len(record_search(make_agent(name), WORLD, EPISODE).path) for name in ("lawnmower", "spiral"))
+    longest = max(len(record_search(make_agent(name), SAMPLER, EPISODE).path) for name in ("lawnmower", "spiral"))
     assert image.n_frames == longest
     assert image.width > 2 * 256
 

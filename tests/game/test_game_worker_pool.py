@@ -8,27 +8,26 @@ import pytest
 
 from airloc.agents.registry import make_agent
 from airloc.game import Baselines, Episode, ProcessWorkerPool, RefusedError
-from airloc.game.baselines import path_of, play_agents, play_episode
-from airloc.game.worker_pool import AgentCache
-from airloc.task.world import World
-from game_server import noise_world
+from airloc.game.worker_pool import AgentCache, path_of, play_agents, play_episode
+from airloc.task.sampling import EpisodeSampler
+from game_server import noise_sampler
 
 pytestmark = pytest.mark.long
 
 EPISODE = Episode(1, (4, 0), (1, 3))
 
 
-def process_id(world: World, agents: AgentCache) -> int:
+def process_id(sampler: EpisodeSampler, agents: AgentCache) -> int:
     return os.getpid()
 
 
 def test_jobs_run_in_another_process_that_is_replaced_when_it_dies():
-    world = noise_world(2)
+    sampler = noise_sampler(2)
 
     async def work() -> None:
-        worker_pool = ProcessWorkerPool({"play": world}, ["spiral"])
+        worker_pool = ProcessWorkerPool({"play": sampler}, ["spiral"])
         (path,) = await Baselines(["spiral"], worker_pool, "play").paths(EPISODE)
-        played = play_episode(make_agent("spiral"), world, EPISODE)
+        played = play_episode(make_agent("spiral"), sampler, EPISODE)
         assert (path.path, path.found) == (path_of(played), bool(played.found[0]))
         first = await worker_pool.run(process_id, "play")
         assert first != os.getpid()

@@ -9,8 +9,8 @@ import pytest
 
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.registry import make_agent
+from airloc.areas.area import read_image
 from airloc.areas.changes import CHANGES
-from airloc.areas.images import read_image
 from airloc.areas.registry import load_dataset
 from airloc.files import save_picture
 from airloc.reports.searches import (

@@ -45,7 +45,7 @@ def test_the_table_shows_each_agent_the_floor_and_every_distance(scores: list[Sc
 
 def test_the_table_says_how_goals_differ(scores: list[Score]):
     out = io.StringIO()
-    goals = goals_line(change="blur", strength=0.5, control="wrong-goal", folder=Path("before"))
+    goals = goals_line(change="blur", strength=0.5, control="wrong-goal", source=Path("before"))
     Console(file=out, width=120).print(score_table(scores, 0.5, exact=True, goals=goals))
     assert goals in out.getvalue()
     assert [part for part in ("before", "blur", "0.5", "wrong-goal") if part not in goals] == []

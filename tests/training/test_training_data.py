@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from airloc.areas import load_dataset
-from airloc.areas.area import tile_of
-from airloc.areas.images import read_image, read_mask
+from airloc.areas.area import read_image, read_mask, tile_of
 from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid

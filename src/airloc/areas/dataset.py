@@ -18,9 +18,8 @@ from typing import Annotated, ClassVar
 
 import tyro
 
-from airloc.areas.area import Mask, SearchArea, crop_ground, cut_piece, fit
+from airloc.areas.area import Mask, SearchArea, crop_ground, cut_piece, fit, read_image, read_mask
 from airloc.areas.download import Downloaded, Progress, Timeouts
-from airloc.areas.images import read_image, read_mask
 from airloc.areas.records import POST, PRE, ImageRecord, NameFilter, Status, count_splits
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -144,8 +143,8 @@ class Dataset(ABC):
         ]
         if not pairs:
             raise AirlocError(
-                f"{self.location} holds no selected pair of images of the same place",
-                f"Check the options, or name the images of a place ..._{PRE} and ..._{POST}",
+                f"{self.location if self.location_option else self.title} has no selected pair of images of one place",
+                f"Check the options, use naip or xbd, or name the images of a place ..._{PRE} and ..._{POST}",
             )
         return pairs
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from airloc import __version__
-from airloc.areas.images import read_image
+from airloc.areas.area import read_image
 from airloc.errors import AirlocError
 from airloc.files import write_atomically
 

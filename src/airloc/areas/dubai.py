@@ -24,9 +24,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from airloc.areas.area import MAX_WHITE, Mask, SearchArea, cut_pieces, paper_size, white_pixels
+from airloc.areas.area import MAX_WHITE, Mask, SearchArea, cut_pieces, list_images, paper_size, read_image, white_pixels
 from airloc.areas.dataset import Dataset
-from airloc.areas.images import list_images, read_image
 from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
 from airloc.grid import Grid

@@ -19,9 +19,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from airloc.areas.area import SearchArea, cut_pieces, piece_size, tile_of
+from airloc.areas.area import SUFFIXES, SearchArea, cut_pieces, list_images, piece_size, tile_of
 from airloc.areas.dataset import Dataset
-from airloc.areas.images import SUFFIXES, list_images
 from airloc.areas.records import POST, PRE, ImageRecord, NameFilter, count_splits
 from airloc.errors import AirlocError
 from airloc.grid import Grid

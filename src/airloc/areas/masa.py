@@ -26,11 +26,19 @@ from pathlib import Path
 from typing import ClassVar, Literal
 from urllib.parse import quote
 
-from airloc.areas.area import MAX_WHITE, corners, paper_size, piece_name, white_pixels
+from airloc.areas.area import (
+    MAX_WHITE,
+    corners,
+    image_size,
+    list_images,
+    paper_size,
+    piece_name,
+    read_image,
+    white_pixels,
+)
 from airloc.areas.dataset import Dataset
 from airloc.areas.download import Downloaded, Progress, Timeouts, fetch_files, list_links
 from airloc.areas.folder import INDEX, scan_folder
-from airloc.areas.images import image_size, list_images, read_image
 from airloc.areas.records import SPLITS, ImageRecord
 from airloc.errors import AirlocError
 from airloc.grid import Grid

@@ -18,9 +18,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from airloc.areas.area import list_images
 from airloc.areas.dataset import Dataset
 from airloc.areas.folder import images_folder
-from airloc.areas.images import list_images
 from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
 

@@ -21,14 +21,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from PIL import Image, ImageChops, ImageDraw
 
-from airloc.areas.area import Mask
+from airloc.areas.area import SUFFIXES, Mask
 from airloc.areas.dataset import Dataset
-from airloc.areas.images import SUFFIXES
 from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
 
@@ -70,6 +69,11 @@ class Xbd(Dataset):
     validation_every: int = 0
     """Put every image of the training event with this number, such as the 10th, 20th and so on, into the split val;
     0 for none."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.subset not in get_args(Subset):
+            raise AirlocError(f"xBD has no subset {self.subset!r}", f"Use one of {', '.join(get_args(Subset))}")
 
     @classmethod
     def detect(cls, path: Path) -> bool:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -26,8 +26,7 @@ from airloc.evaluation.analysis import (
     match_calibration,
     prior_agreement,
 )
-from airloc.evaluation.intervals import Bootstrap
-from airloc.evaluation.metrics import Overlap, pooled
+from airloc.evaluation.metrics import Bootstrap, Overlap, pooled
 from airloc.evaluation.scores import to_json
 from airloc.files import save_picture, write_atomically
 from airloc.reports.analysis import calibration_chart, calibration_table, exploitation_chart, exploitation_table
@@ -180,24 +179,23 @@ class Folds:
         Console().print(table)
 
 
-Analysis: TypeAlias = (
-    Annotated[Calibration, tyro.conf.subcommand("calibration")]
-    | Annotated[Exploitation, tyro.conf.subcommand("exploitation")]
-    | Annotated[Failures, tyro.conf.subcommand("failures")]
-    | Annotated[Folds, tyro.conf.subcommand("folds")]
-    | Annotated[Shortcuts, tyro.conf.subcommand("shortcuts")]
-    | Annotated[Puzzles, tyro.conf.subcommand("puzzles")]
-)
-
-
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc analyse`."""
-    analysis: Calibration | Exploitation | Failures | Folds | Shortcuts | Puzzles = tyro.cli(
-        Analysis,
-        args=list(arguments),
-        prog="airloc analyse",
-        description="Analyse an agent's probabilities, failures, shortcuts or use of the prior, or pool folds.",
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+    analysis: Calibration | Exploitation | Failures | Folds | Shortcuts | Puzzles = (
+        tyro.extras.subcommand_cli_from_dict(
+            {
+                "calibration": Calibration,
+                "exploitation": Exploitation,
+                "failures": Failures,
+                "folds": Folds,
+                "shortcuts": Shortcuts,
+                "puzzles": Puzzles,
+            },
+            args=arguments,
+            prog="airloc analyse",
+            description="Analyse an agent's probabilities, failures, shortcuts or use of the prior, or pool folds.",
+            config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+        )
     )
     analysis.run()
 

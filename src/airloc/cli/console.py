@@ -5,7 +5,7 @@ Progress goes to the error stream, so that results can be piped. Progress bars a
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
@@ -55,6 +56,18 @@ def _missing(modules: Sequence[str], extra: str) -> AirlocError:
     )
 
 
+def check_device(name: str) -> str:
+    """Return the name of a device, or raise an error if this machine does not have it."""
+    import torch
+
+    try:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise AirlocError(f"Cannot use the device {name!r}: {reason}", "Use --device cpu") from None
+    return name
+
+
 @contextmanager
 def writable_outputs(*outputs: Path | None) -> Iterator[None]:
     """Check that files can be written before the work that makes them. Outputs that are None are ignored.
@@ -79,6 +92,31 @@ def writable_outputs(*outputs: Path | None) -> Iterator[None]:
             with suppress(OSError):
                 folder.rmdir()
         raise
+
+
+def path_options() -> AbstractContextManager[object]:
+    """Let options refuse empty paths, which otherwise stand for the current folder; `.` names it."""
+    registry = ConstructorRegistry()
+
+    @registry.primitive_rule
+    def path_rule(type_info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Path] | None:
+        if type_info.type is not Path:
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="PATH",
+            instance_from_str=_path,
+            is_instance=lambda value: isinstance(value, Path),
+            str_from_instance=lambda path: [str(path)],
+        )
+
+    return registry
+
+
+def _path(words: list[str]) -> Path:
+    if not words[0]:
+        raise ValueError("the path is empty; the current folder is '.'")
+    return Path(words[0])
 
 
 def status(text: str) -> None:

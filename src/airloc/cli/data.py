@@ -189,21 +189,12 @@ class Photos:
         print(f"{self.out}: photos of {len(areas)} cells")
 
 
-Command: TypeAlias = (
-    Annotated[List, tyro.conf.subcommand("list")]
-    | Annotated[Fetch, tyro.conf.subcommand("fetch")]
-    | Annotated[Prepare, tyro.conf.subcommand("prepare")]
-    | Annotated[Show, tyro.conf.subcommand("show")]
-    | Annotated[Photos, tyro.conf.subcommand("photos")]
-)
-
-
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc data`."""
     config = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.CascadeSubcommandArgs)
-    command: List | Fetch | Prepare | Show | Photos = tyro.cli(
-        Command,
-        args=list(arguments),
+    command: List | Fetch | Prepare | Show | Photos = tyro.extras.subcommand_cli_from_dict(
+        {"list": List, "fetch": Fetch, "prepare": Prepare, "show": Show, "photos": Photos},
+        args=arguments,
         prog="airloc data",
         description="List, download, prepare and show datasets.",
         config=config,

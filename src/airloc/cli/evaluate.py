@@ -129,6 +129,8 @@ def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
         "areas": None if options.areas is None else str(options.areas),
         "dataset": options.dataset,
         "goals": None if options.goals is None else str(options.goals),
+        "pairs": options.pairs,
+        "subset": options.subset,
         "split": options.split,
         "only": list(options.only),
         "except": list(options.without),
@@ -162,7 +164,7 @@ def _show(scores: list[Score], record: dict[str, Any], options: Evaluate) -> Non
         change=options.change,
         strength=options.change_strength,
         control=options.control,
-        folder=options.goals,
+        source="another day" if options.pairs else options.goals,
         flight=options.flight_conditions,
     )
     console.print(score_table(scores, record["blind_optimum"], exact=record["blind_optimum_exact"], goals=goals))

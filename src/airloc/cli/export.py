@@ -48,8 +48,7 @@ def run(options: Export) -> None:
         raise AirlocError(problem, "Use --episodes 1 or more")
     status(f"Loading {options.agent}")
     agent = make_agent(options.agent, AgentOptions(seed=options.seed, full_precision=True))
-    from airloc.export.compare import RUNNER
-    from airloc.export.export import export_agent
+    from airloc.export.export import RUNNER, export_agent
 
     with writable_outputs(options.onnx / RUNNER):
         report = export_agent(agent, options.onnx, episodes=options.episodes, seed=options.seed, on_step=status)

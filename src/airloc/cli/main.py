@@ -53,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if owns_process:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         if verb is not None:
-            verb(arguments[1:])
+            from airloc.cli.console import path_options
+
+            with path_options():
+                verb(arguments[1:])
         if sys.stdout is not None:
             sys.stdout.flush()
     except AirlocError as error:
@@ -72,11 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except (KeyboardInterrupt, Exception) as error:
-        if not _is_interrupt(error):
-            raise
-        if owns_process:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _fail(STOPPED)
+        if _is_interrupt(error):
+            if owns_process:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+            _fail(STOPPED)
+        if isinstance(error, OSError) and error.filename:  # such as a name that is too long, or a disk that fails
+            _fail(f"Cannot use {str(error.filename)!r}: {error.strerror}. Check the path and its disk.")
+        raise
     finally:
         if owns_process:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the exit is left

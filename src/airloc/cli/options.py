@@ -1,6 +1,6 @@
 """Options shared by the verbs that play: which areas, which episodes, and how."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -14,9 +14,8 @@ from airloc.areas.dataset import Dataset
 from airloc.areas.prepared import Prepared
 from airloc.areas.records import NameFilter
 from airloc.areas.registry import DATASETS, load_dataset
-from airloc.cli.console import collect_areas
+from airloc.cli.console import check_device, collect_areas
 from airloc.errors import AirlocError
-from airloc.evaluation.scores import check_device
 from airloc.grid import Grid
 from airloc.task.photos import FlightConditions
 from airloc.task.priors import check_size
@@ -36,6 +35,8 @@ class AreaOptions:
     """Folder of images, one area each, or a prepared dataset. Default: 100 procedural areas."""
     dataset: str | None = None
     """Name of a dataset in $AIRLOC_DATA, such as masa, instead of --areas."""
+    subset: str = ""
+    """Subset of a dataset that has several, such as disaster or all of xbd. Default: that of the dataset."""
     split: str = ""
     """Use only the areas that windows.csv, beside the images, assigns to this split."""
     only: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="PATTERN")]] = ()
@@ -78,6 +79,8 @@ class AreaOptions:
         source: str | Path = self.dataset or self.areas or "synthetic"
         if source == "synthetic":
             options = {"count": PROCEDURAL_AREAS, "seed": self.seed, **options}
+        if self.subset:
+            options["subset"] = self.subset
         return load_dataset(
             source,
             split=self.split,
@@ -94,6 +97,8 @@ class PlayOptions(AreaOptions):
 
     goals: Path | None = None
     """Folder to take the goal patches from: the same file name, or its pre_disaster/post_disaster partner."""
+    pairs: bool = False
+    """Take the goal patches from another day: from the earliest image of each place, as in xbd and naip."""
     episodes: str = "per-distance"
     """Episode file (.csv), or per-distance, all-pairs, uniform or far-pairs."""
     per_area: Annotated[int | None, arg(metavar="EPISODES")] = None
@@ -125,7 +130,12 @@ class PlayOptions(AreaOptions):
                 f"There is no episode file {self.episodes}", f"Check the path, or use one of {', '.join(GENERATED)}"
             )
         if self.goals is not None and self.areas is None:
-            raise AirlocError("--goals needs the folder of the areas that the goals belong to", "Add --areas")
+            cure = "Add --areas, or use --pairs for the days of a dataset"
+            raise AirlocError("--goals needs the folder of the areas that the goals belong to", cure)
+        if self.pairs and self.goals is not None:
+            raise AirlocError("--goals and --pairs both name the goal images", "Use one of them")
+        if self.pairs and self.areas is None and self.dataset is None:
+            raise AirlocError("--pairs needs images of two days", "Add --dataset, such as --dataset naip, or --areas")
         super().check()
 
     def flight(self) -> FlightConditions | None:
@@ -189,14 +199,21 @@ def _read_areas(
     options: PlayOptions, grid: Grid, names: tuple[str, ...] | None = None
 ) -> tuple[list[SearchArea], list[SearchArea] | None]:
     """Read the areas, or those with these names, and the areas of their goals if they are others."""
+    if options.pairs:
+        return _unzip(options.load(names=names).pairs(grid))
     if options.goals is None:
         return collect_areas(options.load(names=names).areas(grid)), None
     if options.areas is not None and Prepared.detect(options.goals) and not Prepared.detect(options.areas):
         raise AirlocError(
             f"{options.goals} holds prepared areas, but {options.areas} does not", "Prepare both folders, or neither"
         )
-    pairs = list(options.load(goals=options.goals, names=names).pairs(grid))
-    return [area for area, _ in pairs], [goal for _, goal in pairs]
+    return _unzip(options.load(goals=options.goals, names=names).pairs(grid))
+
+
+def _unzip(pairs: Iterator[tuple[SearchArea, SearchArea]]) -> tuple[list[SearchArea], list[SearchArea]]:
+    """Read pairs of areas into two lists."""
+    read = list(pairs)
+    return [area for area, _ in read], [goal for _, goal in read]
 
 
 def load_agents(

@@ -13,7 +13,7 @@ from airloc.cli.console import collect_areas, need
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.rules import check_budget
-from airloc.task.world import World
+from airloc.task.sampling import EpisodeSampler
 
 MAX_SIDE = 12
 """Largest number of cells per side that fits on a screen."""
@@ -66,14 +66,14 @@ def run(options: Play) -> None:
         check_budget(options.budget)
     check_agents(options.agents)
     with web.bind(options.host, options.port, public=options.public) as bound:
-        play_world, watch_world = (
-            World.build(areas, grid, options.budget, "per-distance", None) for areas in _areas(options, grid)
+        play_sampler, watch_sampler = (
+            EpisodeSampler.build(areas, grid, options.budget, "per-distance", None) for areas in _areas(options, grid)
         )
-        worker_pool = game.ProcessWorkerPool({"play": play_world, "watch": watch_world}, options.agents)
+        worker_pool = game.ProcessWorkerPool({"play": play_sampler, "watch": watch_sampler}, options.agents)
         baselines = game.Baselines(options.agents, worker_pool, "play")
         app = game.make_app(
-            game.PlayLobby(game.PlayRoom(play_world, game.Store(), seconds, baselines)),
-            routers=[game.watch_routes(game.WatchService(watch_world, worker_pool), options.agents)],
+            game.PlayLobby(game.PlayRoom(play_sampler, game.Store(), seconds, baselines)),
+            routers=[game.watch_routes(game.WatchService(watch_sampler, worker_pool), options.agents)],
             hosts=None if options.public else game.LOOPBACK_HOSTS,
         )
         url = web.url_of(bound)
@@ -96,7 +96,7 @@ def check_screen(grid: Grid) -> None:
 
 def time_limit(seconds: float) -> float:
     """Return the time limit of `--seconds`: 0 stands for none, which is infinite."""
-    from airloc.game.match import check_seconds
+    from airloc.game.store import check_seconds
 
     return check_seconds(seconds or float("inf"))
 

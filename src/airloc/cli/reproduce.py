@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import arg
 
-from airloc.cli.tasks import check_ray, made_with, run_missing
+from airloc.cli.console import check_device
 from airloc.errors import AirlocError
-from airloc.evaluation.scores import check_device
 from airloc.experiments.paper import PaperPlanner, Selection, Weights
 from airloc.experiments.paper_data import PRESETS, PaperData
+from airloc.experiments.runner import check_ray, made_with, run_missing
 from airloc.experiments.store import Store
 from airloc.reports.reproduction import ReportOptions, make_report
 

@@ -14,8 +14,7 @@ from tyro.conf import arg
 
 from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
-from airloc.areas.area import Pixels
-from airloc.areas.images import read_image
+from airloc.areas.area import Pixels, read_image
 from airloc.cli.console import need, progress_bar, writable_outputs
 from airloc.errors import AirlocError
 from airloc.grid import Cell
@@ -97,8 +96,8 @@ def run(options: SearchOptions, made_by: str) -> None:
     """Check the input, simulate the search, write the output folder and print the outcome."""
     from airloc.areas.raster import Raster
     from airloc.missions.outputs import PAGE, write_search
+    from airloc.missions.plan import simulate
     from airloc.missions.report import summary
-    from airloc.missions.simulation import simulate
 
     if re.match(r"[a-z0-9]{2,}:/", str(options.area)):
         raise AirlocError(f"The image {options.area} is not a local file", "Download it first")
@@ -141,7 +140,7 @@ def make_plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":
     """Parse the options into the plan of the search."""
     from airloc.missions.plan import SearchPlan
 
-    cell = options.cell or ("100m" if georeferenced else "48px")
+    cell = options.cell if options.cell is not None else "100m" if georeferenced else "48px"
     gap = options.gap
     return SearchPlan(
         cell_m=parse_length(cell, georeferenced=georeferenced),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.box import SIMPLE_HEAD
@@ -152,9 +152,9 @@ class Serve:
         study = game.Study(self.study)
         with web.bind(self.host, self.port, public=self.public) as bound:
             check_agents(self.agents)
-            worlds = study.worlds()
-            worker_pool = game.ProcessWorkerPool(worlds, self.agents)
-            lobby = game.StudyLobby.open(study, worlds, worker_pool, self.agents)
+            samplers = study.samplers()
+            worker_pool = game.ProcessWorkerPool(samplers, self.agents)
+            lobby = game.StudyLobby.open(study, samplers, worker_pool, self.agents)
             hosts = None if self.public else (*game.LOOPBACK_HOSTS, *self.names)
             url = web.url_of(bound)
             print(f"The study runs at {url}. Print the participants' links with: airloc study links {self.study}")
@@ -229,19 +229,11 @@ class Results:
                 write_atomically(self.records / f"{name}.json", to_json(content))
 
 
-Command: TypeAlias = (
-    Annotated[Create, tyro.conf.subcommand("create")]
-    | Annotated[Serve, tyro.conf.subcommand("serve")]
-    | Annotated[Links, tyro.conf.subcommand("links")]
-    | Annotated[Results, tyro.conf.subcommand("results")]
-)
-
-
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc study`."""
-    command: Create | Serve | Links | Results = tyro.cli(
-        Command,
-        args=list(arguments),
+    command: Create | Serve | Links | Results = tyro.extras.subcommand_cli_from_dict(
+        {"create": Create, "serve": Serve, "links": Links, "results": Results},
+        args=arguments,
         prog="airloc study",
         description="Run the game as a study with people, and score them beside the agents.",
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),

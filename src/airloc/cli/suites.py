@@ -12,10 +12,10 @@ import tyro
 from tyro.conf import Positional, UseAppendAction, arg
 
 from airloc.areas.dataset import VARIABLE
-from airloc.cli.tasks import check_ray, made_with, run_missing
+from airloc.cli.console import check_device
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.suites import SuiteSpec, find_suites
-from airloc.evaluation.scores import check_device
+from airloc.experiments.runner import check_ray, made_with, run_missing
 from airloc.experiments.store import Store
 from airloc.experiments.suites import choose_agents, plan_suites
 from airloc.reports.suites import PageOptions, make_page

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from tyro.conf import Positional
 
+from airloc.cli.console import check_device
 from airloc.errors import AirlocError
-from airloc.evaluation.scores import check_device
 from airloc.training.learner import enable_fast_math
 from airloc.training.pipeline import PRESETS, AirlocConfig, OnStep, Stage, train_stages
 from airloc.training.relation import RelationConfig, train_belief

@@ -2,8 +2,7 @@
 
 from airloc.evaluation.analysis import calibration, match_calibration, prior_agreement
 from airloc.evaluation.controls import CONTROLS, GoalChange
-from airloc.evaluation.intervals import Bootstrap
-from airloc.evaluation.metrics import Metric, blind_optimum, metrics
+from airloc.evaluation.metrics import Bootstrap, Metric, blind_optimum, metrics
 from airloc.evaluation.scores import Score, compare, evaluate
 
 __all__ = [

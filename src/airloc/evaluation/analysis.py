@@ -30,8 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from airloc.errors import AirlocError
-from airloc.evaluation.intervals import Bootstrap, Interval
-from airloc.evaluation.metrics import Floats, Metric
+from airloc.evaluation.metrics import Bootstrap, Floats, Interval, Metric
 from airloc.grid import Grid
 from airloc.rollout import BELIEF, MATCH, PRIOR_FOLLOWED, Recorder, RolloutLog
 from airloc.task.rules import inside

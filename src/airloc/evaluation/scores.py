@@ -6,14 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from airloc.agents.agent import Agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import CONTROLS, GoalChange, changed_goals, check_flight
-from airloc.evaluation.intervals import Bootstrap, Interval, discordant, paired_difference
-from airloc.evaluation.metrics import Metric, blind_optimum, blind_optimum_is_exact, metrics
+from airloc.evaluation.metrics import (
+    Bootstrap,
+    Interval,
+    Metric,
+    blind_optimum,
+    blind_optimum_is_exact,
+    discordant,
+    metrics,
+    paired_difference,
+)
 from airloc.rollout import GoalPatches, Recorder, RolloutLog, rollout
 from airloc.task.cells import CellTable
 from airloc.task.photos import FlightConditions
@@ -175,16 +182,6 @@ def trajectory_lines(score: Score) -> str:
         }
         lines.append(json.dumps(line) + "\n")
     return "".join(lines)
-
-
-def check_device(name: str) -> str:
-    """Return the name of a device, or raise an error if this machine does not have it."""
-    try:
-        torch.zeros(1, device=name).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise AirlocError(f"Cannot use the device {name!r}: {reason}", "Use --device cpu") from None
-    return name
 
 
 def _control(name: str) -> Callable[..., GoalPatches]:

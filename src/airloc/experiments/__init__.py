@@ -5,7 +5,7 @@
 - `graph`: tasks, their keys, and digests of the data and weights that they read
 - `datasets`, `training`, `evaluation`: the kinds of tasks
 - `store`: results on disk
-- `runner`, `cluster`: running the tasks without a result
+- `runner`, `cluster`: running the tasks without a result, with their progress
 - `suites`, `paper`, `paper_data`: the tasks of the two commands
 """
 

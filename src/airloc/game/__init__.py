@@ -1,19 +1,16 @@
 """The human game: a server on which people search for the goal themselves, take part in a study, or watch agents.
 
-Reading order: `match` (a game), `store` (games in SQLite), `room` (games on a world, with a clock), `lobby` (who
-plays what), `routes` and `app` (HTTP). `study` and `results` are the study with people, `watch` shows agents,
-`baselines` and `worker_pool` run them. Needs the extra `web` (FastAPI and uvicorn).
+Reading order: `store` (games in SQLite), `room` (games on sampled episodes, with a clock), `lobby`
+(who plays what), `routes` and `app` (HTTP). `study` and `results` are the study with people, `watch` shows agents,
+`worker_pool` runs them. Needs the extra `web` (FastAPI and uvicorn).
 """
 
-from airloc.game.app import make_app, serve
-from airloc.game.baselines import Baselines
+from airloc.game.app import LOOPBACK_HOSTS, Limits, make_app, serve
 from airloc.game.lobby import Lobby, PlayLobby, StudyLobby
-from airloc.game.match import Episode, Game, RefusedError
-from airloc.game.middleware import LOOPBACK_HOSTS, Limits
 from airloc.game.results import Results, StudySummary
 from airloc.game.room import PlayRoom, Room
 from airloc.game.routes import study_routes, watch_routes
-from airloc.game.store import Store
+from airloc.game.store import Episode, Game, RefusedError, Store
 from airloc.game.study import (
     CONSENT,
     Participant,
@@ -26,7 +23,7 @@ from airloc.game.study import (
     episodes_of,
 )
 from airloc.game.watch import SearchRecord, WatchService
-from airloc.game.worker_pool import ProcessWorkerPool, ThreadWorkerPool, WorkerPool
+from airloc.game.worker_pool import Baselines, ProcessWorkerPool, WorkerPool
 
 __all__ = [
     "CONSENT",
@@ -49,7 +46,6 @@ __all__ = [
     "StudyConfig",
     "StudyLobby",
     "StudySummary",
-    "ThreadWorkerPool",
     "WatchService",
     "WorkerPool",
     "assign_episodes",

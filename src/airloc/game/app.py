@@ -1,30 +1,81 @@
-"""The game server as a FastAPI application.
+"""The game server as a FastAPI application, with its middleware: security headers, hosts, rate and body limits.
 
 `airloc play` serves a `PlayLobby` with the routes of watching agents, `airloc study serve` a `StudyLobby` with the
-routes of a study.
+routes of a study. The middleware is plain ASGI: it runs on every request and adds microseconds.
 """
 
 import asyncio
 import gc
+import logging
 import socket
+import sqlite3
+import time
 import webbrowser
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from airloc import web
 from airloc.game.lobby import Lobby
-from airloc.game.match import RefusedError
-from airloc.game.middleware import Limits, make_middleware
-from airloc.game.routes import PRIVATE, STATIC, game_routes, result_routes
+from airloc.game.routes import COOKIE, PRIVATE, STATIC, game_routes, result_routes
+from airloc.game.store import RefusedError
+from airloc.web import BODY_TIMEOUT, BodyLimitMiddleware
 
 MAX_CONNECTIONS = 2000
 _CLOCK_SECONDS = 1.0
 """Interval at which late games are ended."""
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+
+SECURITY_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+"""Headers of every response: nothing from other sites, no inline scripts, no content sniffing, no frames."""
+
+_BODY_ERRORS = {
+    408: {"error": "timeout", "message": "The request did not arrive in time."},
+    413: {"error": "size", "message": "The request is too large."},
+}
+_RATE_ERROR = {"error": "rate", "message": "Too many requests. Wait a moment."}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on the requests of one client."""
+
+    max_body: int = 2048
+    """Largest request body in bytes."""
+    body_timeout: float = BODY_TIMEOUT
+    """Seconds for a body to arrive."""
+    player_rate: float = 20.0
+    """Requests per second of a player, on average."""
+    player_burst: int = 60
+    """Requests of a player at once."""
+    visitor_rate: float = 50.0
+    """Requests per second from one address without a player's cookie."""
+    visitor_burst: int = 1000
+    """Such requests at once; a whole class may share one address."""
+    max_clients: int = 50_000
+    """Players and addresses whose rates are tracked; the longest idle is dropped first."""
 
 
 def make_app(
@@ -52,6 +103,7 @@ def make_app(
             RequestValidationError: _invalid_request,
             HTTPException: _http_error,
             RefusedError: _refused,
+            sqlite3.Error: _storage_failed,
         },
     )
     for router in (game_routes(lobby), result_routes(lobby), *routers):
@@ -76,7 +128,8 @@ def _lifespan(lobby: Lobby) -> Callable[[FastAPI], AbstractAsyncContextManager[N
         while True:
             await asyncio.sleep(_CLOCK_SECONDS)
             for room in lobby.rooms:
-                room.end_late_games()
+                with suppress(sqlite3.Error):  # the player's next request ends the game, or reports the error
+                    room.end_late_games()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -103,5 +156,102 @@ async def _refused(request: Request, error: Exception) -> Response:
     return _error(error.status, error.reason, error.message)
 
 
+async def _storage_failed(request: Request, error: Exception) -> Response:
+    """Tell the player to try again: a failed transaction has changed nothing."""
+    logging.getLogger("uvicorn.error").error(
+        "The games cannot be stored: %s. Check the disk and its free space.", error
+    )
+    return _error(503, "storage", "The server cannot save games at the moment. Nothing is lost: try again in a moment.")
+
+
 def _error(status: int, reason: str, message: str) -> Response:
     return JSONResponse({"error": reason, "message": message}, status, headers=PRIVATE)
+
+
+def make_middleware(
+    is_player: Callable[[str], bool], limits: Limits, hosts: Sequence[str] | None = None
+) -> list[Middleware]:
+    """Return the middleware of the game server, outermost first.
+
+    Args:
+        is_player: Returns True for the token of a known player.
+        limits: Limits on the requests of one client.
+        hosts: Host names that the server answers to; None for any. A list protects a server on loopback from DNS
+            rebinding.
+    """
+    return [
+        Middleware(SecurityHeadersMiddleware),
+        *([] if hosts is None else [Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)]),
+        Middleware(RateLimitMiddleware, is_player=is_player, limits=limits),
+        Middleware(BodyLimitMiddleware, max_bytes=limits.max_body, errors=_BODY_ERRORS, timeout=limits.body_timeout),
+    ]
+
+
+class SecurityHeadersMiddleware:
+    """Adds `SECURITY_HEADERS` to every response; browsers revalidate whatever has no cache header of its own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(SECURITY_HEADERS)
+                headers.setdefault("cache-control", "no-cache")
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class RateLimitMiddleware:
+    """Answers 429 to players and addresses that send too many requests."""
+
+    def __init__(self, app: ASGIApp, is_player: Callable[[str], bool], limits: Limits) -> None:
+        self._app = app
+        self._is_player = is_player
+        self._players = TokenBuckets(limits.player_rate, limits.player_burst, limits.max_clients)
+        self._visitors = TokenBuckets(limits.visitor_rate, limits.visitor_burst, limits.max_clients)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http" or self._allows(HTTPConnection(scope)):
+            await self._app(scope, receive, send)
+        else:
+            headers = {"retry-after": "1", "cache-control": "no-store"}
+            await JSONResponse(_RATE_ERROR, 429, headers)(scope, receive, send)
+
+    def _allows(self, request: HTTPConnection) -> bool:
+        token = request.cookies.get(COOKIE)
+        if token is not None and self._is_player(token):
+            return self._players.take(token)
+        return self._visitors.take(request.client.host if request.client else "")
+
+
+class TokenBuckets:
+    """One token bucket per key: `burst` requests at once, `rate` requests per second on average.
+
+    Args:
+        rate: Tokens per second.
+        burst: Capacity of a bucket.
+        max_keys: Number of buckets; the longest unused is dropped first.
+        clock: Monotonic time in seconds.
+    """
+
+    def __init__(self, rate: float, burst: int, max_keys: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._max_keys, self._clock = rate, burst, max_keys, clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, key: str) -> bool:
+        """Take one token; return False if the bucket is empty."""
+        now = self._clock()
+        level, since = self._buckets.get(key, (float(self._burst), now))
+        level = min(float(self._burst), level + (now - since) * self._rate)
+        allowed = level >= 1
+        self._buckets[key] = (level - 1 if allowed else level, now)
+        self._buckets.move_to_end(key)
+        if len(self._buckets) > self._max_keys:
+            self._buckets.popitem(last=False)
+        return allowed

@@ -9,14 +9,12 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from airloc.game.baselines import Baselines
-from airloc.game.match import Game, RefusedError, UnknownGameError
 from airloc.game.messages import seconds_or_none
 from airloc.game.room import PlayRoom, Room
-from airloc.game.store import Store
+from airloc.game.store import Game, RefusedError, Store, UnknownGameError
 from airloc.game.study import Participant, Study
-from airloc.game.worker_pool import WorkerPool
-from airloc.task.world import World
+from airloc.game.worker_pool import Baselines, WorkerPool
+from airloc.task.sampling import EpisodeSampler
 
 MAX_VISITORS = 20_000
 """Visitors kept; the longest absent is dropped first."""
@@ -133,15 +131,15 @@ class StudyLobby:
 
     @classmethod
     def open(
-        cls, study: Study, worlds: Mapping[str, World], worker_pool: WorkerPool, agents: Sequence[str]
+        cls, study: Study, samplers: Mapping[str, EpisodeSampler], worker_pool: WorkerPool, agents: Sequence[str]
     ) -> "StudyLobby":
-        """Open the rooms of a study on `study.worlds()`; the paths of the agents are shown after a game."""
-        baselines = {name: Baselines(agents, worker_pool, name) for name in worlds}
+        """Open the rooms of a study on `study.samplers()`; the paths of the agents are shown after a game."""
+        baselines = {name: Baselines(agents, worker_pool, name) for name in samplers}
         seconds = study.config.seconds
         return cls(
             study,
-            Room(worlds["games"], study.store, seconds, baselines["games"]),
-            PlayRoom(worlds["practice"], Store(), seconds, baselines["practice"]),
+            Room(samplers["games"], study.store, seconds, baselines["games"]),
+            PlayRoom(samplers["practice"], Store(), seconds, baselines["practice"]),
         )
 
     def is_player(self, token: str) -> bool:
@@ -241,8 +239,8 @@ class StudyLobby:
 
 def _room_info(room: Room) -> dict[str, Any]:
     return {
-        "rows": room.world.grid.rows,
-        "cols": room.world.grid.cols,
-        "budget": room.world.budget,
+        "rows": room.sampler.grid.rows,
+        "cols": room.sampler.grid.cols,
+        "budget": room.sampler.budget,
         "seconds": seconds_or_none(room.seconds),
     }

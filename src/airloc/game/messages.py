@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from airloc.game.match import Game, RefusedError
+from airloc.game.store import Game, RefusedError
 from airloc.grid import Cell
-from airloc.task.world import World
+from airloc.task.sampling import EpisodeSampler
 
 _ROOM_BYTES = 600
 """Bytes for everything except patches and cells."""
@@ -51,23 +51,23 @@ class ConsentRequest(_Request):
 
 
 class GameMessages:
-    """Encodes the responses about games on a world."""
+    """Encodes the responses about games."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, sampler: EpisodeSampler) -> None:
+        self._sampler = sampler
         patch_bytes = len(self._patch(0, (0, 0))) + 3
-        path_bytes = _CELL_BYTES * (world.budget + 1)
+        path_bytes = _CELL_BYTES * (sampler.budget + 1)
         self._move_bytes = _ROOM_BYTES + patch_bytes + path_bytes
-        self._state_bytes = _ROOM_BYTES + patch_bytes * (world.budget + 2) + path_bytes
+        self._state_bytes = _ROOM_BYTES + patch_bytes * (sampler.budget + 2) + path_bytes
 
     def state(self, game: Game, seconds_left: float) -> bytes:
         """Encode everything that the player has seen, for a page that loads or reloads."""
         area = game.episode.area
         content = {
             **self._counts(game, seconds_left),
-            "rows": self._world.grid.rows,
-            "cols": self._world.grid.cols,
-            "cell": self._world.grid.cell,
+            "rows": self._sampler.grid.rows,
+            "cols": self._sampler.grid.cols,
+            "cell": self._sampler.grid.cell,
             "budget": game.budget,
             "seconds": seconds_or_none(game.seconds),
             "slot": game.slot,
@@ -98,7 +98,7 @@ class GameMessages:
 
     def _patch(self, area: int, cell: Cell) -> str:
         """Return a patch as RGB bytes in base 64; black outside the area."""
-        patch = self._world.patches(np.array(area), np.array(cell))
+        patch = self._sampler.patches(np.array(area), np.array(cell))
         return base64.b64encode(patch.tobytes()).decode("ascii")
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
-from airloc.evaluation.intervals import Bootstrap, Interval
+from airloc.evaluation.metrics import Bootstrap, Interval
 from airloc.evaluation.scores import Score
-from airloc.game.match import Game
+from airloc.game.store import Game
 from airloc.game.study import Participant, Study
 from airloc.grid import Cell, distance
 from airloc.rollout import RolloutLog

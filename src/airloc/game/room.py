@@ -1,31 +1,32 @@
-"""Rooms: a world to play on, its games, and their clock.
+"""Rooms: an episode sampler, the games on its areas, and their clock.
 
 Every request reads the game from the store, so that the store is the only copy. The clock of a game stops while the
-server is down.
+server is down, and while the store cannot be written.
 """
 
 import secrets
+import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
-from airloc.game.baselines import Baselines
-from airloc.game.match import Episode, Game, RefusedError, UnknownGameError, check_seconds
 from airloc.game.messages import GameMessages
-from airloc.game.store import Store
-from airloc.task.world import World
+from airloc.game.store import Episode, Game, RefusedError, Store, UnknownGameError, check_seconds
+from airloc.game.worker_pool import Baselines
+from airloc.task.sampling import EpisodeSampler
 
 MAX_GAMES = 50
 """Games kept per visitor in free play; the oldest are deleted first."""
 
 
 class Room:
-    """Plays games on one world.
+    """Plays games on the areas of one sampler.
 
     Args:
-        world: The areas with their grid and budget.
+        sampler: The areas with their grid and budget.
         store: Where the games are kept.
         seconds: Time limit of a game; infinite for none.
         baselines: The agents that play the same episodes for comparison.
@@ -34,23 +35,23 @@ class Room:
 
     def __init__(
         self,
-        world: World,
+        sampler: EpisodeSampler,
         store: Store,
         seconds: float,
         baselines: Baselines,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.world = world
+        self.sampler = sampler
         self.store = store
         self.seconds = check_seconds(seconds)
         self.baselines = baselines
-        self.messages = GameMessages(world)
+        self.messages = GameMessages(sampler)
         self._clock = clock
         self._started: dict[str, float] = {}
 
     def begin(self, player: str, episode: Episode, slot: int | None = None) -> Game:
         """Begin a game; its clock starts now."""
-        game = self.store.create(player, episode, self.world.budget, self.seconds, slot)
+        game = self.store.create(player, episode, self.sampler.budget, self.seconds, slot)
         self._started[game.id] = self._clock()
         return game
 
@@ -82,7 +83,8 @@ class Room:
             raise RefusedError(409, "over", "This game is over.")
         if turn != game.turn:
             raise RefusedError(409, "turn", f"This game is at turn {game.turn}, and the move is for turn {turn}.")
-        game = self.store.add_move(game, move, self._elapsed(game), game.ending_after(move))
+        with self._recording(game):
+            game = self.store.add_move(game, move, self._elapsed(game), game.ending_after(move))
         self._stop_clock(game)
         return game
 
@@ -106,9 +108,19 @@ class Room:
 
     def _end_if_late(self, game: Game) -> Game:
         if game.ending is None and self._elapsed(game) >= game.seconds:
-            game = self.store.end(game, game.seconds, "time")
+            with self._recording(game):
+                game = self.store.end(game, game.seconds, "time")
         self._stop_clock(game)
         return game
+
+    @contextmanager
+    def _recording(self, game: Game) -> Iterator[None]:
+        """If the store fails, forget the clock: it continues from the last recorded event, as after a restart."""
+        try:
+            yield
+        except sqlite3.Error:
+            self._started.pop(game.id, None)
+            raise
 
     def _elapsed(self, game: Game) -> float:
         """Return the seconds played; after a restart the clock continues from the last recorded event."""
@@ -145,7 +157,7 @@ class PlayRoom(Room):
 
     def _draw_episode(self, played_areas: Sequence[int]) -> Episode:
         rng, counts = np.random.default_rng(secrets.randbits(128)), Counter(played_areas)
-        fewest = min(counts[area] for area in range(len(self.world.names)))
-        areas = [area for area in range(len(self.world.names)) if counts[area] == fewest]
-        (start,), (goal,) = self.world.sampler.sample(rng, 1)
+        fewest = min(counts[area] for area in range(len(self.sampler.names)))
+        areas = [area for area in range(len(self.sampler.names)) if counts[area] == fewest]
+        (start,), (goal,) = self.sampler.pair_sampler.sample(rng, 1)
         return Episode(int(rng.choice(areas)), (int(start[0]), int(start[1])), (int(goal[0]), int(goal[1])))

@@ -29,13 +29,12 @@ from fastapi.staticfiles import StaticFiles
 
 from airloc.agents.registry import available_agents
 from airloc.drawing.palette import heat, hex_of
-from airloc.game.baselines import AgentPath
 from airloc.game.lobby import Lobby, StudyLobby
-from airloc.game.match import Game, RefusedError, UnknownGameError
 from airloc.game.messages import BeginRequest, ConsentRequest, MoveRequest
-from airloc.game.middleware import COOKIE
 from airloc.game.room import Room
+from airloc.game.store import Game, RefusedError, UnknownGameError
 from airloc.game.watch import MAX_AGENTS, WatchService
+from airloc.game.worker_pool import AgentPath
 from airloc.grid import Cell, distance
 
 STATIC = StaticFiles(packages=[("airloc.game", "static")])
@@ -43,6 +42,8 @@ STATIC = StaticFiles(packages=[("airloc.game", "static")])
 PRIVATE = {"cache-control": "no-store"}
 """Header of every response that is for one player only."""
 _CACHED = {"cache-control": "private, max-age=3600"}
+COOKIE = "airloc"
+"""Name of the cookie that holds a player's token."""
 _COOKIE_SECONDS = 30 * 86400
 _HEAT_COLOURS = 33
 """Number of colours of a belief on the page."""
@@ -123,7 +124,7 @@ def result_routes(lobby: Lobby) -> APIRouter:
     async def reveal(game_id: str, token: Token) -> Response:
         room, game = _ended_game(lobby, game_id, token)
         agents = await room.baselines.paths(game.episode)
-        return JSONResponse(_reveal(game, room.world.names[game.episode.area], agents), headers=PRIVATE)
+        return JSONResponse(_reveal(game, room.sampler.names[game.episode.area], agents), headers=PRIVATE)
 
     @router.get("/area.png")
     async def area(game_id: str, token: Token) -> Response:
@@ -207,10 +208,10 @@ def watch_routes(watch: WatchService, selected: Sequence[str]) -> APIRouter:
     """
     router = APIRouter()
     options: dict[str, Any] = {
-        "areas": watch.world.names,
-        "rows": watch.world.grid.rows,
-        "cols": watch.world.grid.cols,
-        "budget": watch.world.budget,
+        "areas": watch.sampler.names,
+        "rows": watch.sampler.grid.rows,
+        "cols": watch.sampler.grid.cols,
+        "budget": watch.sampler.budget,
         "agents": available_agents(),
         "selected": [name for name in selected if name in available_agents()][:MAX_AGENTS],
         "max_agents": MAX_AGENTS,

@@ -21,12 +21,11 @@ from scipy.optimize import linear_sum_assignment
 from airloc.areas.area import Pixels, SearchArea
 from airloc.errors import AirlocError
 from airloc.files import check_writable, encode_png
-from airloc.game.match import Episode, check_seconds
-from airloc.game.store import Store, connect
+from airloc.game.store import Episode, Store, check_seconds, connect
 from airloc.grid import Grid, distance
 from airloc.seeding import stream
+from airloc.task.sampling import EpisodeSampler
 from airloc.task.suites import Suite, per_distance
-from airloc.task.world import World
 
 VERSION = 1
 _CURE = "Give a file that airloc study create wrote"
@@ -129,11 +128,12 @@ class Study:
         )
         return [SearchArea(name, _decode(png), tile=tile) for name, tile, png in rows.fetchall()]
 
-    def worlds(self) -> dict[str, World]:
-        """Return the worlds of the recorded games ("games") and of practice ("practice")."""
+    def samplers(self) -> dict[str, EpisodeSampler]:
+        """Return the episode samplers of the recorded games ("games") and of practice ("practice")."""
         areas = {"games": self.areas(), "practice": self.areas(practice=True)}
         return {
-            name: World.build(some, self.grid, self.config.budget, "per-distance", None) for name, some in areas.items()
+            name: EpisodeSampler.build(some, self.grid, self.config.budget, "per-distance", None)
+            for name, some in areas.items()
         }
 
     def record_consent(self, token: str, age: int | None, gender: str | None) -> None:

@@ -14,12 +14,11 @@ from airloc.areas.area import Pixels
 from airloc.drawing.heatmap import belief_strip, draw_belief
 from airloc.drawing.sheet import encode_gif
 from airloc.drawing.trajectory import draw_trajectory
-from airloc.game.baselines import encode_area, path_of, play_episode
-from airloc.game.match import Episode, RefusedError
-from airloc.game.worker_pool import AgentCache, WorkerPool
+from airloc.game.store import Episode, RefusedError
+from airloc.game.worker_pool import AgentCache, WorkerPool, encode_area, path_of, play_episode
 from airloc.grid import Cell
 from airloc.rollout import BELIEF, LOGITS
-from airloc.task.world import World
+from airloc.task.sampling import EpisodeSampler
 
 MAX_AGENTS = 4
 """Agents side by side."""
@@ -49,9 +48,9 @@ class SearchRecord:
     """One record per move."""
 
 
-def record_search(agent: Agent, world: World, episode: Episode) -> SearchRecord:
+def record_search(agent: Agent, sampler: EpisodeSampler, episode: Episode) -> SearchRecord:
     """Let an agent search, and record every step."""
-    log = play_episode(agent, world, episode, record=(BELIEF, LOGITS))
+    log = play_episode(agent, sampler, episode, record=(BELIEF, LOGITS))
     path = path_of(log)
     beliefs, logits = log.recorded.get(BELIEF), log.recorded.get(LOGITS)
     steps = tuple(
@@ -68,13 +67,13 @@ class WatchService:
     """Searches for spectators.
 
     Args:
-        world: The areas. Nobody plays on them, because spectators see them whole.
+        sampler: The areas. Nobody plays on them, because spectators see them whole.
         worker_pool: Where the searches run.
-        name: Name of the world in the worker pool.
+        name: Name of the sampler in the worker pool.
     """
 
-    def __init__(self, world: World, worker_pool: WorkerPool, name: str = "watch") -> None:
-        self.world = world
+    def __init__(self, sampler: EpisodeSampler, worker_pool: WorkerPool, name: str = "watch") -> None:
+        self.sampler = sampler
         self._worker_pool = worker_pool
         self._name = name
         self._queued = 0
@@ -85,7 +84,7 @@ class WatchService:
         Raises:
             RefusedError: If the area does not exist, or start and goal are not two cells of it.
         """
-        if start == goal or not all(map(self.world.grid.contains, (start, goal))):
+        if start == goal or not all(map(self.sampler.grid.contains, (start, goal))):
             raise RefusedError(422, "no-episode", "Start and goal must be two different cells of the area.")
         return Episode(self.area_number(area), start, goal)
 
@@ -95,9 +94,9 @@ class WatchService:
         Raises:
             RefusedError: If the area does not exist.
         """
-        if area not in self.world.names:
+        if area not in self.sampler.names:
             raise RefusedError(404, "no-area", "This area does not exist.")
-        return self.world.names.index(area)
+        return self.sampler.names.index(area)
 
     def agents(self, names: str) -> tuple[str, ...]:
         """Return the agents of a link, which are separated by commas; only registered names are allowed.
@@ -139,42 +138,42 @@ class WatchService:
             self._queued -= 1
 
 
-def search(world: World, agents: AgentCache, agent: str, episode: Episode) -> SearchRecord:
+def search(sampler: EpisodeSampler, agents: AgentCache, agent: str, episode: Episode) -> SearchRecord:
     """Worker job: let an agent search."""
-    return record_search(agents.get(agent), world, episode)
+    return record_search(agents.get(agent), sampler, episode)
 
 
-def animate(world: World, agents: AgentCache, names: tuple[str, ...], episode: Episode, ms: int) -> bytes:
+def animate(sampler: EpisodeSampler, agents: AgentCache, names: tuple[str, ...], episode: Episode, ms: int) -> bytes:
     """Worker job: let agents search, and draw them side by side as GIF."""
-    return encode_gif(_frames([search(world, agents, name, episode) for name in names], world, episode), ms)
+    return encode_gif(_frames([search(sampler, agents, name, episode) for name in names], sampler, episode), ms)
 
 
-def _frames(records: Sequence[SearchRecord], world: World, episode: Episode) -> list[Pixels]:
+def _frames(records: Sequence[SearchRecord], sampler: EpisodeSampler, episode: Episode) -> list[Pixels]:
     """Draw one frame per step; a search that has ended stays still until the longest one ends."""
-    margin = max(_cells_outside(cell, world) for record in records for cell in record.path)
+    margin = max(_cells_outside(cell, sampler) for record in records for cell in record.path)
     count = max(len(record.path) for record in records)
     frames = []
     for step in range(count):
-        panels = [_panel(record, min(step, len(record.path) - 1), world, episode, margin) for record in records]
+        panels = [_panel(record, min(step, len(record.path) - 1), sampler, episode, margin) for record in records]
         captions = [_caption(record, step) for record in records]
         frames.append(belief_strip(panels, captions))
     return frames
 
 
-def _panel(record: SearchRecord, step: int, world: World, episode: Episode, margin: int) -> Pixels:
+def _panel(record: SearchRecord, step: int, sampler: EpisodeSampler, episode: Episode, margin: int) -> Pixels:
     """Draw the belief after some steps, or the path of an agent without a belief."""
-    image, path = world.image(episode.area), record.path[: step + 1]
+    image, path = sampler.image(episode.area), record.path[: step + 1]
     found = record.found and len(path) == len(record.path)
     beliefs = [one.belief for one in record.steps if one.belief is not None]
     if not beliefs:
         return draw_trajectory(
-            image, world.grid, path, episode.goal, scale=1, dim_unvisited=True, margin=margin, found=found
+            image, sampler.grid, path, episode.goal, scale=1, dim_unvisited=True, margin=margin, found=found
         )
-    belief = np.reshape(beliefs[min(step, len(beliefs) - 1)], world.grid.shape)
+    belief = np.reshape(beliefs[min(step, len(beliefs) - 1)], sampler.grid.shape)
     # One colour scale for all frames, so that the growth of a belief is visible.
-    top = min(1.0, max(4 / world.grid.count, *map(max, beliefs)))
+    top = min(1.0, max(4 / sampler.grid.count, *map(max, beliefs)))
     return draw_belief(
-        image, world.grid, belief, position=path[-1], goal=episode.goal, visited=path, top=top, scale=1, margin=margin
+        image, sampler.grid, belief, position=path[-1], goal=episode.goal, visited=path, top=top, scale=1, margin=margin
     )
 
 
@@ -185,9 +184,9 @@ def _caption(record: SearchRecord, step: int) -> str:
     return f"{record.agent}: {'found' if record.found else 'not found'} in {moves}"
 
 
-def _cells_outside(cell: Cell, world: World) -> int:
+def _cells_outside(cell: Cell, sampler: EpisodeSampler) -> int:
     """Return how many cells a cell lies outside the area."""
-    (row, col), (rows, cols) = cell, world.grid.shape
+    (row, col), (rows, cols) = cell, sampler.grid.shape
     return max(0, -row, -col, row - rows + 1, col - cols + 1)
 
 

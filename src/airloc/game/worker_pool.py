@@ -1,7 +1,7 @@
-"""Worker pools: agents search and pictures are drawn outside the event loop, so that no player waits for them.
+"""Agents beside the game server: they search outside the event loop, so that no player waits for them.
 
-The server uses a process at low priority, because agents hold the GIL most of the time. `ThreadWorkerPool` does the
-same in a thread, for tests.
+The server uses a process at low priority, because agents hold the GIL most of the time. `Baselines` play a player's
+episode for comparison; results are computed on demand and cached, and the server uses them only after a game has ended.
 """
 
 import asyncio
@@ -9,18 +9,25 @@ import os
 import signal
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
+import numpy as np
+
 from airloc.agents.agent import Agent
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
-from airloc.game.match import RefusedError
-from airloc.grid import Grid
-from airloc.task.world import World
+from airloc.files import encode_png
+from airloc.game.store import Episode, RefusedError
+from airloc.grid import Cell, Grid
+from airloc.rollout import Recorder, RolloutLog, rollout
+from airloc.task.batch import BatchEnv
+from airloc.task.sampling import EpisodeSampler
+from airloc.task.suites import Suite
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,58 +50,43 @@ class AgentCache:
         return self._agents[name]
 
 
-Job = Callable[Concatenate[World, AgentCache, P], T]
-"""A module-level function that computes something from a world and agents."""
+Job = Callable[Concatenate[EpisodeSampler, AgentCache, P], T]
+"""A module-level function that computes something from an episode sampler and agents."""
 
 
 class WorkerPool(Protocol):
     """Runs jobs one after the other."""
 
-    async def run(self, job: Job[P, T], world: str, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a job on the world of this name."""
+    async def run(self, job: Job[P, T], sampler: str, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a job on the sampler of this name."""
         ...
-
-
-class ThreadWorkerPool:
-    """Runs jobs in a thread of this process.
-
-    Args:
-        worlds: The worlds by name.
-        agents: The agents that jobs use.
-    """
-
-    def __init__(self, worlds: Mapping[str, World], agents: AgentCache | None = None) -> None:
-        self._worlds = worlds
-        self._agents = agents or AgentCache()
-        self._executor: Executor = ThreadPoolExecutor(1)
-
-    async def run(self, job: Job[P, T], world: str, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a job on the world of this name."""
-        future = self._executor.submit(job, self._worlds[world], self._agents, *args, **kwargs)
-        return await asyncio.wrap_future(future)
 
 
 class ProcessWorkerPool:
     """Runs jobs in a worker process, which is replaced if it dies and ends with this process.
 
     Args:
-        worlds: The worlds by name, sent to the worker once.
+        samplers: The samplers by name, sent to the worker once.
         agents: Names of the agents to make before the first job.
     """
 
-    def __init__(self, worlds: Mapping[str, World], agents: Sequence[str]) -> None:
-        self._initargs = {name: _WorldParts.of(world) for name, world in worlds.items()}, tuple(agents), os.getpid()
+    def __init__(self, samplers: Mapping[str, EpisodeSampler], agents: Sequence[str]) -> None:
+        self._initargs = (
+            {name: _SamplerParts.of(sampler) for name, sampler in samplers.items()},
+            tuple(agents),
+            os.getpid(),
+        )
         self._executor = self._start()
 
-    async def run(self, job: Job[P, T], world: str, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a job on the world of this name.
+    async def run(self, job: Job[P, T], sampler: str, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a job on the sampler of this name.
 
         Raises:
             RefusedError: If the worker died; a new one is started.
         """
         executor = self._executor
         try:
-            result: T = await asyncio.wrap_future(executor.submit(_run_job, job, world, *args, **kwargs))
+            result: T = await asyncio.wrap_future(executor.submit(_run_job, job, sampler, *args, **kwargs))
             return result
         except BrokenProcessPool:
             if executor is self._executor:
@@ -113,31 +105,31 @@ class ProcessWorkerPool:
         return executor
 
 
-class _WorldParts(NamedTuple):
-    """What a world is built from: arrays, because pickled tensors would go through shared memory."""
+class _SamplerParts(NamedTuple):
+    """What a sampler is built from: arrays, because pickled tensors would go through shared memory."""
 
     areas: list[SearchArea]
     grid: Grid
     budget: int
 
     @classmethod
-    def of(cls, world: World) -> "_WorldParts":
-        areas = [SearchArea(name, image) for name, image in zip(world.names, world.images, strict=True)]
-        return cls(areas, world.grid, world.budget)
+    def of(cls, sampler: EpisodeSampler) -> "_SamplerParts":
+        areas = [SearchArea(name, image) for name, image in zip(sampler.names, sampler.images, strict=True)]
+        return cls(areas, sampler.grid, sampler.budget)
 
-    def build(self) -> World:
-        return World.build(self.areas, self.grid, self.budget, "per-distance", None)
+    def build(self) -> EpisodeSampler:
+        return EpisodeSampler.build(self.areas, self.grid, self.budget, "per-distance", None)
 
 
-_worker_worlds: dict[str, World] = {}
+_worker_samplers: dict[str, EpisodeSampler] = {}
 _worker_agents = AgentCache()
 
 
-def _initialize_worker(worlds: dict[str, _WorldParts], agents: tuple[str, ...], parent: int) -> None:
+def _initialize_worker(samplers: dict[str, _SamplerParts], agents: tuple[str, ...], parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both processes, and the parent ends this one
     os.nice(10)
     threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
-    _worker_worlds.update({name: parts.build() for name, parts in worlds.items()})
+    _worker_samplers.update({name: parts.build() for name, parts in samplers.items()})
     for name in agents:
         _worker_agents.get(name)
 
@@ -148,5 +140,81 @@ def _exit_with_parent(parent: int) -> None:
     os._exit(0)
 
 
-def _run_job(job: Callable[..., Any], world: str, *args: Any, **kwargs: Any) -> Any:
-    return job(_worker_worlds[world], _worker_agents, *args, **kwargs)
+def _run_job(job: Callable[..., Any], sampler: str, *args: Any, **kwargs: Any) -> Any:
+    return job(_worker_samplers[sampler], _worker_agents, *args, **kwargs)
+
+
+_MAX_CACHED = 4096
+
+
+class AgentPath(NamedTuple):
+    """The path of an agent in one episode."""
+
+    agent: str
+    path: tuple[Cell, ...]
+    found: bool
+
+
+class Baselines:
+    """Plays agents on single episodes.
+
+    Args:
+        names: Names of the agents.
+        worker_pool: Where they play.
+        sampler: Name of the sampler in the worker pool.
+    """
+
+    def __init__(self, names: Sequence[str], worker_pool: WorkerPool, sampler: str) -> None:
+        self._names = tuple(names)
+        self._worker_pool = worker_pool
+        self._sampler = sampler
+        self._paths: OrderedDict[Episode, tuple[AgentPath, ...]] = OrderedDict()
+        self._images: dict[int, bytes] = {}
+
+    async def paths(self, episode: Episode) -> tuple[AgentPath, ...]:
+        """Return the agents' paths in an episode."""
+        if episode not in self._paths:
+            self._paths[episode] = await self._worker_pool.run(play_agents, self._sampler, self._names, episode)
+            if len(self._paths) > _MAX_CACHED:
+                self._paths.popitem(last=False)
+        return self._paths[episode]
+
+    async def area_png(self, area: int) -> bytes:
+        """Return the whole area as PNG."""
+        if area not in self._images:
+            self._images[area] = await self._worker_pool.run(encode_area, self._sampler, area)
+        return self._images[area]
+
+
+def play_agents(
+    sampler: EpisodeSampler, agents: AgentCache, names: Sequence[str], episode: Episode
+) -> tuple[AgentPath, ...]:
+    """Worker job: let agents play an episode."""
+    logs = {name: play_episode(agents.get(name), sampler, episode) for name in names}
+    return tuple(AgentPath(name, path_of(log), bool(log.found[0])) for name, log in logs.items())
+
+
+def encode_area(sampler: EpisodeSampler, agents: AgentCache, area: int) -> bytes:
+    """Worker job: encode an area as PNG."""
+    return encode_png(sampler.image(area))
+
+
+def play_episode(
+    agent: Agent, sampler: EpisodeSampler, episode: Episode, record: Sequence[Recorder] = ()
+) -> RolloutLog:
+    """Play a single episode as `airloc evaluate` does, and record the quantities in `record`."""
+    suite = Suite(
+        name="one",
+        grid=sampler.grid,
+        budget=sampler.budget,
+        areas=sampler.names,
+        area=np.array([episode.area]),
+        start=np.array([episode.start]),
+        goal=np.array([episode.goal]),
+    )
+    return rollout(agent, suite, BatchEnv(sampler.cells, sampler.budget), record=record)
+
+
+def path_of(log: RolloutLog) -> tuple[Cell, ...]:
+    """Return the cells of the first episode from the start to the end."""
+    return tuple((row, col) for row, col in log.path[0, : int(log.steps[0]) + 1].tolist())

@@ -3,16 +3,15 @@
 | module         | topic                                                                        |
 |----------------|------------------------------------------------------------------------------|
 | `searcher`     | the live searcher: photos in, the next waypoint out                          |
-| `plan`         | the plan of a search, and the searcher that it makes                         |
+| `plan`         | the plan of a search, the searcher that it makes, and its simulation         |
 | `photos`       | photos become glimpses of a cell                                             |
-| `simulation`   | a search over an orthoimage that stands for the world                        |
-| `outputs`      | the files of a search: `report`, `flight_files`, belief as GeoTIFF           |
-| `flight`       | camera footprint, endurance, mission items; `sweep` plans a fixed path       |
+| `outputs`      | the files of a search: flight files, `report`, belief as GeoTIFF             |
+| `flight`       | camera footprint, endurance, flight files; `sweep` plans a fixed path        |
 | `server`       | searches over HTTP: `service`, `store`, `messages`                           |
 | `units`        | lengths, durations, speeds and positions as text                             |
 
-This module exports the parts that need no extra packages. `plan`, `simulation`, `outputs` and `report` need the extra
-`field`; the server needs the extras `field` and `web`.
+This module exports the parts that need no extra packages. `plan`, `outputs` and `report` need the extra `field`; the
+server needs the extras `field` and `web`.
 """
 
 from airloc.missions.flight import Camera, Flight, Waypoint

@@ -28,12 +28,10 @@ from airloc.areas.raster import Raster
 from airloc.drawing.sheet import save_gif
 from airloc.files import save_picture, write_atomically
 from airloc.grid import Cell
-from airloc.missions.flight import Flight, Waypoint
-from airloc.missions.flight_files import FORMATS
-from airloc.missions.plan import FieldSearch
+from airloc.missions.flight import FORMATS, Flight, Waypoint
+from airloc.missions.plan import FieldSearch, SearchRecord
 from airloc.missions.report import GIF_SIDE, SIDE, SearchPainter, search_page
 from airloc.missions.searcher import Searcher
-from airloc.missions.simulation import SearchRecord
 from airloc.missions.sweep import plan_sweep
 
 __all__ = ["PAGE", "to_json", "write_search"]

@@ -15,9 +15,8 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from airloc.agents.belief import FLAT_STD
-from airloc.areas.area import Pixels
-from airloc.areas.images import MAX_PIXELS as DECOMPRESSION_LIMIT
-from airloc.areas.images import READ_ERRORS
+from airloc.areas.area import MAX_PIXELS as DECOMPRESSION_LIMIT
+from airloc.areas.area import READ_ERRORS, Pixels
 from airloc.errors import AirlocError
 
 __all__ = ["PhotoPose", "centre_crop", "crop_to_cell", "goal_patch", "is_uniform", "read_photo"]

@@ -1,12 +1,14 @@
-"""The plan of a field search, and the searcher that it makes: one path for the command line and for the server.
+"""The plan of a field search, the searcher that it makes, and its simulation over an orthoimage.
 
 A `SearchPlan` holds the settings of a search in SI units. `lay_out_search` lays the grid on an outline or on an image,
-`prepare_goal` turns the image of the goal into a patch, and `start_search` builds the searcher.
+`prepare_goal` turns the image of the goal into a patch, and `start_search` builds the searcher, for the command line
+and the server. `simulate` flies the search over an orthoimage: the searcher observes only the cells it flies to.
 
 Legend: points are coordinates of the layout's plane; positions are (lat, lon) in degrees, or (x, y) in pixels, x right
 and y down, if the layout has no georeference.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,25 +20,28 @@ from airloc.agents.agent import Agent
 from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import DEFAULT_AGENT
 from airloc.areas.area import Pixels
-from airloc.areas.layout import Layout, lay_out, lay_out_outline
+from airloc.areas.layout import Layout, lay_out, lay_out_outline, read_cell
 from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.flight import Camera, budget_from_endurance
 from airloc.missions.photos import goal_patch, is_uniform
-from airloc.missions.searcher import Searcher
+from airloc.missions.searcher import Glimpse, Searcher
 from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET, check_budget
 
 __all__ = [
     "FieldSearch",
     "GoalPatch",
+    "PhotoRecord",
     "SearchPlan",
+    "SearchRecord",
     "format_position",
     "lay_out_search",
     "nearest_searchable",
     "point_of",
     "prepare_goal",
     "searchable_cell",
+    "simulate",
     "start_search",
 ]
 
@@ -229,3 +234,85 @@ def format_position(layout: Layout, cell: Cell) -> str:
     if layout.plane is None:
         return "{:.0f},{:.0f}".format(*(layout.centres(cell) * (1, -1)))
     return "{:.6f},{:.6f}".format(*layout.lat_lon(cell))
+
+
+MAX_FRAMES, MAX_FRAMES_LARGE = 48, 12
+"""Approximate number of beliefs to keep, and the number for a large grid, which takes longer to draw."""
+LARGE_GRID = 2500
+"""Number of cells above which a grid is large."""
+
+
+class PhotoRecord(NamedTuple):
+    """One photo of a search."""
+
+    cell: Cell
+    match_probability: float
+    """Probability that the photo shows the goal."""
+    poa: float
+    """Probability of area (POA) of the cell before the photo."""
+    coverage: float
+    """Fraction of the cell that has image data."""
+    pos: float
+    """Probability of success (POS) of the search so far."""
+    belief: npt.NDArray[np.float32] | None
+    """Belief after the photo, (rows, cols), for some of the photos."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchRecord:
+    """A finished search."""
+
+    search: FieldSearch
+    photos: Sequence[PhotoRecord]
+    truth: Cell | None
+    """Cell of the goal, if it is known."""
+
+    @property
+    def layout(self) -> Layout:
+        """The grid on the ground."""
+        return self.search.layout
+
+    @property
+    def searcher(self) -> Searcher:
+        """The searcher after the last photo."""
+        return self.search.searcher
+
+    @property
+    def goal(self) -> Pixels:
+        """Goal patch, (48, 48, 3)."""
+        return self.search.goal
+
+    @property
+    def correct(self) -> bool | None:
+        """True if the declared cell is the goal; None if the goal is unknown or nothing was declared."""
+        declared = self.searcher.advice().declared
+        return None if self.truth is None or declared is None else declared == self.truth
+
+
+def simulate(
+    search: FieldSearch,
+    raster: Raster,
+    truth: Cell | None = None,
+    on_photo: Callable[[int], None] = lambda count: None,
+) -> SearchRecord:
+    """Fly a search to its end, with photos cropped from an image.
+
+    Args:
+        search: The search, before its first photo.
+        raster: The image.
+        truth: Cell of the goal, if it is known; the search does not use it.
+        on_photo: Called with 1 after every photo.
+    """
+    searcher, layout = search.searcher, search.layout
+    photos: list[PhotoRecord] = []
+    stride = max(1, searcher.budget // (MAX_FRAMES if layout.grid.count <= LARGE_GRID else MAX_FRAMES_LARGE))
+    advice = searcher.advice()
+    while (cell := advice.next_cell) is not None:
+        view = read_cell(raster, layout, cell)
+        poa = float(searcher.belief()[cell])
+        advice = searcher.observe(cell, Glimpse(view.pixels, view.coverage))
+        keep = len(photos) % stride == 0 or advice.next_cell is None
+        belief = searcher.belief().astype(np.float32) if keep else None
+        photos.append(PhotoRecord(cell, advice.match_probability or 0.0, poa, view.coverage, searcher.pos, belief))
+        on_photo(1)
+    return SearchRecord(search, photos, truth)

@@ -16,8 +16,7 @@ from airloc.drawing.page import Html, command, figure, image_tag, link, page, pa
 from airloc.drawing.trajectory import draw_trajectory
 from airloc.grid import Cell, Grid
 from airloc.missions.flight import HEIGHT_LIMIT, Flight
-from airloc.missions.plan import format_position
-from airloc.missions.simulation import SearchRecord
+from airloc.missions.plan import SearchRecord, format_position
 
 __all__ = ["SearchPainter", "search_page", "summary"]
 

@@ -64,17 +64,19 @@ class StoredGlimpse(NamedTuple):
 class SearchStore:
     """The file of all searches, created if it does not exist.
 
+    The folder must exist: with a mistyped path, the searches of the intended store would not continue.
+
     Raises:
-        StoreError: If the file is damaged, is not a store, or is open in another server.
+        StoreError: If the folder does not exist, or the file is damaged, not a store, or open in another server.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
+        _check_folder(path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=0.5)
-        except (sqlite3.Error, OSError) as error:
+        except sqlite3.Error as error:
             raise self._cannot_open(error) from error
         try:
             self._file.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -195,6 +197,11 @@ class SearchStore:
         return StoreError(problem, "Check the disk of the server and its free space, and send the request again")
 
 
+def _check_folder(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise StoreError(f"There is no folder {str(path.parent)!r} for the store", "Create it, or check the path")
+
+
 def recover_store(damaged: Path, target: Path) -> tuple[int, int]:
     """Copy the readable searches of a damaged store to a new store.
 
@@ -208,8 +215,9 @@ def recover_store(damaged: Path, target: Path) -> tuple[int, int]:
         The numbers of recovered searches and photos.
 
     Raises:
-        StoreError: If the target exists, or no search is readable.
+        StoreError: If the target exists or has no folder, or no search is readable.
     """
+    _check_folder(target)
     if target.exists():
         raise StoreError(f"The file {str(target)!r} exists", "Give another --recover")
     if not damaged.is_file():

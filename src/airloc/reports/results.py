@@ -24,8 +24,7 @@ import numpy.typing as npt
 
 from airloc.areas.area import SearchArea
 from airloc.evaluation.benchmarks.paper import Setup
-from airloc.evaluation.intervals import Bootstrap, Interval
-from airloc.evaluation.metrics import Metric
+from airloc.evaluation.metrics import Bootstrap, Interval, Metric
 from airloc.evaluation.scores import Score, to_json
 from airloc.files import write_atomically
 

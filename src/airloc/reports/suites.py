@@ -8,7 +8,7 @@ from typing import Any
 
 from airloc.drawing.charts import Bars, bar_chart
 from airloc.evaluation.benchmarks.suites import GROUPS, SuiteGroup, SuiteSpec
-from airloc.evaluation.intervals import Interval
+from airloc.evaluation.metrics import Interval
 from airloc.files import write_atomically
 from airloc.reports.figures import chart_style
 from airloc.reports.results import EvaluationResult, SuiteResults

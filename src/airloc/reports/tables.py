@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from airloc.evaluation.intervals import Interval
+from airloc.evaluation.metrics import Interval
 from airloc.evaluation.scores import Score
 
 DASH = "–"  # noqa: RUF001 (an en dash is meant)
@@ -52,7 +52,7 @@ def goals_line(
     change: str | None = None,
     strength: float = 1.0,
     control: str | None = None,
-    folder: Path | None = None,
+    source: str | Path | None = None,
     flight: float | None = None,
 ) -> str:
     """Describe in one line how the goal images, or all photos, differ from the areas; empty if they do not.
@@ -62,7 +62,7 @@ def goals_line(
     >>> goals_line(flight=0.5)
     'Flight conditions of strength 0.5'
     """
-    parts = [f"from {folder}"] if folder is not None else []
+    parts = [f"from {source}"] if source is not None else []
     if change is not None:
         parts.append(f"change {change}" + (f" at strength {strength:g}" if strength != 1 else ""))
     if control is not None:

@@ -15,7 +15,7 @@ from airloc.grid import Cell, Grid, MoveCount
 from airloc.task.cells import ORIENTATIONS, flip_cells, flip_image
 from airloc.task.photos import FlightConditions, Role
 from airloc.task.rules import FALSE_ALARM_COST, Actions
-from airloc.task.world import World
+from airloc.task.sampling import EpisodeSampler
 
 Obs: TypeAlias = dict[str, Any]
 
@@ -161,8 +161,8 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         flips: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        self.world = World.build(areas, grid, budget, prior, distance, moves, flight)
-        self.grid, self.budget = self.world.grid, self.world.budget
+        self.sampler = EpisodeSampler.build(areas, grid, budget, prior, distance, moves, flight)
+        self.grid, self.budget = self.sampler.grid, self.sampler.budget
         self.flips = flips
         self.render_mode = render_mode
         self.actions = Actions(self.grid, self.budget, declare, false_alarm_cost)
@@ -175,9 +175,9 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         """Start an episode. The class docstring describes the options."""
         super().reset(seed=seed)
         rng = self.np_random
-        self._area, self._position, self._goal = self.world.sample_one(rng, options or {})
+        self._area, self._position, self._goal = self.sampler.sample_one(rng, options or {})
         self._orientation = int(rng.integers(ORIENTATIONS)) if self.flips else 0
-        self._variant = int(self.world.sample_variants(rng, 1)[0])
+        self._variant = int(self.sampler.sample_variants(rng, 1)[0])
         self._steps = np.array(0)
         self._goal_patch = self._patch(self._goal, "goal")
         self._path = [self._cell()]
@@ -206,7 +206,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         """Draw the path so far on the area, with unvisited cells dimmed and the goal patch at the right."""
         if self.render_mode is None or not self._path:
             return None
-        image = flip_image(self.world.image(self._area), self._orientation)
+        image = flip_image(self.sampler.image(self._area), self._orientation)
         return _render_search(image, self.grid, self._path, self._goal_patch)
 
     def _cell(self) -> Cell:
@@ -216,7 +216,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     def _patch(self, position: npt.NDArray[np.int64], role: Role) -> Pixels:
         """Return the patch at a position of the area as flipped in this episode."""
         original = flip_cells(position, self._orientation, self.grid)
-        patch = self.world.patches(np.array(self._area), original, self._variant, role)
+        patch = self.sampler.patches(np.array(self._area), original, self._variant, role)
         return flip_image(patch, self._orientation)
 
     def _observe(self) -> Obs:
@@ -230,7 +230,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     def _info(self) -> dict[str, Any]:
         return {
             "action_mask": self.actions.mask(self._position),
-            "area": self.world.names[self._area],
+            "area": self.sampler.names[self._area],
         }
 
 

@@ -17,7 +17,7 @@ from airloc.task.cells import ORIENTATIONS, flip_cells
 from airloc.task.env import Obs, observation_space
 from airloc.task.photos import FlightConditions, Role
 from airloc.task.rules import FALSE_ALARM_COST, Actions
-from airloc.task.world import World
+from airloc.task.sampling import EpisodeSampler
 
 
 class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
@@ -57,8 +57,8 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         flight: FlightConditions | None = None,
         flips: bool = False,
     ) -> None:
-        self.world = World.build(areas, grid, budget, prior, distance, moves, flight)
-        self.grid, self.budget = self.world.grid, self.world.budget
+        self.sampler = EpisodeSampler.build(areas, grid, budget, prior, distance, moves, flight)
+        self.grid, self.budget = self.sampler.grid, self.sampler.budget
         self.flips = flips
         self.num_envs = num_envs
         self.actions = Actions(self.grid, self.budget, declare, false_alarm_cost)
@@ -84,7 +84,9 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         if options:
             if options.keys() != {"area", "start", "goal"}:
                 raise AirlocError("The reset options do not fix complete episodes", "Use area, start and goal together")
-            self._place(everywhere, *self.world.check_episodes(*(options[what] for what in ("area", "start", "goal"))))
+            self._place(
+                everywhere, *self.sampler.check_episodes(*(options[what] for what in ("area", "start", "goal")))
+            )
         self._over = np.zeros(self.num_envs, dtype=bool)
         return self._observe(), self._info()
 
@@ -114,8 +116,8 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         rng, count = self.np_random, int(where.sum())
         if self.flips:
             self._orientation[where] = rng.integers(ORIENTATIONS, size=count)
-        self._variant[where] = self.world.sample_variants(rng, count)
-        self._place(where, *self.world.sample(rng, count))
+        self._variant[where] = self.sampler.sample_variants(rng, count)
+        self._place(where, *self.sampler.sample(rng, count))
 
     def _place(
         self,
@@ -131,13 +133,13 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
     def _patches(self, position: npt.NDArray[np.int64], role: Role) -> Pixels:
         """Return the patches at positions of the areas as flipped in these episodes, (B, S, S, 3)."""
         if not self.flips:
-            return self.world.patches(self._area, position, self._variant, role)
+            return self.sampler.patches(self._area, position, self._variant, role)
         patches = np.empty_like(self._goal_patch)
         for orientation in range(ORIENTATIONS):
             these = self._orientation == orientation
             original = flip_cells(position[these], orientation, self.grid)
             rows, cols = (-1 if orientation & bit else 1 for bit in (2, 1))
-            found = self.world.patches(self._area[these], original, self._variant[these], role)
+            found = self.sampler.patches(self._area[these], original, self._variant[these], role)
             patches[these] = found[:, ::rows, ::cols]
         return patches
 

@@ -56,7 +56,7 @@ class SuiteSpec:
     names: NameFilter = field(default_factory=NameFilter)
     """Patterns of the area names."""
     pairs: bool = False
-    """Whether the goal images are those from before a disaster, in the same folder."""
+    """Whether the goal images are those of the same places on another day."""
     episodes: str = "per-distance"
     per_area: int | None = None
     equal_distances: bool = False
@@ -95,7 +95,7 @@ class SuiteSpec:
     def evaluate_command(self, agent: str, root: str = ROOT, caches: str = "", seed: int = 0) -> list[str]:
         """Return the words of the command that evaluates an agent."""
         folder = f"{root}/{self.areas}" if self.prepare is None else caches + self.prepare.cache
-        words = ["airloc", "evaluate", agent, "--areas", folder, *(["--goals", folder] if self.pairs else [])]
+        words = ["airloc", "evaluate", agent, "--areas", folder, *(["--pairs"] if self.pairs else [])]
         words += [*_option("split", self.split), *_option("grid", self.grid, "5x5"), *_option("budget", self.budget)]
         words += _option("cell_metres", self.cell_metres)
         words += [word for pattern in self.names.only for word in ("--only", pattern)]

@@ -173,7 +173,7 @@ async function askUntilAnswered(path) {
       return answer;
     } catch (error) {
       if (error instanceof Refusal && error.status < 500 && error.status !== 429) throw error;
-      showError("The server does not respond. Trying again.");
+      showError(error instanceof Refusal ? error.message : "The server does not respond. Trying again.");
       await new Promise((done) => { setTimeout(done, 1000); });
     }
   }

@@ -1,4 +1,4 @@
-"""Areas, grid, budget and distribution of episodes: what the NumPy environments share."""
+"""Samples episodes over areas and cuts their patches: what the NumPy environments and the game share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,8 +24,8 @@ DEFAULT_AREAS = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class World:
-    """Areas with a grid, and the distribution of episodes over them."""
+class EpisodeSampler:
+    """Areas on a grid, and the distribution from which their episodes are sampled."""
 
     names: tuple[str, ...]
     images: tuple[Pixels, ...]
@@ -36,7 +36,7 @@ class World:
     """Patches of glimpses and of goals in all variants, and a black one at the end, (V * A * n + 1, S, S, 3)."""
     prior: priors.Prior
     """Distribution of starts and goals."""
-    sampler: priors.PairSampler
+    pair_sampler: priors.PairSampler
 
     @classmethod
     def build(
@@ -48,7 +48,7 @@ class World:
         distance: int | None,
         moves: MoveCount | None = None,
         flight: FlightConditions | None = None,
-    ) -> "World":
+    ) -> "EpisodeSampler":
         """Fit areas (by default procedural ones) to a grid and prepare the sampling of episodes."""
         grid = Grid.parse(grid) if isinstance(grid, str) else grid
         grid = grid if moves is None else replace(grid, moves=moves)
@@ -65,7 +65,7 @@ class World:
             cells=cells,
             tables={"glimpse": cells.array, "goal": goal_cells.array},
             prior=pairs,
-            sampler=priors.PairSampler(pairs, grid),
+            pair_sampler=priors.PairSampler(pairs, grid),
         )
 
     def patches(self, area: Ints, position: Ints, variant: Ints | int = 0, role: Role = "glimpse") -> Pixels:
@@ -84,7 +84,7 @@ class World:
     def sample(self, rng: np.random.Generator, count: int) -> tuple[Ints, Ints, Ints]:
         """Sample areas (count,), starts (count, 2) and goals (count, 2)."""
         area = rng.integers(len(self.names), size=count)
-        return area, *self.sampler.sample(rng, count)
+        return area, *self.pair_sampler.sample(rng, count)
 
     def check_episodes(self, area: Any, start: Any, goal: Any) -> tuple[Ints, Ints, Ints]:
         """Return episodes as arrays: indices of areas (B,), starts (B, 2) and goals (B, 2).
@@ -112,10 +112,10 @@ class World:
         area = int(rng.integers(len(self.names)))
         if "area" in options:
             area = self._area_number(options["area"])
-        sampler = self.sampler
+        pair_sampler = self.pair_sampler
         if options.keys() & {"start", "goal", "distance"}:
-            sampler = priors.PairSampler(self._conditional_prior(options), self.grid)
-        (start,), (goal,) = sampler.sample(rng, 1)
+            pair_sampler = priors.PairSampler(self._conditional_prior(options), self.grid)
+        (start,), (goal,) = pair_sampler.sample(rng, 1)
         return area, start, goal
 
     def _conditional_prior(self, options: dict[str, Any]) -> priors.Prior:
