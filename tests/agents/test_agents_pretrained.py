@@ -303,6 +303,14 @@ def test_an_invalid_width_is_refused(belief_folder, width):
         load_relation(load_checkpoint(belief_folder))
 
 
+@pytest.mark.parametrize("blocks", [-1, "2", 1.5, True, 1000])
+def test_an_invalid_number_of_blocks_is_refused(belief_folder, blocks):
+    config = json.loads((belief_folder / "config.json").read_text())
+    (belief_folder / "config.json").write_text(json.dumps({**config, "blocks": blocks}))
+    with pytest.raises(AirlocError, match=f"{blocks!r} residual blocks"):
+        load_relation(load_checkpoint(belief_folder))
+
+
 def test_weights_of_another_width_are_refused(belief_folder):
     config = json.loads((belief_folder / "config.json").read_text())
     (belief_folder / "config.json").write_text(json.dumps({**config, "width": 8}))
