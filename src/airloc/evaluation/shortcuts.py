@@ -30,8 +30,7 @@ from airloc.agents.airloc import AirlocAgent, LocalAgent, embed_pairs, encode_go
 from airloc.agents.belief import BeliefAgent
 from airloc.areas.area import Pixels, SearchArea, fit
 from airloc.evaluation.conditions import BLOCK, CONDITIONS, Condition, jpeg
-from airloc.evaluation.intervals import Bootstrap, Interval
-from airloc.evaluation.metrics import Metric, blind_optimum
+from airloc.evaluation.metrics import Bootstrap, Interval, Metric, blind_optimum
 from airloc.evaluation.scores import Score, evaluate
 from airloc.grid import MOVES, Grid
 from airloc.seeding import stream

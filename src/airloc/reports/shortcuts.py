@@ -9,7 +9,7 @@ from rich.text import Text
 
 from airloc.drawing.charts import Bars, Reference, bar_chart
 from airloc.evaluation.conditions import CONDITIONS
-from airloc.evaluation.intervals import Interval
+from airloc.evaluation.metrics import Interval
 from airloc.evaluation.shortcuts import CHANCE, CLEAN, TOLERANCE
 from airloc.reports.tables import DASH, markdown_table, percent, percent_interval, signed_interval
 
