@@ -149,6 +149,8 @@ class Condition:
     """Returns the changed image."""
     each_cell: bool = False
     """Change every cell on its own, after the area was resampled to the grid."""
+    context: int = 0
+    """Pixels around a cell that its photo shows, mirrored at the border of the area. The photo is then cropped."""
     noticeable: bool = False
     """A person would notice it in the image, so that it may lower success."""
     move_cells: Callable[[Cells, Grid], Cells] = _same_cells
@@ -169,10 +171,12 @@ class Condition:
         if not self.each_cell:
             return fit(replace(area, image=self.change(area.image, rng), mask=None), grid)
         fitted = fit(replace(area, mask=None), grid)
-        image = fitted.image.copy()
+        image, around = fitted.image.copy(), self.context
+        padded = np.pad(image, ((around, around), (around, around), (0, 0)), mode="reflect")
         for cell in grid.cells():
             left, top, right, bottom = grid.box(cell)
-            image[top:bottom, left:right] = self.change(image[top:bottom, left:right], rng)
+            photo = self.change(padded[top : bottom + 2 * around, left : right + 2 * around], rng)
+            image[top:bottom, left:right] = photo[around : around + grid.cell, around : around + grid.cell]
         return replace(fitted, image=image)
 
 
@@ -186,6 +190,13 @@ def _compression(quality: int) -> dict[str, Condition]:
         f"jpeg-{quality}-cells": Condition(f"{name}, each cell at phase 0", save, each_cell=True, noticeable=seen),
         f"jpeg-{quality}-cells-phase": Condition(
             f"{name}, each cell at its own phase", partial(save, phase=None), each_cell=True, noticeable=seen
+        ),
+        f"jpeg-{quality}-photos": Condition(
+            f"{name}, each cell from a larger photo",
+            partial(save, phase=None),
+            each_cell=True,
+            context=BLOCK,
+            noticeable=seen,
         ),
     }
 
