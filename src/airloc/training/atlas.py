@@ -187,7 +187,7 @@ class CropSampler:
         row, col = where.clamp(min=0).minimum(size[..., None] - 1)
         pixel = (images.first[index][:, None] + row * size[1][:, None])[:, :, None] + col[:, None]
         window = images.pixels[pixel].permute(0, 3, 1, 2).float()  # (B, 6, K, K)
-        rendered = rows[:, None] @ window @ cols[:, None].transpose(2, 3)
+        rendered: torch.Tensor = rows[:, None] @ window @ cols[:, None].transpose(2, 3)
         return rendered.round().clamp(0, 255) / 255
 
 

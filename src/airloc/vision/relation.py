@@ -266,17 +266,19 @@ class _Residual(nn.Module):
     def __init__(self, channels: int, kernel: tuple[int, int]) -> None:
         super().__init__()
         padding = (kernel[0] // 2, kernel[1] // 2)
+        last = nn.BatchNorm2d(channels)
+        nn.init.zeros_(last.weight)
         self.layers = nn.Sequential(
             nn.Conv2d(channels, channels, kernel, padding=padding, bias=False),
             nn.BatchNorm2d(channels),
             nn.ReLU(inplace=True),
             nn.Conv2d(channels, channels, kernel, padding=padding, bias=False),
-            nn.BatchNorm2d(channels),
+            last,
         )
-        nn.init.zeros_(self.layers[-1].weight)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        return features + self.layers(features)
+        changed: torch.Tensor = features + self.layers(features)
+        return changed
 
 
 class _Along(nn.Module):
