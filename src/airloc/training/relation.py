@@ -335,7 +335,8 @@ def walk_loss(
     weight = (length > 0).float()  # a walk that starts at the goal does not count
     loss = cross_entropy(belief.flatten(0, 1), goal.flatten(), reduction="none").view_as(weight)
     correct = (belief.argmax(dim=2) == goal).float()
-    return (loss * weight).sum() / weight.sum(), (correct * weight).sum() / weight.sum()
+    count = weight.sum().clamp(min=1)
+    return (loss * weight).sum() / count, (correct * weight).sum() / count
 
 
 @torch.no_grad()
