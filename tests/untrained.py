@@ -65,3 +65,14 @@ def untrained_relation(width: int = 4, seed: int = 0, blocks: int = 0) -> Relati
             block.layers[-1].weight.fill_(1.0)  # zero at first
         network.judge[-1].weight *= 30
     return network.eval()
+
+
+def earlier_weights(network: RelationNetwork) -> dict[str, torch.Tensor]:
+    """Return the weights as versions without rings, and with 1D convolutions along seams, stored them."""
+
+    def convert(name: str, tensor: torch.Tensor) -> torch.Tensor:
+        if name.startswith("judge.2."):
+            return tensor[:20].clone()
+        return tensor.squeeze(2) if name.startswith("along.") and tensor.dim() == 4 else tensor
+
+    return {name: convert(name, tensor) for name, tensor in network.state_dict().items()}

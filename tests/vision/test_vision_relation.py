@@ -13,7 +13,7 @@ from airloc.vision.offsets import (
     rotate_offset,
 )
 from airloc.vision.relation import Encoding, RelationNetwork, _Join, upgrade_weights
-from untrained import untrained_relation
+from untrained import earlier_weights, untrained_relation
 
 
 @pytest.fixture(scope="module")
@@ -124,17 +124,6 @@ def test_training_drops_a_branch_of_some_pairs():
     assert 0.9 < float(seams.mean()) < 0.99
     assert 0.9 < float(textures.mean()) < 0.99
     assert (seams + textures > 0).all()
-
-
-def earlier_weights(network: RelationNetwork) -> dict[str, torch.Tensor]:
-    """Return the weights as versions without rings, and with 1D convolutions along seams, stored them."""
-
-    def convert(name: str, tensor: torch.Tensor) -> torch.Tensor:
-        if name.startswith("judge.2."):
-            return tensor[:20]
-        return tensor.squeeze(2) if name.startswith("along.") and tensor.dim() == 4 else tensor
-
-    return {name: convert(name, tensor) for name, tensor in network.state_dict().items()}
 
 
 @pytest.fixture(scope="module")
