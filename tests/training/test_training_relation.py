@@ -321,7 +321,7 @@ def test_small_boards_have_fewer_goals_and_shorter_walks(world):
         ({"learning_rate": math.nan}, "learning_rate = nan"),
         ({"learning_rate": -1.0}, "learning_rate = -1"),
         ({"weight_decay": math.nan}, "weight_decay = nan"),
-        ({"small_share": 1.1}, "small_share = 1.1"),
+        ({"small_share": 1.0}, "small_share = 1"),
         ({"far_share": -0.1}, "far_share = -0.1"),
         ({"blocks": -1}, "blocks = -1"),
         ({"direction_weight": -1.0}, "direction_weight = -1"),
