@@ -52,14 +52,27 @@ class Stage:
         return rollout(agent, self.suite, self.env, seed=seed, batch=batch)
 
 
-def untrained_relation(width: int = 4, seed: int = 0) -> RelationNetwork:
+def untrained_relation(width: int = 4, seed: int = 0, blocks: int = 0) -> RelationNetwork:
     """Return a small relation network with random weights and batch statistics, in eval mode, and sharp logits."""
     torch.manual_seed(seed)
-    network = RelationNetwork(width)
+    network = RelationNetwork(width, blocks)
     with torch.no_grad():
         for module in network.modules():
             if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
                 module.running_mean.uniform_(-0.2, 0.2)
                 module.running_var.uniform_(0.5, 1.5)
+        for block in (*network.side_blocks, *network.map_blocks):
+            block.layers[-1].weight.fill_(1.0)  # zero at first
         network.judge[-1].weight *= 30
     return network.eval()
+
+
+def earlier_weights(network: RelationNetwork) -> dict[str, torch.Tensor]:
+    """Return the weights as versions without rings, and with 1D convolutions along seams, stored them."""
+
+    def convert(name: str, tensor: torch.Tensor) -> torch.Tensor:
+        if name.startswith("judge.2."):
+            return tensor[:20].clone()
+        return tensor.squeeze(2) if name.startswith("along.") and tensor.dim() == 4 else tensor
+
+    return {name: convert(name, tensor) for name, tensor in network.state_dict().items()}

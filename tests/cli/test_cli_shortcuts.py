@@ -60,7 +60,7 @@ def test_bad_input_is_refused(airloc, areas_folder, tmp_path):
     assert airloc("analyse", "shortcuts", *where, "--before", wrong).refused("not a record")
 
 
-def test_puzzles_compares_crops_with_photos(airloc, tmp_path, monkeypatch):
+def test_puzzles_compares_crops_with_training_puzzles(airloc, tmp_path, monkeypatch):
     folder = tmp_path / "data" / "naip"
     folder.mkdir(parents=True)
     for number in range(4):
@@ -71,5 +71,7 @@ def test_puzzles_compares_crops_with_photos(airloc, tmp_path, monkeypatch):
     done = airloc("analyse", "puzzles", "naip", "--puzzles", 8, "--json", out)
     assert done.code == 0, done.err
     record = json.loads(out.read_text())["naip"]
-    assert record["crops"]["pairs"] == 8 * 40
-    assert f"{100 * record['photos']['accuracy']:.1f}" in done.out
+    kinds = ["plain crops", "training", "training, exact areas", "training, augmented areas"]
+    assert list(record) == kinds
+    assert {record[kind]["pairs"] for kind in kinds} == {8 * 40}
+    assert all(f"{100 * record[kind]['accuracy']:.1f}" in done.out for kind in kinds)

@@ -47,7 +47,7 @@ def patches() -> np.ndarray:
 
 @pytest.fixture(scope="session")
 def belief_agent() -> BeliefAgent:
-    return BeliefAgent("belief", optimize_for_inference(untrained_relation()))
+    return BeliefAgent("belief", optimize_for_inference(untrained_relation(blocks=1)))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The linear probe reads the block grid of compressed images, and does not in photos with their own compression."""
+"""The linear probe reads the block grid of compressed images, and does not in augmented areas of the training."""
 
 import io
 
@@ -7,13 +7,25 @@ import pytest
 import torch
 from PIL import Image
 
+from airloc.areas.area import SearchArea
 from airloc.areas.registry import load_dataset
 from airloc.areas.synthetic import generate
-from airloc.cli.shortcuts import PHOTOS
+from airloc.errors import AirlocError
 from airloc.grid import MOVES
-from airloc.training.block_probe import CHANCE, block_profile, correlate_profiles, fit_ridge, probe_puzzles
+from airloc.training.block_probe import (
+    CHANCE,
+    PuzzleRecipe,
+    block_profile,
+    correlate_profiles,
+    fit_ridge,
+    probe_puzzles,
+)
+from airloc.training.photos import PhotoAugmentation
+from airloc.training.relation_batches import GoalAugmentation
 
 pytestmark = pytest.mark.long
+
+AUGMENTED = PuzzleRecipe(GoalAugmentation(exact_probability=0.0))
 
 
 def save_jpeg(image: np.ndarray, quality: int = 75) -> np.ndarray:
@@ -26,6 +38,10 @@ def save_jpeg(image: np.ndarray, quality: int = 75) -> np.ndarray:
 def images() -> list[np.ndarray]:
     """Procedural images, which were never compressed."""
     return [generate(n, size=(224, 224)).image for n in range(16)]
+
+
+def as_areas(images: list[np.ndarray]) -> list[SearchArea]:
+    return [SearchArea(str(number), image) for number, image in enumerate(images)]
 
 
 def as_patch(image: np.ndarray) -> torch.Tensor:
@@ -55,29 +71,46 @@ def test_ridge_regression_names_separable_classes():
 
 def test_the_probe_repeats_with_its_seed_and_leaves_the_global_one_alone(images):
     state = torch.random.get_rng_state()
-    one, two = (probe_puzzles(images[:4], areas=4, seed=3) for _ in range(2))
-    assert one == two
+    for recipe in (None, PuzzleRecipe()):
+        one, two = (probe_puzzles(as_areas(images[:4]), areas=4, recipe=recipe, seed=3) for _ in range(2))
+        assert one == two
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
 def test_crops_of_compressed_images_give_the_direction_away(images):
-    compressed = probe_puzzles([save_jpeg(image) for image in images], areas=48)
+    compressed = probe_puzzles(as_areas([save_jpeg(image) for image in images]), areas=48)
     assert compressed.ci95[0] > 3 * CHANCE
 
 
-def test_photos_of_compressed_images_tell_no_more_than_photos_of_images_that_were_never_compressed(images):
+def test_images_that_are_too_small_are_not_cropped(images):
+    small = as_areas([image[:140] for image in images[:2]])
+    large = as_areas(images[:4])
+    assert probe_puzzles([*large, *small], areas=4) == probe_puzzles(large, areas=4)
+    with pytest.raises(AirlocError, match="no images"):
+        probe_puzzles(small, areas=4)
+
+
+def test_augmented_areas_of_compressed_images_tell_no_more_than_those_of_images_that_were_never_compressed(images):
     compressed, plain = (
-        probe_puzzles(some, areas=48, photos=PHOTOS) for some in ([save_jpeg(image) for image in images], images)
+        probe_puzzles(as_areas(some), areas=48, recipe=AUGMENTED)
+        for some in ([save_jpeg(image) for image in images], images)
     )
     assert compressed.accuracy < plain.accuracy + 0.03
     assert compressed.accuracy < CHANCE + 0.06
 
 
+def test_exact_areas_tell_less_than_crops(images):
+    """They have any scale and lie between pixels, but their cells still share the block grid of the image."""
+    areas = as_areas([save_jpeg(image) for image in images])
+    exact = PuzzleRecipe(GoalAugmentation(exact_probability=1.0), PhotoAugmentation())
+    assert probe_puzzles(areas, areas=48, recipe=exact).accuracy < probe_puzzles(areas, areas=48).accuracy - 0.1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("dataset", "crops"), [("masa", 0.8), ("naip", 0.3)])
-def test_real_images_leak_in_crops_and_not_in_photos(dataset: str, crops: float, data_root):
+def test_real_images_leak_in_crops_and_not_in_augmented_areas(dataset: str, crops: float, data_root):
     source = load_dataset(data_root / dataset)
     records = source.records()
-    images = [source.read(record).image for record in records[:: max(1, len(records) // 48)]]
+    images = [source.read(record) for record in records[:: max(1, len(records) // 48)]]
     assert probe_puzzles(images, areas=96).accuracy > crops
-    assert probe_puzzles(images, areas=96, photos=PHOTOS).accuracy < CHANCE + 0.05
+    assert probe_puzzles(images, areas=96, recipe=AUGMENTED).accuracy < CHANCE + 0.05

@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,13 +10,18 @@ from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.photos import MARGIN
-from airloc.training.atlas import Atlas
+from airloc.training.atlas import CropSampler, Imagery
 from airloc.training.photos import PhotoAugmentation, compress_areas, take_photos
-from airloc.training.relation_batches import GoalAugmentation, area_side, sample_batch
+from airloc.training.relation_batches import GoalAugmentation, RelationBatch, sample_batch
 
 GRID = Grid(3, 3)
 SIDE = GRID.size[0] + 2 * MARGIN
-STILL = GoalAugmentation(shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=0.0)
+STILL = GoalAugmentation(
+    exact_probability=0.0, shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=0.0
+)
+CLEAR = PhotoAugmentation(
+    flight_probability=0.0, cell_compression_probability=0.0, area_compression_probability=0.0, degraded_probability=0.0
+)
 ALL = PhotoAugmentation(
     flight_probability=0.5, cell_compression_probability=0.5, area_compression_probability=0.5, degraded_probability=0.5
 )
@@ -24,6 +30,15 @@ ALL = PhotoAugmentation(
 @pytest.fixture(scope="module")
 def image() -> np.ndarray:
     return generate(3, size=(SIDE + 8, SIDE + 8), regime="suburb").image
+
+
+def sample(
+    image: np.ndarray, areas: int, goals: int, change: GoalAugmentation, photos: PhotoAugmentation
+) -> RelationBatch:
+    """Sample areas at the resolution of the image."""
+    imagery = Imagery.from_pairs([(image, image)], [(1.0, 1.0)], [1.0], "cpu")
+    crops = CropSampler(imagery, GRID.size[0], MARGIN)
+    return sample_batch(crops, GRID, torch.arange(GRID.count).expand(areas, -1), goals, change, photos)
 
 
 def as_tensor(image: np.ndarray) -> torch.Tensor:
@@ -59,8 +74,7 @@ def test_photos_without_errors_are_the_cells(image: np.ndarray):
 
 def test_photos_in_flight_differ_from_the_cells_and_still_show_them(image: np.ndarray):
     torch.manual_seed(0)
-    atlas = Atlas.from_images([image], [1.0], "cpu")
-    batch = sample_batch(atlas, GRID, 4, 9, STILL, PhotoAugmentation(flight_probability=1.0, flight_strength=(1, 1)))
+    batch = sample(image, 4, 9, STILL, replace(CLEAR, flight_probability=1.0, flight_strength=(1, 1)))
     cells = torch.stack([batch.glimpses[n, cell] for n, cell in enumerate(batch.cell)])
     goals = batch.goals
     assert (cells - goals).abs().mean() > 0.05
@@ -69,38 +83,36 @@ def test_photos_in_flight_differ_from_the_cells_and_still_show_them(image: np.nd
 
 
 def test_without_probabilities_batches_are_exact_crops(image: np.ndarray):
-    atlas = Atlas.from_images([image], [1.0], "cpu")
     torch.manual_seed(1)
-    plain = sample_batch(atlas, GRID, 2, 4, STILL)
+    exact = sample(image, 2, 4, replace(STILL, exact_probability=1.0), ALL)
     torch.manual_seed(1)
-    off = sample_batch(atlas, GRID, 2, 4, STILL, PhotoAugmentation())
-    assert all(torch.equal(a, b) for a, b in zip(plain, off, strict=True))
-    assert area_side(GRID, PhotoAugmentation()) == GRID.size[0]
+    off = sample(image, 2, 4, STILL, CLEAR)
+    for one, other in zip(exact, off, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 def test_all_augmentations_give_finite_patches(image: np.ndarray):
-    atlas = Atlas.from_images([image], [1.0], "cpu")
     for seed in range(3):
         torch.manual_seed(seed)
-        batch = sample_batch(atlas, GRID, 3, 5, GoalAugmentation(off_grid_probability=1.0), ALL)
+        batch = sample(image, 3, 5, GoalAugmentation(exact_probability=0.0, off_grid_probability=1.0), ALL)
         assert batch.glimpses.shape == (3, 9, 3, 48, 48)
         assert batch.goals.shape == (3, 5, 3, 48, 48)
         assert all(part.isfinite().all() for part in batch)
 
 
 def test_compression_of_single_cells_hides_the_block_grid_of_the_image(image: np.ndarray):
-    atlas = Atlas.from_images([save_jpeg(image, 35)], [1.0], "cpu")
-    compressed = PhotoAugmentation(cell_compression_probability=1.0, area_compression_probability=1.0)
+    saved = save_jpeg(image, 35)
 
     def share(photos: PhotoAugmentation) -> float:
         """Share of neighbours in a row whose block grids lie four columns apart, as 52 columns modulo 8 say."""
         torch.manual_seed(2)
-        batch = sample_batch(atlas, GRID, 12, 1, STILL, photos)
+        batch = sample(saved, 12, 1, STILL, photos)
         phases = torch.tensor([[phase(patch) for patch in cells] for cells in batch.glimpses]).view(12, 3, 3)
         return float(((phases[..., 1:] - phases[..., :-1]) % 8 == 4).float().mean())
 
-    exact, hidden = share(PhotoAugmentation()), share(compressed)
-    assert exact > 0.9
+    exact = share(CLEAR)
+    hidden = share(replace(CLEAR, cell_compression_probability=1.0, area_compression_probability=1.0))
+    assert exact > 0.6  # crops lie between pixels, which blurs the block grid
     assert hidden < 0.35
 
 

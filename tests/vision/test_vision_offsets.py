@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 import torch
 from hypothesis import given
@@ -5,9 +7,11 @@ from hypothesis import strategies as st
 
 from airloc.grid import MOVES, Grid
 from airloc.vision.offsets import (
+    NUM_NEAR,
     NUM_OFFSETS,
     NUM_ROTATIONS,
     RADIUS,
+    RINGS,
     SECTOR,
     ZERO_OFFSET,
     offset_index,
@@ -22,7 +26,11 @@ steps = st.integers(-30, 30)
 
 
 def test_every_offset_but_zero_is_predicted_in_exactly_one_frame():
-    predicted = [offset_index(*rotate_offset(row, col, -turn)) for turn in range(NUM_ROTATIONS) for row, col in SECTOR]
+    lengths = [RADIUS, *RINGS]
+    offsets = [
+        (row, col) if ring == 0 else (round(row * lengths[ring] / RADIUS), lengths[ring]) for ring, row, col in SECTOR
+    ]
+    predicted = [offset_index(*rotate_offset(*offset, -turn)) for turn in range(NUM_ROTATIONS) for offset in offsets]
     assert sorted([*predicted, ZERO_OFFSET]) == list(range(NUM_OFFSETS))
     assert sorted(sector_positions()) == list(range(NUM_OFFSETS - 1))
 
@@ -37,16 +45,45 @@ def test_a_quarter_turn_to_the_left_brings_east_to_north():
     assert rotate_offset(0, 1, 1) == (-1, 0)
 
 
+def ring_of(row: int, col: int) -> int:
+    return sum(max(abs(row), abs(col)) >= start for start in RINGS)
+
+
+def test_near_offsets_come_first_in_row_major_order():
+    reach = range(-RADIUS, RADIUS + 1)
+    assert [offset_index(row, col) for row in reach for col in reach] == list(range(NUM_NEAR))
+
+
 @given(steps, steps)
-def test_far_offsets_count_as_one_at_the_radius_in_about_their_direction(row: int, col: int):
-    near_row, near_col = (part - RADIUS for part in divmod(offset_index(row, col), 2 * RADIUS + 1))
+def test_far_offsets_are_told_apart_by_ring_and_direction_alone(row: int, col: int):
     reach = max(abs(row), abs(col))
+    index = offset_index(row, col)
     if reach <= RADIUS:
-        assert (near_row, near_col) == (row, col)
-    else:
-        assert max(abs(near_row), abs(near_col)) == RADIUS
-        assert abs(near_row - row * RADIUS / reach) <= 0.5
-        assert abs(near_col - col * RADIUS / reach) <= 0.5
+        assert (index // (2 * RADIUS + 1) - RADIUS, index % (2 * RADIUS + 1) - RADIUS) == (row, col)
+        return
+    directions = 8 * RADIUS
+    ring, direction = divmod(index - NUM_NEAR, directions)
+    assert ring + 1 == ring_of(row, col)
+    perimeter = [
+        (near_row, near_col)
+        for near_row, near_col in itertools.product(range(-RADIUS, RADIUS + 1), repeat=2)
+        if max(abs(near_row), abs(near_col)) == RADIUS
+    ]
+    near_row, near_col = perimeter[direction]
+    assert abs(near_row - row * RADIUS / reach) <= 0.5
+    assert abs(near_col - col * RADIUS / reach) <= 0.5
+
+
+@given(steps, steps, st.integers(1, 3))
+def test_a_rotated_offset_has_the_index_of_the_same_place_in_another_frame(row: int, col: int, turns: int):
+    """The frames predict the same places, so that a rotated pair gives rotated predictions in rings too."""
+    if (row, col) == (0, 0):
+        return
+    places = dict(zip((index for index in range(NUM_OFFSETS) if index != ZERO_OFFSET), sector_positions(), strict=True))
+    frame, place = divmod(places[offset_index(row, col)], len(SECTOR))
+    turned, same_place = divmod(places[offset_index(*rotate_offset(row, col, turns))], len(SECTOR))
+    assert same_place == place
+    assert turned == (frame - turns) % NUM_ROTATIONS
 
 
 @pytest.mark.parametrize("grid", [Grid(3, 3), Grid(5, 5), Grid(2, 7), Grid(9, 4)])

@@ -3,9 +3,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airloc.vision.offsets import NUM_OFFSETS, RADIUS
-from airloc.vision.relation import Encoding, RelationNetwork, _Join
-from untrained import untrained_relation
+from airloc.vision.offsets import (
+    NUM_NEAR,
+    NUM_OFFSETS,
+    NUM_ROTATIONS,
+    RADIUS,
+    SECTOR,
+    offset_index,
+    rotate_offset,
+)
+from airloc.vision.relation import Encoding, RelationNetwork, _Join, upgrade_weights
+from untrained import earlier_weights, untrained_relation
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +31,16 @@ def pair() -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("turns", [1, 2, 3])
 @torch.inference_mode()
 def test_a_rotated_pair_gives_rotated_logits(network: RelationNetwork, pair, turns: int):
+    straight = network(*pair)
+    turned = network(*(patch.rot90(turns, (2, 3)) for patch in pair))
+    reach = range(-12, 13)  # into the last ring
+    offsets = [(row, col) for row in reach for col in reach]
+    before = [offset_index(row, col) for row, col in offsets]
+    after = [offset_index(*rotate_offset(row, col, turns)) for row, col in offsets]
+    torch.testing.assert_close(turned[:, after], straight[:, before], rtol=1e-4, atol=1e-5)
     side = 2 * RADIUS + 1
-    straight = network(*pair).view(-1, side, side)
-    turned = network(*(patch.rot90(turns, (2, 3)) for patch in pair)).view(-1, side, side)
-    torch.testing.assert_close(turned, straight.rot90(turns, (1, 2)), rtol=1e-4, atol=1e-5)
+    near = [logits[:, :NUM_NEAR].view(-1, side, side) for logits in (turned, straight)]
+    torch.testing.assert_close(near[0], near[1].rot90(turns, (1, 2)), rtol=1e-4, atol=1e-5)
 
 
 @torch.inference_mode()
@@ -110,3 +124,65 @@ def test_training_drops_a_branch_of_some_pairs():
     assert 0.9 < float(seams.mean()) < 0.99
     assert 0.9 < float(textures.mean()) < 0.99
     assert (seams + textures > 0).all()
+
+
+@pytest.fixture(scope="module")
+def upgraded() -> RelationNetwork:
+    network = untrained_relation(seed=3)
+    with torch.no_grad():
+        network.judge[-1].weight[20:] = torch.nan  # these rows are not stored
+    other = RelationNetwork(network.width)
+    other.load_state_dict(upgrade_weights(earlier_weights(network)))
+    return other.eval()
+
+
+@torch.inference_mode()
+def test_earlier_weights_give_the_same_near_logits(upgraded: RelationNetwork, pair):
+    stored = earlier_weights(untrained_relation(seed=3))
+    sequences: list[torch.Tensor] = []
+    hidden: list[torch.Tensor] = []
+    hooks = [
+        upgraded.along.first[0].register_forward_hook(lambda _, given, out: sequences.extend([given[0], out])),
+        upgraded.judge[2].register_forward_hook(lambda _, given, out: hidden.append(given[0])),
+    ]
+    logits = upgraded(*pair)
+    for hook in hooks:
+        hook.remove()
+    before, after = (part.squeeze(2) for part in sequences)
+    by_hand = torch.nn.functional.conv1d(before, stored["along.first.0.weight"], padding=1)
+    torch.testing.assert_close(after, by_hand, rtol=1e-4, atol=1e-4)
+    sectors = hidden[0] @ stored["judge.2.weight"].T + stored["judge.2.bias"]  # (B, K, 20)
+    sector = [(row, col) for col in range(1, RADIUS + 1) for row in range(1 - col, col + 1)]
+    for turn in range(NUM_ROTATIONS):
+        for place, offset in enumerate(sector):
+            seen = logits[:, offset_index(*rotate_offset(*offset, -turn))]
+            torch.testing.assert_close(seen, sectors[:, turn, place], rtol=1e-4, atol=1e-4)
+
+
+@torch.inference_mode()
+def test_with_earlier_weights_rings_equal_the_farthest_near_offsets(upgraded: RelationNetwork, pair):
+    """Before there were rings, an offset beyond the radius counted as the one at the radius in its direction."""
+    logits = upgraded(*pair)
+    for row in range(-12, 13):
+        for col in range(-12, 13):
+            scale = min(1.0, RADIUS / max(abs(row), abs(col), 1))
+            earlier = offset_index(round(row * scale), round(col * scale))
+            assert earlier < NUM_NEAR
+            assert torch.equal(logits[:, offset_index(row, col)], logits[:, earlier])
+
+
+def test_upgraded_weights_do_not_change_again():
+    weights = untrained_relation(blocks=1).state_dict()
+    again = upgrade_weights(weights)
+    assert again.keys() == weights.keys()
+    assert all(torch.equal(tensor, again[name]) for name, tensor in weights.items())
+    assert len(weights["judge.2.weight"]) == len(SECTOR)
+
+
+@torch.inference_mode()
+def test_new_blocks_change_nothing_at_first_and_something_once_trained(network: RelationNetwork, pair):
+    deeper = RelationNetwork(network.width, blocks=2)
+    missing = deeper.load_state_dict(network.state_dict(), strict=False).missing_keys
+    assert {name.split(".")[0] for name in missing} == {"side_blocks", "map_blocks"}
+    torch.testing.assert_close(deeper.eval()(*pair), network(*pair), rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(untrained_relation(blocks=2)(*pair), network(*pair), atol=1e-2)

@@ -9,6 +9,7 @@
 |          | vision  | `name` and `weights_sha256` of a shared vision checkpoint, if there is one   |
 | "vision" | sem_seg | whether the patch encoder has a segmentation unit                            |
 | "belief" | width   | width of the relation network                                                |
+|          | blocks  | its residual blocks, 0 by default                                            |
 | any      | terms   | terms of use, if the licence of the project does not cover the weights       |
 
 The tensors of "airloc" are `eyes.*` (patch encoder) and `policy.*` (temporal and decision unit). Many policies can

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,13 +26,10 @@ from airloc.files import write_atomically
 from airloc.reports.shortcuts import shortcut_chart, shortcut_page, shortcut_table
 from airloc.reports.tables import percent, percent_interval
 from airloc.task.suites import generate
-from airloc.training.block_probe import ProbeResult, probe_puzzles
-from airloc.training.photos import PhotoAugmentation
+from airloc.training.block_probe import ProbeResult, PuzzleRecipe, probe_puzzles
 
 CLAIM_FAILS = 1
 """Exit status of --strict if the claim fails."""
-PHOTOS = PhotoAugmentation(flight_probability=0.5, cell_compression_probability=1.0, area_compression_probability=0.5)
-"""Every glimpse and goal is compressed on its own, and in half of the areas it is a photo in flight."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,15 +144,15 @@ class Puzzles:
     """Images of each dataset, evenly spaced; every other one is for the test."""
     puzzles: int = 200
     """Puzzles of 3 x 3 cells to fit to, and as many to test on."""
-    photos: PhotoAugmentation = PHOTOS
-    """Photo augmentation to compare with plain crops."""
+    recipe: PuzzleRecipe = field(default_factory=PuzzleRecipe)
+    """Augmentations of the training, to compare with plain crops."""
     seed: int = 0
     """Random seed of the puzzles."""
     json: Annotated[Path | None, arg(metavar="OUT.json")] = None
     """Write the accuracies to this file."""
 
     def run(self) -> None:
-        """Probe plain crops and photos of every dataset, write and print."""
+        """Probe plain crops and training puzzles of every dataset, write and print."""
         with writable_outputs(self.json):
             found = {name: self._probe(name) for name in self.datasets}
             if self.json is not None:
@@ -172,11 +169,21 @@ class Puzzles:
         dataset = load_dataset(name)
         records = dataset.records()
         step = max(1, len(records) // self.images)
-        images = [dataset.read(record).image for record in records[::step][: self.images]]
+        images = [dataset.read(record) for record in records[::step][: self.images]]
         status(f"Probing {self.puzzles} puzzles of {len(images)} images of {name}")
+        exact, augmented = (
+            replace(self.recipe, augmentation=replace(self.recipe.augmentation, exact_probability=probability))
+            for probability in (1.0, 0.0)
+        )
+        kinds = {
+            "plain crops": None,
+            "training": self.recipe,
+            "training, exact areas": exact,
+            "training, augmented areas": augmented,
+        }
         return {
-            "crops": probe_puzzles(images, areas=self.puzzles, seed=self.seed),
-            "photos": probe_puzzles(images, areas=self.puzzles, photos=self.photos, seed=self.seed),
+            kind: probe_puzzles(images, areas=self.puzzles, recipe=recipe, seed=self.seed)
+            for kind, recipe in kinds.items()
         }
 
 

@@ -6,27 +6,32 @@ where the boundaries lie and hardly anything about the ground. The probe predict
 cells from the circular cross-correlations of their profiles, by ridge regression. Puzzles that a probe solves better
 than chance, one in eight, teach a relation network to read the block grid instead of the ground.
 
+Puzzles are those of the training, or plain crops: at the resolution of the image, at whole pixels, with goals that are
+cells of the same crop.
+
 Legend: A areas, C cells, G goals of an area, N patches or pairs, S side of a patch, F features, K = 8 directions.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from airloc.areas.area import Pixels
+from airloc.areas.area import SearchArea
 from airloc.grid import MOVES, Grid
+from airloc.task.photos import MARGIN
 from airloc.task.rules import inside
-from airloc.training.atlas import Atlas
+from airloc.training.atlas import Atlas, CropSampler, Imagery
+from airloc.training.data import store_pair
 from airloc.training.photos import PhotoAugmentation
+from airloc.training.relation import SCALES
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, sample_batch
+from airloc.vision.embedder import standardise
 
 PERIODS = (8, 16)
 """Periods of JPEG's block grid: luma, and chroma where it is subsampled."""
 GRID = Grid(3, 3)
-PLAIN = GoalAugmentation(shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=0.0)
-"""Goals that are exact crops."""
 CHANCE = 1 / len(MOVES)
 _AREAS = 16
 """Areas per batch."""
@@ -53,27 +58,31 @@ class ProbeResult:
         return {"accuracy": self.accuracy, "ci95": list(self.ci95), "chance": CHANCE, "pairs": self.pairs}
 
 
+@dataclass(frozen=True)
+class PuzzleRecipe:
+    """Augmentations of training puzzles; the defaults are those of `airloc train belief`."""
+
+    augmentation: GoalAugmentation = field(default_factory=GoalAugmentation)
+    """Differences between goals and glimpses."""
+    photos: PhotoAugmentation = field(default_factory=PhotoAugmentation)
+    """Errors and compression of photos."""
+
+
 def probe_puzzles(
-    images: Sequence[Pixels],
-    *,
-    areas: int,
-    augmentation: GoalAugmentation = PLAIN,
-    photos: PhotoAugmentation | None = None,
-    seed: int = 0,
+    images: Sequence[SearchArea], *, areas: int, recipe: PuzzleRecipe | None = None, seed: int = 0
 ) -> ProbeResult:
     """Fit the probe to puzzles of every other image, and test it on puzzles of the rest.
 
     Args:
-        images: The images; areas of 3 x 3 cells are cropped from them, with a margin for photos.
+        images: The images; areas of 3 x 3 cells are cropped from them.
         areas: Areas to fit to, and as many to test on.
-        augmentation: Differences between goals and glimpses.
-        photos: Errors and compression of photos. None crops the images.
+        recipe: Draw puzzles as the training does. None draws plain crops.
         seed: Random seed of the puzzles.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         (inputs, labels, _), (unseen, truth, area) = (
-            _draw_pairs(Atlas.from_images(part, [1.0] * len(part), "cpu"), areas, augmentation, photos)
+            _draw_pairs(_plain_puzzles(part) if recipe is None else _training_puzzles(part, recipe), areas)
             for part in (images[::2], images[1::2])
         )
     mean, std = inputs.mean(dim=0), inputs.std(dim=0) + 1e-8
@@ -120,13 +129,39 @@ def correlate_profiles(glimpse: torch.Tensor, goal: torch.Tensor) -> torch.Tenso
     return torch.stack(features, dim=1)
 
 
-def _draw_pairs(
-    atlas: Atlas, areas: int, augmentation: GoalAugmentation, photos: PhotoAugmentation | None
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _plain_puzzles(images: Sequence[SearchArea]) -> Callable[[int], RelationBatch]:
+    """Return a function that crops a number of areas."""
+    side = GRID.size[0]
+    large = [area.image for area in images if min(area.image.shape[:2]) >= side]
+    atlas = Atlas.from_images(large, [1.0] * len(large), "cpu")
+
+    def draw(areas: int) -> RelationBatch:
+        crops = atlas.crop(*atlas.sample(areas, side), side).permute(0, 3, 1, 2).float() / 255
+        cells = crops.unfold(2, GRID.cell, GRID.pitch).unfold(3, GRID.cell, GRID.pitch)  # (A, 3, rows, cols, S, S)
+        patches = standardise(cells.permute(0, 2, 3, 1, 4, 5).flatten(1, 2))
+        every = torch.arange(GRID.count).expand(areas, -1)
+        return RelationBatch(patches, patches, every, every)
+
+    return draw
+
+
+def _training_puzzles(images: Sequence[SearchArea], recipe: PuzzleRecipe) -> Callable[[int], RelationBatch]:
+    """Return a function that draws a number of areas as the training does."""
+    pairs, steps = zip(*(store_pair(area, area, SCALES) for area in images), strict=True)
+    crops = CropSampler(Imagery.from_pairs(pairs, steps, [1.0] * len(pairs), "cpu"), GRID.size[0], MARGIN)
+
+    def draw(areas: int) -> RelationBatch:
+        every = torch.arange(GRID.count).expand(areas, -1)
+        return sample_batch(crops, GRID, every, GRID.count, recipe.augmentation, recipe.photos)
+
+    return draw
+
+
+def _draw_pairs(draw: Callable[[int], RelationBatch], areas: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Draw puzzles: features (N, F), directions (N,) and areas (N,) of all adjacent pairs of glimpse and goal."""
     parts = []
     for first in range(0, areas, _AREAS):
-        batch = sample_batch(atlas, GRID, min(_AREAS, areas - first), GRID.count, augmentation, photos)
+        batch = draw(min(_AREAS, areas - first))
         area, glimpse, goal, direction = _adjacent(batch)
         features = correlate_profiles(batch.glimpses[area, glimpse], batch.goals[area, goal])
         parts.append((features, direction, area + first))

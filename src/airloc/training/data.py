@@ -131,18 +131,18 @@ def load_imagery(config: DataConfig, pairs: PairConfig, device: torch.device, sc
     `pairs.pairs_share` of the crops, if there are any.
     """
     entries: list[tuple[tuple[Pixels, Pixels], tuple[float, float], float]] = []
-    paired = [_store_pair(*pair, scales) for pair in _image_pairs(pairs, config.root)]
+    paired = [store_pair(*pair, scales) for pair in _image_pairs(pairs, config.root)]
     share = pairs.pairs_share if paired else 0.0
     images = _training_images(config)
-    total = sum(weight for weight, areas in images if areas)
+    total = sum(weight for weight, areas in images if areas) or 1.0
     for weight, areas in images:
         with ThreadPoolExecutor() as pool:
-            stored = list(pool.map(lambda area: _store_pair(area, area, scales), areas))
+            stored = list(pool.map(lambda area: store_pair(area, area, scales), areas))
         ground = [pair[0].shape[0] * pair[0].shape[1] for pair, _ in stored]
         part = (1 - share) * weight / total
         entries += [(*entry, part * own / sum(ground)) for entry, own in zip(stored, ground, strict=True)]
     entries += [(*entry, share / len(paired)) for entry in paired]
-    if not entries:
+    if not any(part for _, _, part in entries):
         raise AirlocError(
             "There are no images to train on", "Give --root a folder with larger images, or --synthetic 500"
         )
@@ -162,7 +162,7 @@ def _image_pairs(config: PairConfig, root: Path | None) -> list[tuple[SearchArea
     return pairs + _generate(_procedural_pair, PAIRS_FIRST, config.disaster_pairs, "pairs")
 
 
-def _store_pair(
+def store_pair(
     before: SearchArea, after: SearchArea, scales: Scales
 ) -> tuple[tuple[Pixels, Pixels], tuple[float, float]]:
     """Return the images of a pair, and the smallest and largest step of crops; finer images are reduced first."""

@@ -56,7 +56,6 @@ from airloc.training.runs import (
     COUNT,
     NON_NEGATIVE,
     POSITIVE,
-    PROBABILITY,
     Bounds,
     Run,
     check_finite,
@@ -121,7 +120,7 @@ class RelationConfig:
             width=Bounds(low=1, high=MAX_WIDTH),
             **dict.fromkeys(("steps", "areas", "goals", "validate_every"), COUNT),
             blocks=Bounds(low=0, high=MAX_BLOCKS),
-            **dict.fromkeys(("small_share", "large_share", "far_share"), PROBABILITY),
+            **dict.fromkeys(("small_share", "large_share", "far_share"), Bounds(low=0, high=1, exclude_high=True)),
             direction_weight=NON_NEGATIVE,
             learning_rate=POSITIVE,
             weight_decay=NON_NEGATIVE,
@@ -335,7 +334,8 @@ def walk_loss(
     weight = (length > 0).float()  # a walk that starts at the goal does not count
     loss = cross_entropy(belief.flatten(0, 1), goal.flatten(), reduction="none").view_as(weight)
     correct = (belief.argmax(dim=2) == goal).float()
-    return (loss * weight).sum() / weight.sum(), (correct * weight).sum() / weight.sum()
+    count = weight.sum().clamp(min=1)
+    return (loss * weight).sum() / count, (correct * weight).sum() / count
 
 
 @torch.no_grad()
