@@ -1,0 +1,57 @@
+"""The relation network of the shipped belief does not read the block grid of JPEG.
+
+Procedural areas were never compressed, so that the clean areas have no block grid. `CHECKPOINT` is the agent under
+test: a name, or a checkpoint folder.
+"""
+
+import pytest
+
+from airloc.agents.agent import Agent, AgentOptions
+from airloc.agents.registry import make_agent
+from airloc.areas.area import SearchArea
+from airloc.areas.synthetic import generate
+from airloc.evaluation.conditions import CONDITIONS
+from airloc.evaluation.shortcuts import CHANCE, TOLERANCE, Outcome, phase_preference, play_conditions
+from airloc.grid import Grid
+from airloc.task.suites import per_distance
+
+pytestmark = pytest.mark.long
+
+CHECKPOINT = "belief"
+GRID = Grid()
+NAMES = ("jpeg-75", "jpeg-75-moved", "jpeg-75-cells", "jpeg-75-cells-phase")
+
+
+@pytest.fixture(scope="module")
+def areas() -> list[SearchArea]:
+    return [SearchArea(f"{n}.png", generate(n, size=GRID.size).image) for n in range(32)]
+
+
+@pytest.fixture(scope="module")
+def agent() -> Agent:
+    return make_agent(CHECKPOINT, AgentOptions())
+
+
+@pytest.fixture(scope="module")
+def outcomes(agent: Agent, areas: list[SearchArea]) -> dict[str, Outcome]:
+    suite = per_distance([area.name for area in areas], GRID)
+    played = play_conditions(agent, suite, areas, {name: CONDITIONS[name] for name in NAMES})
+    return {outcome.name: outcome for outcome in played}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_compression_does_not_raise_success(name: str, outcomes: dict[str, Outcome]):
+    assert outcomes[name].verdict != "raises"
+
+
+@pytest.mark.parametrize("name", ["jpeg-75-cells", "jpeg-75-cells-phase"])
+def test_cells_compressed_on_their_own_cost_no_more_than_the_tolerance(name: str, outcomes: dict[str, Outcome]):
+    _, high = outcomes[name].ci95
+    assert high is not None
+    assert high >= -TOLERANCE
+
+
+def test_the_direction_of_unrelated_patches_does_not_depend_on_the_phase(agent: Agent, areas: list[SearchArea]):
+    preference = phase_preference(agent, areas, GRID, pairs=100)
+    assert preference is not None
+    assert abs(preference.share - CHANCE) < TOLERANCE
