@@ -110,7 +110,7 @@ def _areas(suite: SuiteSpec, root: Path | None, data: str, limit: int | None) ->
     return areas_task(
         f"areas of {suite.name}",
         suite.grid,
-        dataset="" if suite.prepare is None else suite.prepare.dataset,
+        dataset=suite.dataset if suite.prepare is None else suite.prepare.dataset,
         source=root / suite.folder if root is not None and suite.folder else None,
         folder=suite.folder,
         options={} if suite.prepare is None else suite.prepare.options,

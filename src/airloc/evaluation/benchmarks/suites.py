@@ -48,6 +48,8 @@ class SuiteSpec:
     description: str
     areas: str = ""
     """Folder of images under the data root, if nothing is prepared."""
+    dataset: str = ""
+    """Name of a dataset to play on instead."""
     prepare: PrepareSpec | None = None
     grid: str = "5x5"
     budget: int | None = None
@@ -72,7 +74,7 @@ class SuiteSpec:
     @property
     def folder(self) -> str:
         """The folder that must exist under the data root; empty for procedural areas."""
-        return self.areas if self.prepare is None else self.prepare.folder
+        return self.areas or self.dataset if self.prepare is None else self.prepare.folder
 
     @property
     def dataset_folder(self) -> str:
@@ -95,7 +97,8 @@ class SuiteSpec:
     def evaluate_command(self, agent: str, root: str = ROOT, caches: str = "", seed: int = 0) -> list[str]:
         """Return the words of the command that evaluates an agent."""
         folder = f"{root}/{self.areas}" if self.prepare is None else caches + self.prepare.cache
-        words = ["airloc", "evaluate", agent, "--areas", folder, *(["--pairs"] if self.pairs else [])]
+        source = ["--dataset", self.dataset] if self.dataset else ["--areas", folder]
+        words = ["airloc", "evaluate", agent, *source, *(["--pairs"] if self.pairs else [])]
         words += [*_option("split", self.split), *_option("grid", self.grid, "5x5"), *_option("budget", self.budget)]
         words += _option("cell_metres", self.cell_metres)
         words += [word for pattern in self.names.only for word in ("--only", pattern)]
