@@ -13,7 +13,7 @@ SMALL = "4x4"
 
 
 def write_data(root: Path) -> Path:
-    """Write windows of Massachusetts, a scene of Dubai, pairs of xBD and mosaics of Austin, all of noise."""
+    """Write windows of Massachusetts, a scene of Dubai, tiles of NAIP, pairs of xBD and mosaics of Austin, all of noise."""
     windows = [("image", "mask", "side_m", "split")]
     for number in range(3):
         name = f"100_{number}_0.png"
@@ -24,6 +24,8 @@ def write_data(root: Path) -> Path:
     for number in range(2):
         _image(root / "dubai" / "Tile 1" / "images" / f"image_part_{number:03d}.png", 720, number)
         _image(root / "austin" / f"austin_{number}.png", 250, number)
+        for year in (2016, 2018):
+            _image(root / "naip" / f"claremont_{year}_{number}.png", 90, number + year)
         for event in ("hurricane-michael", "socal-fire"):
             for when in ("pre", "post"):
                 name = f"{event}_{number:08d}_{when}_disaster.png"

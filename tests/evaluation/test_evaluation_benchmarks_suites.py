@@ -28,7 +28,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_suite_has_a_unique_name_and_valid_options():
     assert len({suite.name for suite in SUITES}) == len(SUITES) > 20
     for suite in SUITES:
-        assert bool(suite.areas) != bool(suite.prepare), suite.name
+        assert [bool(suite.areas), bool(suite.dataset), bool(suite.prepare)].count(True) == 1, suite.name
         assert Grid.parse(suite.grid).count >= 25
         assert suite.episodes in GENERATED
         assert suite.change is None or suite.change in CHANGES
@@ -91,7 +91,10 @@ def test_commands_are_quoted_for_the_shell():
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
-def test_the_commands_of_a_suite_give_the_stored_result(suite: SuiteSpec, data: Path, airloc, tmp_path: Path):
+def test_the_commands_of_a_suite_give_the_stored_result(
+    suite: SuiteSpec, data: Path, airloc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("AIRLOC_DATA", str(data))
     suite = smaller(suite)
     plan, store = plan_suites([suite], ["priv-random", "blind"], data), Store(tmp_path / "store")
     run_tasks(plan.tasks, store, RecordedProgress())
