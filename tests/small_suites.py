@@ -13,7 +13,7 @@ SMALL = "4x4"
 
 
 def write_data(root: Path) -> Path:
-    """Write windows of Massachusetts, a scene of Dubai, tiles of NAIP, pairs of xBD and mosaics of Austin, all of noise."""
+    """Write images of noise in the layouts of Massachusetts, Dubai, NAIP, xBD and Austin."""
     windows = [("image", "mask", "side_m", "split")]
     for number in range(3):
         name = f"100_{number}_0.png"
