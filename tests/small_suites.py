@@ -24,7 +24,7 @@ def write_data(root: Path) -> Path:
     for number in range(2):
         _image(root / "dubai" / "Tile 1" / "images" / f"image_part_{number:03d}.png", 720, number)
         _image(root / "austin" / f"austin_{number}.png", 250, number)
-        for year in (2016, 2018):
+        for year in (2016, 2018, 2020):
             _image(root / "naip" / f"claremont_{year}_{number}.png", 90, number + year)
         for event in ("hurricane-michael", "socal-fire"):
             for when in ("pre", "post"):

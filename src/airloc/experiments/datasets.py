@@ -6,6 +6,7 @@ Only these tasks read the user's datasets. All other tasks read their results, w
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -159,11 +160,14 @@ def _load(settings: Mapping[str, Any], source: Path | None) -> Dataset:
 
 
 def _read_areas(dataset: Dataset, grid: Grid, *, pairs: bool) -> tuple[list[SearchArea], list[SearchArea] | None]:
-    """Read the areas and, for pairs of days, the image of each area that shows the goals."""
+    """Read the areas and, for pairs of days, the image of each area that shows the goals, under the name of the area.
+
+    Several days may share a goal image.
+    """
     if not pairs:
         return list(dataset.areas(grid)), None
     found = list(dataset.pairs(grid))
-    return [area for area, _ in found], [goal for _, goal in found]
+    return [area for area, _ in found], [replace(goal, name=area.name) for area, goal in found]
 
 
 def _read_images(dataset: Dataset, side: int | None) -> Iterator[SearchArea]:
