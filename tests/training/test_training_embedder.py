@@ -159,6 +159,15 @@ def test_drawn_neighbours_lie_in_their_direction_however_the_block_is_turned():
     assert len(turns) == 8, "all symmetries are drawn"
 
 
+def test_it_trains_on_photos(world, tmp_path):
+    logged = []
+    train_embedder(
+        tmp_path, tiny(world, steps=2, photos=0.5), fresh(False), on_step=lambda step, metrics: logged.append(metrics)
+    )
+    assert all(math.isfinite(value) for metrics in logged for value in metrics.values())
+    assert logged
+
+
 def test_validation_pairs_are_all_adjacent_pairs_of_the_grid(world):
     (area,) = validation_areas(DataConfig(root=world), GRID)
     pairs = adjacent_pairs([area, area], CPU)
@@ -183,6 +192,7 @@ def test_validation_pairs_are_all_adjacent_pairs_of_the_grid(world):
         ({"blocks": 0}, "blocks = 0"),
         ({"learning_rate": math.inf}, "learning_rate = inf"),
         ({"jitter": -0.5}, "jitter = -0.5"),
+        ({"photos": 1.5}, "photos = 1.5"),
     ],
 )
 def test_invalid_settings_are_refused(settings, facts):

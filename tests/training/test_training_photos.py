@@ -11,7 +11,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.photos import MARGIN
 from airloc.training.atlas import CropSampler, Imagery
-from airloc.training.photos import PhotoAugmentation, compress_areas, take_photos
+from airloc.training.photos import PhotoAugmentation, compress_areas, photograph_cells, take_photos
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, sample_batch
 
 GRID = Grid(3, 3)
@@ -70,6 +70,17 @@ def test_photos_without_errors_are_the_cells(image: np.ndarray):
     for number, (row, col) in enumerate(GRID.cells()):
         top, left = MARGIN + row * GRID.pitch, MARGIN + col * GRID.pitch
         torch.testing.assert_close(photos[0, number], area[0, :, top : top + 48, left : left + 48], atol=1e-4, rtol=0)
+
+
+def test_a_share_of_the_areas_is_photographed_with_errors_and_the_others_are_exact(image: np.ndarray):
+    torch.manual_seed(0)
+    areas = as_tensor(image[:SIDE, :SIDE]).expand(60, -1, -1, -1)
+    photos = photograph_cells(areas, GRID, 0.4)
+    cells = areas[:, :, MARGIN:-MARGIN, MARGIN:-MARGIN].unfold(2, 48, 52).unfold(3, 48, 52)  # (A, 3, row, col, S, S)
+    difference = (photos - cells.flatten(2, 3).transpose(1, 2)).abs().amax(dim=(2, 3, 4))  # (A, C)
+    exact = difference < 1e-3
+    assert torch.equal(exact.any(dim=1), exact.all(dim=1)), "all cells of an area, or none"
+    assert 0.4 < float(exact.float().mean()) < 0.8
 
 
 def test_photos_in_flight_differ_from_the_cells_and_still_show_them(image: np.ndarray):

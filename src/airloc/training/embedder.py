@@ -10,7 +10,8 @@ classifies the direction, with cross-entropy and Adam as in the paper. Deviation
    first 500 updates (over a tenth of a short training) and then falls to zero along a cosine.
 3. Blocks are cropped at any offset of an image and at several scales, not only on the grid.
 4. All eight symmetries of a block, and of the directions with it; the paper flips areas.
-5. Colour jitter, the same for the whole block.
+5. Colour jitter, the same for the whole block. With `photos`, the patches of a share of the blocks are photos with
+   errors and compression of their own.
 6. Batch normalisation (see `airloc.vision.embedder`).
 
 Legend: B blocks, C channels, S = 48 side of a patch, P pairs.
@@ -29,10 +30,12 @@ from airloc.agents.inference import optimize_for_inference
 from airloc.areas.area import SearchArea
 from airloc.grid import MOVES, Grid
 from airloc.task.cells import cut_patches
+from airloc.task.photos import MARGIN
 from airloc.training.atlas import Atlas
 from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
 from airloc.training.data import DataConfig, load_atlas, validation_areas
 from airloc.training.learner import Learner, cosine_schedule
+from airloc.training.photos import photograph_cells
 from airloc.training.runs import (
     COUNT,
     POSITIVE,
@@ -48,7 +51,8 @@ from airloc.vision.embedder import PatchEncoder, standardise
 GRID = Grid()
 SIDE = 3
 """Patches along the side of a block."""
-SPAN = SIDE * GRID.pitch - GRID.gap
+BLOCK_GRID = Grid(SIDE, SIDE)
+SPAN = BLOCK_GRID.size[0]
 """Pixels along the side of a block."""
 EMBEDDING_STD = 0.3
 """Standard deviation that the numbers of c are scaled to. Over the cells of 5 x 5 the encoded position varies by more
@@ -73,6 +77,8 @@ class EmbedderConfig:
     """Highest learning rate of Adam."""
     jitter: float = 0.6
     """Strength of colour jitter, 0 to 1."""
+    photos: float = 0.0
+    """Share of the blocks whose patches are photos with errors and compression of their own."""
     validate_every: int = 2000
     """Updates between validations; each validation saves the state."""
     seed: int = 0
@@ -80,7 +86,7 @@ class EmbedderConfig:
 
     def __post_init__(self) -> None:
         counts = dict.fromkeys(("steps", "blocks", "validate_every"), COUNT)
-        check_settings(self, **counts, learning_rate=POSITIVE, jitter=PROBABILITY)
+        check_settings(self, **counts, learning_rate=POSITIVE, jitter=PROBABILITY, photos=PROBABILITY)
 
 
 def train_embedder(
@@ -99,7 +105,7 @@ def train_embedder(
         if run.state:
             learner.load_state_dict(run.state["learner"])
         if not (run.state and run.state.get("done")):
-            atlas = load_atlas(config.data, SPAN, device)
+            atlas = load_atlas(config.data, _crop_side(config.photos), device)
             _train(run, config, encoder, atlas, learner, on_step)
             normalise_embedding(encoder, atlas)
             state = {"learner": learner.state_dict(), "rng": rng_state(device), "done": True}
@@ -125,7 +131,7 @@ def _train(
 
     def update() -> torch.Tensor:
         # Crop and augment blocks, and predict their building masks.
-        patches = frozen.add_mask(sample_blocks(atlas, config.blocks, config.jitter))
+        patches = frozen.add_mask(sample_blocks(atlas, config.blocks, config.jitter, config.photos))
         # Classify the directions of all pairs of neighbours.
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
             current, goal = encoder.embedder.current_first(patches), encoder.embedder.goal_first(patches)
@@ -173,13 +179,21 @@ def normalise_embedding(encoder: PatchEncoder, atlas: Atlas, std: float = EMBEDD
     encoder.embedder.prior.weight.div_(scale)
 
 
-def sample_blocks(atlas: Atlas, count: int, strength: float) -> torch.Tensor:
+def sample_blocks(atlas: Atlas, count: int, strength: float, photos: float = 0.0) -> torch.Tensor:
     """Crop and augment blocks of 3 x 3 patches, standardised: (9 B, 3, S, S), by block, row and column."""
-    squares = atlas.crop(*atlas.sample(count, SPAN), SPAN).permute(0, 3, 1, 2).float() / 255  # (B, 3, span, span)
-    squares = standardise(colour_jitter(squares[:, None], strength)[:, 0])
+    side = _crop_side(photos)
+    squares = atlas.crop(*atlas.sample(count, side), side).permute(0, 3, 1, 2).float() / 255  # (B, 3, side, side)
+    squares = colour_jitter(squares[:, None], strength)[:, 0]
     squares = apply_symmetry(squares, torch.randint(SYMMETRIES, (count,), device=squares.device))
+    if photos:
+        return standardise(photograph_cells(squares, BLOCK_GRID, photos).flatten(0, 1))
     patches = squares.unfold(2, GRID.cell, GRID.pitch).unfold(3, GRID.cell, GRID.pitch)  # (B, 3, row, column, S, S)
-    return patches.permute(0, 2, 3, 1, 4, 5).flatten(0, 2)
+    return standardise(patches.permute(0, 2, 3, 1, 4, 5).flatten(0, 2))
+
+
+def _crop_side(photos: float) -> int:
+    """Return the side of the squares that blocks are cropped from; photos may show the ground around a block."""
+    return SPAN + (2 * MARGIN if photos else 0)
 
 
 def neighbour_pairs(current: torch.Tensor, goal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -23,13 +23,17 @@ QUALITY = (35.0, 96.0)
 """Lowest and highest JPEG quality."""
 
 
+MAX_STRENGTH = 1.6
+"""Largest strength of the errors of photos. One stands for 3 % of a cell, 4 degrees and 4 % of the height."""
+
+
 @dataclass(frozen=True)
 class PhotoAugmentation:
     """Probabilities of photo augmentations, per area that is augmented."""
 
     flight_probability: float = 0.45
     """Probability that every glimpse and goal of an area is a photo with its own errors, as in flight."""
-    flight_strength: tuple[float, float] = (0.2, 1.6)
+    flight_strength: tuple[float, float] = (0.2, MAX_STRENGTH)
     """Smallest and largest strength of these errors. One stands for 3 % of a cell, 4 degrees and 4 % of the height."""
     cell_compression_probability: float = 0.25
     """Probability that every cell of an area without such errors is compressed on its own."""
@@ -90,6 +94,27 @@ def take_photos(
     quality, subsampled = draw_quality(len(shots), *QUALITY, images.device)
     shots = compress(shots, phase, grid.cell, quality, subsampled, compressed.expand(-1, photos).flatten())
     return shots.view(areas, photos, 3, grid.cell, grid.cell)
+
+
+def photograph_cells(images: torch.Tensor, grid: Grid, share: float) -> torch.Tensor:
+    """Photograph all cells of areas (A, 3, H, W) with `MARGIN` pixels around the grid, (A, C, 3, S, S).
+
+    In a share of the areas the photos have errors and compression of their own. The others show the exact cells.
+    """
+    areas, device = len(images), images.device
+    chosen, strength = torch.rand(2, areas, 1, device=device)
+    chosen = chosen < share
+    cells = torch.arange(grid.count, device=device).expand(areas, -1)
+    corner = torch.stack([cells // grid.cols, cells % grid.cols]) * float(grid.pitch)
+    return take_photos(
+        images,
+        grid,
+        corner,
+        torch.zeros_like(corner[0]),
+        strength=chosen * strength * MAX_STRENGTH,
+        compressed=chosen,
+        degraded=torch.zeros_like(chosen),
+    )
 
 
 def _soften(photos: torch.Tensor) -> torch.Tensor:

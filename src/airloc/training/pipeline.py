@@ -29,7 +29,7 @@ from airloc.training.reinforce import (
     tabulate_features,
     train_policy,
 )
-from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, check_settings
+from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, PROBABILITY, check_settings
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
 from airloc.vision.embedder import PatchEncoder, Segmenter
 
@@ -54,6 +54,8 @@ class AirlocConfig:
     """Updates of the embedder."""
     embedder_blocks: int = 28
     """Blocks of 3 x 3 patches per update of the embedder."""
+    embedder_photos: float = 0.0
+    """Share of these blocks whose patches are photos with errors and compression of their own."""
     areas: int = 3000
     """Number of areas that policies are trained on."""
     episodes: int = 3_200_000
@@ -79,7 +81,7 @@ class AirlocConfig:
     def __post_init__(self) -> None:
         names = "segmenter_steps embedder_steps embedder_blocks areas episodes batch validate_every seeds"
         counts = dict.fromkeys(names.split(), COUNT)
-        check_settings(self, **counts, learning_rate=POSITIVE, table_bytes=NON_NEGATIVE)
+        check_settings(self, **counts, embedder_photos=PROBABILITY, learning_rate=POSITIVE, table_bytes=NON_NEGATIVE)
 
     @property
     def for_segmenter(self) -> SegmenterConfig:
@@ -95,6 +97,7 @@ class AirlocConfig:
             segmenter=self.segmenter,
             steps=self.embedder_steps,
             blocks=self.embedder_blocks,
+            photos=self.embedder_photos,
             validate_every=max(1, min(2000, self.embedder_steps // 5)),
             seed=self.seed,
         )
