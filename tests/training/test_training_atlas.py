@@ -167,8 +167,8 @@ def test_images_are_rendered_by_weight_and_those_too_small_are_not_used():
 
 def test_imagery_that_is_too_small_is_refused_with_the_side_and_a_cure():
     small = imagery(np.zeros((100, 59, 3), dtype=np.uint8))
-    assert not small.fits(SIDE)
-    assert small.fits(SIDE - 1)
+    assert not small.fits(SIDE, 0)
+    assert small.fits(SIDE - 1, 0)
     with pytest.raises(AirlocError, match=r"no images of 60 px.*--root"):
         CropSampler(small, SIDE, MARGIN)
 

@@ -74,10 +74,10 @@ def test_crops_of_a_pair_show_the_same_ground_on_both_days(folder):
 def test_crops_are_never_coarser_than_the_scales_or_the_image_allow(folder):
     imagery = load_pairs(folder, TWO)
     assert imagery.steps.tolist() == [[1.0, 1.0], pytest.approx([1 / 0.75] * 2)]
-    assert imagery.largest_steps(SIDE).tolist() == pytest.approx([1 / 0.75] * 2)
-    assert imagery.largest_steps(200).tolist() == pytest.approx([208 / 200] * 2)
-    assert imagery.fits(208)
-    assert not imagery.fits(209)
+    assert imagery.largest_steps(SIDE, 0).tolist() == pytest.approx([1 / 0.75] * 2)
+    assert imagery.largest_steps(200, 0).tolist() == pytest.approx([208 / 200] * 2)
+    assert imagery.fits(208, 0)
+    assert not imagery.fits(209, 0)
 
 
 def test_finer_images_are_reduced_first(tmp_path):

@@ -136,13 +136,14 @@ class Imagery:
             torch.tensor(weights).to(device),
         )
 
-    def fits(self, side: int) -> bool:
-        """Return True if crops of a side can be rendered from some image."""
-        return bool((self.largest_steps(side) >= self.steps[0]).any())
+    def fits(self, side: int, margin: int) -> bool:
+        """Return True if crops of a side with a margin can be rendered from some image."""
+        return bool((self.largest_steps(side, margin) >= self.steps[0]).any())
 
-    def largest_steps(self, side: int) -> torch.Tensor:
-        """Return the largest step of crops of a side from each image, (N,)."""
-        return torch.minimum(self.steps[1], self.size.amin(dim=0) / side)
+    def largest_steps(self, side: int, margin: int) -> torch.Tensor:
+        """Return the largest step of crops of a side with a margin from each image, (N,)."""
+        largest = torch.minimum(self.steps[1], self.size.amin(dim=0) / side)
+        return largest.clamp(max=MAX_WINDOW / (side + 2 * margin))
 
 
 class CropSampler:
@@ -156,7 +157,7 @@ class CropSampler:
 
     def __init__(self, imagery: Imagery, side: int, margin: int) -> None:
         self.imagery, self.side, self.margin = imagery, side, margin
-        self.largest = imagery.largest_steps(side).clamp(max=MAX_WINDOW / (side + 2 * margin))
+        self.largest = imagery.largest_steps(side, margin)
         usable = self.largest >= imagery.steps[0]
         if not usable.any():
             raise AirlocError(

@@ -180,7 +180,7 @@ def _train(
     boards = [
         _Board.create(imagery, grid, areas, config.goals)
         for grid, areas in _areas_per_grid(config)
-        if grid == GRID or imagery.fits(grid.size[0])
+        if grid == GRID or imagery.fits(grid.size[0], MARGIN)
     ]
     validation = validation_areas(config.data, GRID)
     network.train()
