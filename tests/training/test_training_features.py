@@ -76,6 +76,22 @@ def test_policies_and_episodes_may_be_stacked():
     assert not torch.equal(seen[0, 0], seen[0, 1])
 
 
+def test_in_a_share_of_the_areas_glimpses_and_goals_are_photos_drawn_by_the_seed():
+    grid = Grid(2, 2)
+
+    def table(photos: float) -> torch.Tensor:
+        torch.manual_seed(1)
+        found = tabulate(untrained_encoder(), images(grid, 12), grid, 4, device=CPU, photos=photos)
+        return found.table.view(12, -1)
+
+    exact, some, all_photos = table(0.0), table(0.5), table(1.0)
+    same = (exact == some).all(dim=1)
+    assert 2 <= int(same.sum()) <= 10
+    assert not (exact == all_photos).all(dim=1).any()
+    assert torch.equal(table(0.5), some)
+    assert some.isfinite().all()
+
+
 def test_the_table_holds_one_row_per_pair():
     features = table(Grid(2, 3))
     assert (features.table.shape, features.areas) == ((2 * 7 * 6, 264), 2)

@@ -28,7 +28,9 @@ from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
+from airloc.task.photos import MARGIN
 from airloc.task.rules import inside, moves_on
+from airloc.training.photos import photograph_cells
 from airloc.vision.embedder import DIRECTIONS, EMBEDDING, PatchEncoder
 from airloc.vision.position import encode_position, to_training_grid
 
@@ -144,13 +146,15 @@ def tabulate(
     *,
     device: torch.device,
     training_grid: Grid | None = None,
+    photos: float = 0.0,
     folder: Path | None = None,
     limit: int | None = None,
 ) -> FeatureTable:
     """Compute the table for images (A, height, width, 3) at the grid's size.
 
     A table of more than `limit` bytes (by default a share of the device's memory) is written to `folder`, if there is
-    one. `training_grid` is the grid that the policies are trained on, if it is another one.
+    one. `training_grid` is the grid that the policies are trained on, if it is another one. In a share of the areas,
+    `photos`, glimpses and goals are photos with errors of their own; beyond the border they show the mirrored area.
     """
     log.info("Computing the features of %d areas of %s cells", len(images), grid)
     encoder = encoder.to(device).eval()
@@ -160,7 +164,7 @@ def tabulate(
     def parts() -> Iterable[torch.Tensor]:
         for image in images:
             with torch.autocast(device.type, torch.float16, enabled=device.type == "cuda"):
-                yield _pair_features(encoder, image, grid, device).to(dtype)
+                yield _pair_features(encoder, *_patches(image, grid, photos, device)).to(dtype)
 
     size = len(images) * rows * PAIR_SIZE * dtype.itemsize
     if folder is not None and size > (default_limit(device) if limit is None else limit):
@@ -198,10 +202,21 @@ def _write_and_map(parts: Iterable[torch.Tensor], folder: Path, size: int, dtype
         ) from error
 
 
-def _pair_features(encoder: PatchEncoder, image: Pixels, grid: Grid, device: torch.device) -> torch.Tensor:
+def _patches(image: Pixels, grid: Grid, photos: float, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the glimpses and the goals of all cells of an area, each (n, S, S, 3) uint8."""
+    exact = torch.from_numpy(cut_patches(image, grid)).to(device)
+    if not photos or float(torch.rand(())) >= photos:
+        return exact, exact
+    whole = torch.from_numpy(np.array(image)).to(device).permute(2, 0, 1)[None] / 255
+    around = nn.functional.pad(whole, [MARGIN] * 4, mode="reflect").expand(2, -1, -1, -1)
+    taken = (photograph_cells(around, grid, share=1.0) * 255).round().byte().permute(0, 1, 3, 4, 2)
+    return taken[0], taken[1]
+
+
+def _pair_features(encoder: PatchEncoder, glimpses: torch.Tensor, goals: torch.Tensor) -> torch.Tensor:
     """Compute the features of all pairs of one area, ((n + 1) * n, F)."""
-    patches = torch.from_numpy(cut_patches(image, grid)).to(device)
-    inputs = encoder.preprocess(torch.cat([patches, torch.zeros_like(patches[:1])]))
-    current, goal = encoder.embedder.current_first(inputs), encoder.embedder.goal_first(inputs[:-1])
+    inputs = encoder.preprocess(torch.cat([glimpses, torch.zeros_like(glimpses[:1])]))
+    goal_inputs = inputs[:-1] if goals is glimpses else encoder.preprocess(goals)
+    current, goal = encoder.embedder.current_first(inputs), encoder.embedder.goal_first(goal_inputs)
     both = current.repeat_interleave(len(goal), dim=0), goal.repeat(len(current), 1, 1, 1)
     return torch.cat(encoder.embedder.relate(*both), dim=1)

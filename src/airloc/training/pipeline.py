@@ -54,10 +54,10 @@ class AirlocConfig:
     """Updates of the embedder."""
     embedder_blocks: int = 28
     """Blocks of 3 x 3 patches per update of the embedder."""
-    embedder_photos: float = 0.0
-    """Share of these blocks whose patches are photos with errors and compression of their own."""
     areas: int = 3000
     """Number of areas that policies are trained on."""
+    photos: float = 0.0
+    """Share of the embedder's blocks, and of the policies' areas, that are photos with errors of their own."""
     episodes: int = 3_200_000
     """Largest number of training episodes per policy."""
     batch: int = 64
@@ -81,7 +81,7 @@ class AirlocConfig:
     def __post_init__(self) -> None:
         names = "segmenter_steps embedder_steps embedder_blocks areas episodes batch validate_every seeds"
         counts = dict.fromkeys(names.split(), COUNT)
-        check_settings(self, **counts, embedder_photos=PROBABILITY, learning_rate=POSITIVE, table_bytes=NON_NEGATIVE)
+        check_settings(self, **counts, photos=PROBABILITY, learning_rate=POSITIVE, table_bytes=NON_NEGATIVE)
 
     @property
     def for_segmenter(self) -> SegmenterConfig:
@@ -97,7 +97,7 @@ class AirlocConfig:
             segmenter=self.segmenter,
             steps=self.embedder_steps,
             blocks=self.embedder_blocks,
-            photos=self.embedder_photos,
+            photos=self.photos,
             validate_every=max(1, min(2000, self.embedder_steps // 5)),
             seed=self.seed,
         )
@@ -109,6 +109,7 @@ class AirlocConfig:
             data=self.data,
             variant=self.variant,
             areas=self.areas,
+            photos=self.photos,
             episodes=self.episodes,
             batch=self.batch,
             learning_rate=self.learning_rate,

@@ -70,6 +70,8 @@ class PolicyConfig:
     """Training grid; square."""
     areas: int = 3000
     """Number of areas cropped from the training images."""
+    photos: float = 0.0
+    """Share of these areas in which glimpses and goals are photos with errors of their own."""
     episodes: int = 3_200_000
     """Largest number of training episodes per policy."""
     batch: int = 64
@@ -100,7 +102,8 @@ class PolicyConfig:
 
     def __post_init__(self) -> None:
         counts = dict.fromkeys(("areas", "episodes", "batch", "budget", "validate_every", "patience", "seeds"), COUNT)
-        check_settings(self, **counts, learning_rate=POSITIVE, gamma=PROBABILITY, table_bytes=NON_NEGATIVE)
+        shares = dict.fromkeys(("photos", "gamma"), PROBABILITY)
+        check_settings(self, **counts, **shares, learning_rate=POSITIVE, table_bytes=NON_NEGATIVE)
         if self.updates < 1:
             problem = f"{self.episodes} episodes do not fill one batch of {self.batch}"
             raise AirlocError(problem, "Give more --episodes, or a smaller --batch")
@@ -385,7 +388,7 @@ def tabulate_features(
     grid, larger = Grid.parse(config.grid), Grid.parse(config.larger_grid)
     table = partial(tabulate, encoder, device=device, training_grid=grid, folder=folder, limit=config.table_bytes)
     crops = crop_areas(load_atlas(config.data, grid.size[0], device), config.areas, grid, config.seed)
-    training = table(crops, grid, config.budget)
+    training = table(crops, grid, config.budget, photos=config.photos)
     own = np.stack([area.image for area in validation_areas(config.data, grid)])
     validation = table(own, grid, config.budget)
     large = [area.image for area in large_validation_areas(config.data, larger)]
