@@ -29,7 +29,8 @@ from airloc.errors import AirlocError
 from airloc.evaluation.metrics import blind_optimum
 from airloc.evaluation.scores import compare, evaluate
 from airloc.grid import Grid
-from airloc.task.suites import Suite, all_pairs
+from airloc.task.photos import FlightConditions
+from airloc.task.suites import Suite, all_pairs, per_distance
 from airloc.vision.offsets import NUM_NEAR
 from airloc.vision.relation import offsets_from
 from untrained import Stage, earlier_weights, untrained_airloc, untrained_encoder, untrained_relation
@@ -389,7 +390,7 @@ def suite(windows: list[SearchArea]) -> Suite:
 
 @pytest.mark.slow
 def test_airloc_finds_more_than_priv_local_and_far_more_than_blind(windows, suite):
-    airloc, local = (evaluate(make_agent(name), windows, suite) for name in ("airloc", "priv-local"))
+    airloc, local = (evaluate(make_agent(name), suite, windows) for name in ("airloc", "priv-local"))
     assert airloc.value("success") > 0.80
     assert airloc.value("success") > blind_optimum(suite) + 0.25
     low, _ = compare(airloc, local)["metrics"]["success"]["ci95"]
@@ -398,11 +399,19 @@ def test_airloc_finds_more_than_priv_local_and_far_more_than_blind(windows, suit
 
 @pytest.mark.slow
 def test_local_without_privileges_is_far_below_priv_local(windows, suite):
-    alone, privileged = (evaluate(make_agent(name), windows, suite) for name in ("local", "priv-local"))
+    alone, privileged = (evaluate(make_agent(name), suite, windows) for name in ("local", "priv-local"))
     assert privileged.value("success") > alone.value("success") + 0.3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["airloc", "priv-local"])
 def test_with_a_wrong_goal_learned_agents_find_no_more_than_blind(windows, suite, name: str):
-    assert evaluate(make_agent(name), windows, suite, control="wrong-goal").value("success") < blind_optimum(suite)
+    assert evaluate(make_agent(name), suite, windows, control="wrong-goal").value("success") < blind_optimum(suite)
+
+
+@pytest.mark.slow
+def test_belief_finds_almost_all_goals_and_hardly_fewer_in_flight(windows):
+    suite = per_distance([area.name for area in windows], Grid(5, 5), per_area=6)
+    exact, flight = (evaluate(make_agent("belief"), suite, windows, flight=f) for f in (None, FlightConditions()))
+    assert exact.value("success") > 0.92
+    assert flight.value("success") > 0.83
