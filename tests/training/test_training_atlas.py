@@ -160,9 +160,9 @@ def test_images_are_rendered_by_weight_and_those_too_small_are_not_used():
     images = [np.full((side, side, 3), colour, dtype=np.uint8) for side, colour in ((50, 10), (80, 20), (90, 30))]
     stored = Imagery.from_pairs([(image, image) for image in images], [(1.0, 2.0)] * 3, [6.0, 3.0, 1.0], "cpu")
     torch.manual_seed(0)
-    colours = (CropSampler(stored, SIDE, MARGIN).draw(torch.zeros(2000))[:, 0, 0, 0] * 255).round()
+    colours = (CropSampler(stored, SIDE, MARGIN).draw(torch.zeros(300))[:, 0, 0, 0] * 255).round()
     assert set(colours.tolist()) == {20.0, 30.0}
-    assert float((colours == 20).float().mean()) == pytest.approx(0.75, abs=0.04)
+    assert float((colours == 20).float().mean()) == pytest.approx(0.75, abs=0.08)
 
 
 def test_imagery_that_is_too_small_is_refused_with_the_side_and_a_cure():

@@ -100,9 +100,9 @@ def test_pairs_are_sampled_with_their_share_and_other_images_are_paired_with_the
     imagery = load_imagery(DataConfig(root=tmp_path, synthetic=0), pairs, CPU, TWO)
     assert imagery.weights.tolist() == pytest.approx([0.25, 0.25, 0.25, 0.125, 0.125])
     torch.manual_seed(0)
-    crops = CropSampler(imagery, SIDE, 0).draw(torch.zeros(1000))
+    crops = CropSampler(imagery, SIDE, 0).draw(torch.zeros(200))
     plain = (crops * 255 == 7).flatten(1).all(dim=1)
-    assert float(plain.float().mean()) == pytest.approx(0.75, abs=0.05)
+    assert float(plain.float().mean()) == pytest.approx(0.75, abs=0.08)
     alike = (crops[:, :3] == crops[:, 3:]).flatten(1).all(dim=1)
     assert torch.equal(alike, plain)
 
