@@ -96,9 +96,11 @@ def test_rendered_crops_equal_those_of_pillow(set_levels, scale: float, row: flo
     image = generate(2, (300, 340)).image
     smallest, largest = 0.6, 3.0
     set_levels(0.0, scale, row, col, KINDS[kind])
-    (crop,) = CropSampler(imagery(image, steps=(smallest, largest)), SIDE, MARGIN).draw(torch.full((1,), MARGIN * 1.0))
+    sampler = CropSampler(imagery(image, steps=(smallest, largest)), SIDE, MARGIN)
+    (crop,), (drawn,) = sampler.draw(torch.full((1,), MARGIN * 1.0))
     side = SIDE + 2 * MARGIN
     step = largest * (smallest / largest) ** scale
+    assert float(drawn) == pytest.approx(step)
     top, left = row * (300 - step * side), col * (340 - step * side)
     # Beyond the edges of an image Pillow reads nothing, where edge pixels are repeated here.
     support = 3 * max(step, 1)
@@ -113,7 +115,7 @@ def test_rendered_crops_equal_those_of_pillow(set_levels, scale: float, row: flo
 def test_crops_lie_where_they_are_drawn(set_levels):
     images = positions(200, 240)
     set_levels(0.0, 0.5, 0.25, 0.75, 0.0)
-    (crop,) = CropSampler(images, SIDE, MARGIN).draw(torch.zeros(1)) * 255
+    (crop,) = CropSampler(images, SIDE, MARGIN).draw(torch.zeros(1))[0] * 255
     step = 2.0 * (0.6 / 2.0) ** 0.5
     for values, size, level in ((crop[0, :, 0], 200, 0.25), (crop[3, 0], 240, 0.75)):
         start = level * (size - step * SIDE) - step * MARGIN
@@ -123,7 +125,7 @@ def test_crops_lie_where_they_are_drawn(set_levels):
 
 def test_crops_stay_in_the_image_and_reach_its_edges_at_all_scales():
     torch.manual_seed(0)
-    crops = CropSampler(positions(150, 200), SIDE, 0).draw(torch.zeros(500)) * 255
+    crops = CropSampler(positions(150, 200), SIDE, 0).draw(torch.zeros(500))[0] * 255
     row, col = crops[:, 0, :, 0], crops[:, 3, 0]
     for values, size in ((row, 150), (col, 200)):
         assert float(values.min()) <= 1
@@ -137,7 +139,7 @@ def test_crops_stay_in_the_image_and_reach_its_edges_at_all_scales():
 def test_the_margin_shows_the_ground_of_the_image_where_it_is_asked_for(inner: float, real: bool):
     """Beyond the image the edge pixels are repeated, so that neighbouring rows are equal."""
     torch.manual_seed(0)
-    crops = CropSampler(positions(130, 130), SIDE, MARGIN).draw(torch.full((200,), inner)) * 255
+    crops = CropSampler(positions(130, 130), SIDE, MARGIN).draw(torch.full((200,), inner))[0] * 255
     for axis in (0, 3):
         values = crops[:, 0, :, 0] if axis == 0 else crops[:, 3, 0]
         outside = (values[:, 5] == values[:, 0]) | (values[:, -1] == values[:, -6])
@@ -149,7 +151,7 @@ def test_both_days_of_a_pair_show_the_same_ground():
     pair = Imagery.from_pairs([(image, 255 - image)], [(0.5, 1.5)], [1.0], "cpu")
     torch.manual_seed(0)
     # Where neither is clipped, the rendered negative is the negative of the rendered image.
-    crops = CropSampler(pair, SIDE, MARGIN).draw(torch.zeros(20)) * 255
+    crops = CropSampler(pair, SIDE, MARGIN).draw(torch.zeros(20))[0] * 255
     first, second = crops[:, :3], crops[:, 3:]
     inner = (first > 0) & (first < 255) & (second > 0) & (second < 255)
     assert inner.float().mean() > 0.5
@@ -160,7 +162,7 @@ def test_images_are_rendered_by_weight_and_those_too_small_are_not_used():
     images = [np.full((side, side, 3), colour, dtype=np.uint8) for side, colour in ((50, 10), (80, 20), (90, 30))]
     stored = Imagery.from_pairs([(image, image) for image in images], [(1.0, 2.0)] * 3, [6.0, 3.0, 1.0], "cpu")
     torch.manual_seed(0)
-    colours = (CropSampler(stored, SIDE, MARGIN).draw(torch.zeros(300))[:, 0, 0, 0] * 255).round()
+    colours = (CropSampler(stored, SIDE, MARGIN).draw(torch.zeros(300))[0][:, 0, 0, 0] * 255).round()
     assert set(colours.tolist()) == {20.0, 30.0}
     assert float((colours == 20).float().mean()) == pytest.approx(0.75, abs=0.08)
 
@@ -177,4 +179,4 @@ def test_no_crop_shows_more_source_pixels_than_the_largest_window():
     wide = imagery(np.zeros((2000, 2000, 3), dtype=np.uint8), steps=(1.0, 20.0))
     sampler = CropSampler(wide, SIDE, MARGIN)
     assert float(sampler.largest) == pytest.approx(MAX_WINDOW / (SIDE + 2 * MARGIN))
-    assert sampler.draw(torch.zeros(2)).shape == (2, 6, SIDE + 2 * MARGIN, SIDE + 2 * MARGIN)
+    assert sampler.draw(torch.zeros(2))[0].shape == (2, 6, SIDE + 2 * MARGIN, SIDE + 2 * MARGIN)

@@ -17,10 +17,18 @@ from airloc.training.relation_batches import GoalAugmentation, RelationBatch, sa
 GRID = Grid(3, 3)
 SIDE = GRID.size[0] + 2 * MARGIN
 STILL = GoalAugmentation(
-    exact_probability=0.0, shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=0.0
+    exact_probability=0.0,
+    shared_jitter=0.0,
+    goal_jitter_probability=0.0,
+    off_grid_probability=0.0,
+    aberration_probability=0.0,
 )
 CLEAR = PhotoAugmentation(
-    flight_probability=0.0, cell_compression_probability=0.0, area_compression_probability=0.0, degraded_probability=0.0
+    flight_probability=0.0,
+    native_strength=0.0,
+    cell_compression_probability=0.0,
+    area_compression_probability=0.0,
+    degraded_probability=0.0,
 )
 ALL = PhotoAugmentation(
     flight_probability=0.5, cell_compression_probability=0.5, area_compression_probability=0.5, degraded_probability=0.5

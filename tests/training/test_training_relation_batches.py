@@ -18,10 +18,15 @@ CPU = torch.device("cpu")
 GRID = Grid(5, 5)
 EVERY = torch.arange(GRID.count)
 STILL = GoalAugmentation(
-    exact_probability=0.0, shared_jitter=0.0, goal_jitter_probability=0.0, off_grid_probability=0.0
+    exact_probability=0.0,
+    shared_jitter=0.0,
+    goal_jitter_probability=0.0,
+    off_grid_probability=0.0,
+    aberration_probability=0.0,
 )
 CLEAR = PhotoAugmentation(
     flight_probability=0.0,
+    native_strength=0.0,
     cell_compression_probability=0.0,
     area_compression_probability=0.0,
     degraded_probability=0.0,
@@ -40,9 +45,9 @@ class RecordingSampler(CropSampler):
     margins: torch.Tensor
     crops: torch.Tensor
 
-    def draw(self, inner: torch.Tensor) -> torch.Tensor:
-        self.margins, self.crops = inner, super().draw(inner)
-        return self.crops
+    def draw(self, inner: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        self.margins, (self.crops, step) = inner, super().draw(inner)
+        return self.crops, step
 
 
 @pytest.fixture(scope="module")

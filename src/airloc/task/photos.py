@@ -187,6 +187,9 @@ def capture(
     angle: torch.Tensor,
     strength: torch.Tensor,
     generator: torch.Generator | None = None,
+    *,
+    zoom: torch.Tensor | float = 1.0,
+    aligned: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Take uncompressed photos of places in areas, with up to 16 px around each patch.
 
@@ -197,6 +200,8 @@ def capture(
         angle: Rotation of each place in radians, (A, P).
         strength: Strength of the errors of an area's photos, (A, 1). Zero gives exact crops.
         generator: Random generator on the device of the images. Default: the global one.
+        zoom: Side of the ground that each photo shows, in cells, (A, P) or one number.
+        aligned: Areas whose photos begin with a whole JPEG block, bool (A, 1). Default: none.
 
     Returns:
         Photos (A * P, 3, H, W), and the row and the column at which the patch begins in each, (2, A * P).
@@ -208,7 +213,9 @@ def capture(
     centre = corner + (grid.cell - 1) / 2 + errors[:2] * POSITION * grid.pitch
     angle = angle + errors[2] * math.radians(HEADING)
     phase = (torch.rand(2, areas, photos, device=device, generator=generator) * (BLOCK + 1)).floor()
-    shots = render(images, centre, angle, (errors[3] * HEIGHT).exp(), phase, grid.cell).flatten(0, 1)
+    if aligned is not None:
+        phase = phase.masked_fill(aligned, 0.0)
+    shots = render(images, centre, angle, zoom * (errors[3] * HEIGHT).exp(), phase, grid.cell).flatten(0, 1)
     return expose(shots, strength.expand(-1, photos).flatten(), generator), phase.long().flatten(1)
 
 

@@ -169,8 +169,8 @@ class CropSampler:
         step = float(self.largest[usable].max())
         self.window = math.ceil((side + 2 * margin) * step + 2 * SUPPORT * max(step, 1.0)) + 2
 
-    def draw(self, inner: torch.Tensor) -> torch.Tensor:
-        """Render crops, RGB of two days in [0, 1], (B, 6, S, S) with S the side and both margins.
+    def draw(self, inner: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Render crops, RGB of two days in [0, 1], (B, 6, S, S) with S the side and both margins, and their steps (B,).
 
         The part `inner` (B,) of the margin shows the image. The edge pixels of the image may be repeated beyond it.
         """
@@ -189,7 +189,7 @@ class CropSampler:
         pixel = (images.first[index][:, None] + row * size[1][:, None])[:, :, None] + col[:, None]
         window = images.pixels[pixel].permute(0, 3, 1, 2).float()  # (B, 6, K, K)
         rendered: torch.Tensor = rows[:, None] @ window @ cols[:, None].transpose(2, 3)
-        return rendered.round().clamp(0, 255) / 255
+        return rendered.round().clamp(0, 255) / 255, step
 
 
 def _resampling_weights(

@@ -11,7 +11,7 @@ Legend: B patches, squares or groups of patches, A images, S side, C channels; R
 """
 
 import torch
-from torch.nn.functional import avg_pool2d, interpolate
+from torch.nn.functional import avg_pool2d, grid_sample, interpolate
 
 SYMMETRIES = 8
 """Symmetries of the square: bit 0 flips left and right, bit 1 flips up and down, bit 2 transposes."""
@@ -66,6 +66,17 @@ def change_camera(images: torch.Tensor, strength: float) -> torch.Tensor:
     images = torch.where(kind > 0.75, images + amount * (coarse - images), images)
     images = images + torch.randn_like(images) * _uniform(images) ** 2 * 0.04 * strength
     return images.clamp(0, 1)
+
+
+def aberrate(images: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
+    """Enlarge red and reduce blue about the centre, by `shift` (A,) pixels at the border; RGB, (A, 3, H, W)."""
+    channels, height, width = images.shape[1:]
+    scale = 1 + shift[:, None] * torch.linspace(-2, 2, channels, device=images.device) / height  # (A, 3)
+    row, col = ((torch.arange(side, device=images.device) + 0.5) * 2 / side - 1 for side in (height, width))
+    pixel = torch.stack([col.expand(height, width), row[:, None].expand(height, width)], dim=2)
+    where = pixel * scale.flatten()[:, None, None, None]
+    planes = images.reshape(-1, 1, height, width)
+    return grid_sample(planes, where, padding_mode="border", align_corners=False).view_as(images)
 
 
 def change_season(images: torch.Tensor, strength: float) -> torch.Tensor:

@@ -2,17 +2,23 @@
 
 On a GPU an update of a small network consists of hundreds of tiny kernels, and launching them costs more than running
 them. `Learner.capture` therefore records an update once as a CUDA graph and replays it. A graph refers to tensors by
-address, so that states are copied into the existing tensors and never replace them.
+address, so that states are copied into the existing tensors and never replace them. `Prefetcher` draws the batches of
+the next update beside the present one: many small kernels run while few large ones do not fill the GPU.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 import torch
 from torch import nn
 
 Update = Callable[[], torch.Tensor]
 """One update of the network; returns metrics to log, (n,), on the device."""
+
+Batch = TypeVar("Batch", bound=tuple[torch.Tensor, ...])
+"""A named tuple of tensors."""
 
 _WARM_UP = 3
 
@@ -113,3 +119,51 @@ class Learner:
             for tensor in state.values():
                 tensor.zero_()
         self.optimizer.zero_grad(set_to_none=True)
+
+
+class Prefetcher(Generic[Batch]):
+    """Draws the batches of every update; on a GPU, those of the next update while the present one runs.
+
+    Args:
+        draws: Functions that draw one batch each. All batches of a function have the same shapes.
+        device: Device of the batches.
+    """
+
+    def __init__(self, draws: Sequence[Callable[[], Batch]], device: torch.device) -> None:
+        self._draws = draws
+        cuda = device.type == "cuda"
+        self._streams = [torch.cuda.Stream() for _ in draws] if cuda else []  # type: ignore[no-untyped-call]
+        self._next = [_own_memory(draw()) for draw in draws] if cuda else []
+
+    @contextmanager
+    def batches(self) -> Iterator[list[Batch]]:
+        """Give the batches of one update, which runs inside this context."""
+        if not self._streams:
+            yield [draw() for draw in self._draws]
+            return
+        main = torch.cuda.current_stream()
+        drawn = []
+        for stream, draw in zip(self._streams, self._draws, strict=True):
+            stream.wait_stream(main)
+            with torch.cuda.stream(stream):
+                drawn.append(draw())
+        yield self._next
+        for stream in self._streams:
+            main.wait_stream(stream)
+        self.load_state(drawn)
+
+    def state(self) -> list[tuple[torch.Tensor, ...]]:
+        """Return a copy of the batches that have been drawn for the next update; none on a CPU."""
+        return [tuple(tensor.clone() for tensor in batch) for batch in self._next]
+
+    def load_state(self, batches: Sequence[tuple[torch.Tensor, ...]]) -> None:
+        """Copy the batches of the next update in place."""
+        for old, new in zip(self._next, batches, strict=True):
+            for tensor, value in zip(old, new, strict=True):
+                tensor.copy_(value)
+
+
+def _own_memory(batch: Batch) -> Batch:
+    """Return a batch whose tensors share no memory, so that others can be copied into them."""
+    make: Callable[..., Batch] = getattr(type(batch), "_make", type(batch))
+    return make(tensor.contiguous().clone() for tensor in batch)

@@ -35,10 +35,15 @@ class PhotoAugmentation:
     """Probability that every glimpse and goal of an area is a photo with its own errors, as in flight."""
     flight_strength: tuple[float, float] = (0.2, MAX_STRENGTH)
     """Smallest and largest strength of these errors. One stands for 3 % of a cell, 4 degrees and 4 % of the height."""
+    native_strength: float = 0.3
+    """Smallest strength of these errors in areas at about the resolution of their image, which are always compressed
+    cell by cell: they would still show the block grid of the image. Zero treats them like the others."""
     cell_compression_probability: float = 0.25
     """Probability that every cell of an area without such errors is compressed on its own."""
     area_compression_probability: float = 0.5
     """Probability that an area is compressed as a whole."""
+    aligned_probability: float = 0.4
+    """Probability that photos compressed on their own begin with a whole block, as photos saved one by one do."""
     degraded_probability: float = 0.35
     """Probability that the goals of an area are blurred, at a lower resolution and in another light."""
 
@@ -47,8 +52,10 @@ class PhotoAugmentation:
             self,
             flight_probability=PROBABILITY,
             flight_strength=Bounds(low=0, high=10),
+            native_strength=Bounds(low=0, high=10),
             cell_compression_probability=PROBABILITY,
             area_compression_probability=PROBABILITY,
+            aligned_probability=PROBABILITY,
             degraded_probability=PROBABILITY,
         )
 
@@ -75,6 +82,8 @@ def take_photos(
     strength: torch.Tensor,
     compressed: torch.Tensor,
     degraded: torch.Tensor,
+    zoom: torch.Tensor | float = 1.0,
+    aligned: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Take photos of places in areas, (A, P, 3, S, S).
 
@@ -86,9 +95,11 @@ def take_photos(
         strength: Strength of the errors of an area's photos, (A, 1). Zero gives exact crops.
         compressed: Areas whose photos are compressed one by one, bool (A, 1).
         degraded: Areas whose photos are blurred, at a lower resolution and in another light, bool (A, 1).
+        zoom: Side of the ground that each photo shows, in cells, (A, P) or one number.
+        aligned: Areas whose photos begin with a whole JPEG block, bool (A, 1). Default: none.
     """
     areas, photos = angle.shape
-    shots, phase = capture(images, grid, corner + MARGIN, angle, strength)
+    shots, phase = capture(images, grid, corner + MARGIN, angle, strength, zoom=zoom, aligned=aligned)
     worse = degraded.expand(-1, photos).flatten()[:, None, None, None]
     shots = torch.where(worse, colour_jitter(_soften(shots)[:, None], 1.0)[:, 0], shots)
     quality, subsampled = draw_quality(len(shots), *QUALITY, images.device)
@@ -102,7 +113,7 @@ def photograph_cells(images: torch.Tensor, grid: Grid, share: float) -> torch.Te
     In a share of the areas the photos have errors and compression of their own. The others show the exact cells.
     """
     areas, device = len(images), images.device
-    chosen, strength = torch.rand(2, areas, 1, device=device)
+    chosen, strength, aligned = torch.rand(3, areas, 1, device=device)
     chosen = chosen < share
     cells = torch.arange(grid.count, device=device).expand(areas, -1)
     corner = torch.stack([cells // grid.cols, cells % grid.cols]) * float(grid.pitch)
@@ -114,6 +125,7 @@ def photograph_cells(images: torch.Tensor, grid: Grid, share: float) -> torch.Te
         strength=chosen * strength * MAX_STRENGTH,
         compressed=chosen,
         degraded=torch.zeros_like(chosen),
+        aligned=aligned < PhotoAugmentation.aligned_probability,
     )
 
 

@@ -20,8 +20,9 @@ the cells of one walk are observed, so that the network learns about goals far a
 Legend: A areas, C cells, V glimpses and G goals of an area, O offsets, T length of a walk.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,7 +45,7 @@ from airloc.training.data import (
     terms,
     validation_areas,
 )
-from airloc.training.learner import Learner, cosine_schedule
+from airloc.training.learner import Learner, Prefetcher, cosine_schedule
 from airloc.training.photos import PhotoAugmentation
 from airloc.training.relation_batches import (
     GoalAugmentation,
@@ -56,6 +57,7 @@ from airloc.training.runs import (
     COUNT,
     NON_NEGATIVE,
     POSITIVE,
+    PROBABILITY,
     Bounds,
     Run,
     check_finite,
@@ -87,6 +89,9 @@ class RelationConfig:
     """Errors and compression of photos."""
     init_from: str = ""
     """Start with the weights of this belief agent, a name or a checkpoint folder, instead of random weights."""
+    initial_share: float = 0.0
+    """Share of the initial weights in the average of initial and trained weights that is saved (WiSE-FT). It keeps
+    some of what the initial weights did better."""
     width: int = 32
     """Channels of the first layers."""
     blocks: int = 0
@@ -121,6 +126,7 @@ class RelationConfig:
             **dict.fromkeys(("steps", "areas", "goals", "validate_every"), COUNT),
             blocks=Bounds(low=0, high=MAX_BLOCKS),
             **dict.fromkeys(("small_share", "large_share", "far_share"), Bounds(low=0, high=1, exclude_high=True)),
+            initial_share=PROBABILITY,
             direction_weight=NON_NEGATIVE,
             learning_rate=POSITIVE,
             weight_decay=NON_NEGATIVE,
@@ -144,9 +150,11 @@ def train_belief(
     torch.manual_seed(config.seed)
     network, initial_terms = _initial_network(config)
     network.to(device)
+    initial = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     train_relation(
         folder / "relation", config, network, on_step=lambda step, metrics: on_step("relation", step, metrics)
     )
+    network.load_state_dict(average_weights(network.state_dict(), initial, config.initial_share))
     metrics = validate(network, validation_areas(config.data, GRID))
     all_terms = " and ".join(dict.fromkeys(filter(None, (data_terms, initial_terms))))
     card = _belief_card(config, metrics, command, all_terms)
@@ -184,32 +192,31 @@ def _train(
     ]
     validation = validation_areas(config.data, GRID)
     network.train()
+    # Areas are cropped, and photos of their cells and goals are taken, ahead of the update that learns from them.
+    prefetcher = Prefetcher([partial(board.sample, config) for board in boards], device)
 
     def update() -> torch.Tensor:
-        # Crop areas and take photos of their cells and goals.
-        batches = [
-            sample_batch(board.crops, board.grid, board.observed(), board.goals, config.augmentation, config.photos)
-            for board in boards
-        ]
-        # Relate all pairs of glimpses and goals.
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
-            logits = pair_logits(network, batches)
-        # Losses.
-        total, metrics = torch.zeros((), device=device), []
-        for board, batch, table in zip(boards, batches, logits, strict=True):
-            by_cell = logits_by_cell(table.float(), batch.observed, board.grid)
-            pair = pair_loss(by_cell, batch.cell)
-            walk, correct = walk_loss(by_cell, batch.cell, batch.observed, board.walks)
-            direction = direction_loss(table.float(), batch.cell, batch.observed, board.grid)
-            total = total + (pair + walk + config.direction_weight * direction) * (board.areas / config.areas)
-            metrics.append(torch.stack([pair.detach(), walk.detach(), correct]))
-        # Step.
-        learner.step(total)
+        with prefetcher.batches() as batches:
+            # Relate all pairs of glimpses and goals.
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
+                logits = pair_logits(network, batches)
+            # Losses.
+            total, metrics = torch.zeros((), device=device), []
+            for board, batch, table in zip(boards, batches, logits, strict=True):
+                by_cell = logits_by_cell(table.float(), batch.observed, board.grid)
+                pair = pair_loss(by_cell, batch.cell)
+                walk, correct = walk_loss(by_cell, batch.cell, batch.observed, board.walks)
+                direction = direction_loss(table.float(), batch.cell, batch.observed, board.grid)
+                total = total + (pair + walk + config.direction_weight * direction) * (board.areas / config.areas)
+                metrics.append(torch.stack([pair.detach(), walk.detach(), correct]))
+            # Step.
+            learner.step(total)
         return metrics[0]
 
     fast_update = learner.capture(update)
     if run.state:
         restore_rng(run.state["rng"])
+        prefetcher.load_state(run.state.get("batches", prefetcher.state()))
     totals = torch.zeros(3, device=device)
     for step in range(run.step + 1, config.steps):
         learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
@@ -221,7 +228,8 @@ def _train(
             check_finite(walk, step, run)
             metrics = {"pair_loss": pair, "walk_loss": walk, "accuracy": correct, **validate(network, validation)}
             run.log(step, **metrics)
-            run.save_state(step, {"learner": learner.state_dict(), "rng": rng_state(device)})
+            state = {"learner": learner.state_dict(), "rng": rng_state(device), "batches": prefetcher.state()}
+            run.save_state(step, state)
             on_step(step + 1, metrics)
 
 
@@ -252,6 +260,10 @@ class _Board(NamedTuple):
         ordered = routes.sort(dim=1).values
         routes = routes[(ordered[:, 1:] != ordered[:, :-1]).all(dim=1)]  # no cell twice
         return cls(grid, crops, torch.arange(FAR_WALK_LENGTH, device=device)[None], routes, areas, goals)
+
+    def sample(self, config: RelationConfig) -> RelationBatch:
+        """Draw areas with glimpses and goals."""
+        return sample_batch(self.crops, self.grid, self.observed(), self.goals, config.augmentation, config.photos)
 
     def observed(self) -> torch.Tensor:
         """Return the cells to observe in each area, (A, V)."""
@@ -382,6 +394,16 @@ def _initial_network(config: RelationConfig) -> tuple[RelationNetwork, str]:
         problem = f"{config.init_from!r} has the width {network.width}, and the setting is width = {config.width}"
         raise AirlocError(problem, f"Give --width {network.width}, or other weights with --init-from")
     return network, checkpoint.config.get("terms", "")
+
+
+def average_weights(
+    trained: Mapping[str, torch.Tensor], initial: Mapping[str, torch.Tensor], initial_share: float
+) -> dict[str, torch.Tensor]:
+    """Return the weighted mean of two states of a network."""
+    return {
+        name: torch.lerp(tensor.double(), initial[name].double(), initial_share).to(tensor.dtype)
+        for name, tensor in trained.items()
+    }
 
 
 def _belief_card(config: RelationConfig, metrics: dict[str, float], command: str, all_terms: str = "") -> str:

@@ -18,44 +18,54 @@ from airloc.grid import Grid
 from airloc.task.photos import MARGIN
 from airloc.task.rules import inside, moves_on
 from airloc.training.atlas import CropSampler
-from airloc.training.augment import colour_jitter, temporal_augmentation
+from airloc.training.augment import aberrate, colour_jitter, temporal_augmentation
 from airloc.training.photos import PhotoAugmentation, compress_areas, take_photos
 from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settings
 from airloc.vision.embedder import standardise
+
+REDUCED = 1.2
+"""Source pixels per rendered pixel from which on a crop is reduced enough to hide how its image was compressed."""
 
 
 @dataclass(frozen=True)
 class GoalAugmentation:
     """Differences between the image of the goal and the glimpses of the flight."""
 
-    exact_probability: float = 0.35
-    """Probability that an area is not augmented, but for the colour jitter that glimpses and goal share."""
+    exact_probability: float = 0.4
+    """Probability that an area rendered at a lower resolution than its image's is not augmented, but for the colour
+    jitter that glimpses and goal share. At its own resolution an image still shows how it was compressed."""
     shared_jitter: float = 0.6
     """Strength of the colour jitter that glimpses and goal share, 0 to 1."""
-    goal_jitter: float = 0.8
+    aberration_probability: float = 0.15
+    """Probability that red and blue of an area are slightly enlarged and reduced, as by a lens."""
+    goal_jitter: float = 0.9
     """Strength of the temporal augmentation of glimpses and goal, each its own, 0 to 1."""
     goal_jitter_probability: float = 0.65
     """Probability of that augmentation, per area that is augmented."""
     misregistration: float = 3.0
     """Largest shift between augmented images, in pixels."""
     off_grid_probability: float = 0.35
-    """Probability that the goals of an augmented area are cut off the grid and rotated."""
+    """Probability that the goals of an area are cut off the grid, rotated and scaled."""
     shift: float = 0.5
     """Largest shift of goals off the grid, in cells."""
-    turn: float = 10.0
+    turn: float = 12.0
     """Largest rotation of goals off the grid, in degrees."""
+    scale: float = 1.2
+    """Largest factor by which the ground of goals off the grid is larger or smaller than a cell."""
 
     def __post_init__(self) -> None:
         check_settings(
             self,
             exact_probability=PROBABILITY,
             shared_jitter=PROBABILITY,
+            aberration_probability=PROBABILITY,
             goal_jitter=PROBABILITY,
             goal_jitter_probability=PROBABILITY,
             misregistration=NON_NEGATIVE,
             off_grid_probability=PROBABILITY,
             shift=NON_NEGATIVE,
             turn=Bounds(low=0, high=180),
+            scale=Bounds(low=1, high=2),
         )
 
 
@@ -85,41 +95,68 @@ def sample_batch(
     In areas with flight errors a photo can show the ground around the grid. The crop then shows real ground there.
     """
     areas, device = len(observed), observed.device
-    level = torch.rand(6, areas, 1, 1, 1, device=device)
-    exact = torch.rand(areas, 1, 1, 1, device=device) < augmentation.exact_probability
-    level = level.masked_fill(exact, 1.0)  # no probability reaches it
-    flying = level[0] < photos.flight_probability
-    images = crops.draw(flying.flatten() * float(MARGIN))
-    flipped, swapped = torch.rand(2, areas, 1, 1, 1, device=device) < 0.5
-    images = torch.where(flipped, images.flip(3), images)
-    both_days = torch.stack([images[:, :3], images[:, 3:]], dim=1)
-    first, second = colour_jitter(both_days, augmentation.shared_jitter).unbind(dim=1)
-    days = torch.where(swapped, first, second), torch.where(swapped, second, first)
-    differs = level[1] < augmentation.goal_jitter_probability
-    both = torch.stack(
-        [torch.where(differs, temporal_augmentation(day, augmentation.goal_jitter), day) for day in days]
-    )
-    compressed = compress_areas(both.flatten(0, 1)).view_as(both)
-    glimpse_day, goal_day = torch.where(level[2] < photos.area_compression_probability, compressed, both)
+    flying = torch.rand(areas, 1, device=device) < photos.flight_probability
+    images, step = crops.draw(flying.flatten() * float(MARGIN))
+    native = (step < REDUCED).view(areas, 1) & (photos.native_strength > 0)
+    exact = (torch.rand(areas, 1, device=device) < augmentation.exact_probability) & ~native
+
+    def augmented(probability: float) -> torch.Tensor:
+        return (torch.rand(areas, 1, device=device) < probability) & ~exact
+
+    flying = flying & ~exact
+    differs = augmented(augmentation.goal_jitter_probability)
+    whole = augmented(photos.area_compression_probability)
+    alone = augmented(photos.cell_compression_probability)
+    degraded = augmented(photos.degraded_probability)
+    glimpse_day, goal_day = _two_days(images, differs, whole, augmentation)
     # Photos of the cells, and of the goals.
-    flying, alone, degraded = (part.view(areas, 1) for part in (flying, level[3], level[4]))
     low, high = photos.flight_strength
     strength = flying * (low + (high - low) * torch.rand(areas, 1, device=device))
-    common = {"strength": strength, "compressed": flying | (alone < photos.cell_compression_probability)}
+    common = {
+        "strength": torch.where(native, strength.clamp(min=photos.native_strength), strength),
+        "compressed": flying | alone | native,
+        "aligned": torch.rand(areas, 1, device=device) < photos.aligned_probability,
+    }
     corner = torch.stack([observed // grid.cols, observed % grid.cols]) * float(grid.pitch)
     upright, sharp = torch.zeros_like(corner[0]), torch.zeros_like(flying)
     glimpses = take_photos(glimpse_day, grid, corner, upright, **common, degraded=sharp)
     cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]
-    off_grid = level[5].view(areas, 1) < augmentation.off_grid_probability
-    corner, angle = _goal_corners(grid, cell, augmentation, off_grid, differs.view(areas, 1))
-    patches = take_photos(goal_day, grid, corner, angle, **common, degraded=degraded < photos.degraded_probability)
+    off_grid = torch.rand(areas, 1, device=device) < augmentation.off_grid_probability
+    corner, angle, zoom = _goal_views(grid, cell, augmentation, off_grid, differs)
+    patches = take_photos(goal_day, grid, corner, angle, **common, degraded=degraded, zoom=zoom)
     return RelationBatch(standardise(glimpses), standardise(patches), observed, cell)
 
 
-def _goal_corners(
+def _two_days(
+    images: torch.Tensor, differs: torch.Tensor, compressed: torch.Tensor, augmentation: GoalAugmentation
+) -> torch.Tensor:
+    """Return the areas on the day of the flight and on the day of the goal, (2, A, 3, H, W).
+
+    Args:
+        images: Areas on two days, (A, 6, H, W).
+        differs: Areas whose days differ more than the images do, bool (A, 1).
+        compressed: Areas that are compressed as a whole, bool (A, 1).
+        augmentation: Differences between the days.
+    """
+    areas, device = len(images), images.device
+    flipped, swapped, aberrated = torch.rand(3, areas, 1, 1, 1, device=device)
+    images = torch.where(flipped < 0.5, images.flip(3), images)
+    both_days = torch.stack([images[:, :3], images[:, 3:]], dim=1)
+    both_days = colour_jitter(both_days, augmentation.shared_jitter).transpose(0, 1)
+    both_days = torch.where(swapped < 0.5, both_days.flip(0), both_days)
+    shift = 2 * torch.rand(areas, device=device) - 1
+    lens = torch.stack([aberrate(day, shift) for day in both_days])
+    both_days = torch.where(aberrated < augmentation.aberration_probability, lens, both_days)
+    changed = torch.stack([temporal_augmentation(day, augmentation.goal_jitter) for day in both_days])
+    both_days = torch.where(differs[..., None, None], changed, both_days)
+    encoded = compress_areas(both_days.flatten(0, 1)).view_as(both_days)
+    return torch.where(compressed[..., None, None], encoded, both_days)
+
+
+def _goal_views(
     grid: Grid, cell: torch.Tensor, augmentation: GoalAugmentation, off_grid: torch.Tensor, differs: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw where goals are cut: row and column of the corner in pixels, (2, A, G), and the rotation, (A, G).
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Draw where goals are cut: row and column of the corner in pixels, (2, A, G), rotation and scale, each (A, G).
 
     In areas whose days differ, (A, 1), all goals are misregistered by the same shift.
     """
@@ -132,7 +169,9 @@ def _goal_corners(
         ).clamp(0, grid.size[0] - grid.cell)
         for n, index in enumerate((cell // grid.cols, cell % grid.cols))
     ]
-    return torch.stack(corner), off_grid * (2 * level[2] - 1) * math.radians(augmentation.turn)
+    angle = off_grid * (2 * level[2] - 1) * math.radians(augmentation.turn)
+    zoom = (off_grid * (2 * level[3] - 1) * math.log(augmentation.scale)).exp()
+    return torch.stack(corner), angle, zoom
 
 
 def random_walks(grid: Grid, count: int, length: int, device: torch.device) -> torch.Tensor:
