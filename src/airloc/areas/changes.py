@@ -14,7 +14,7 @@ from difflib import get_close_matches
 
 import numpy as np
 from PIL import Image
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import gaussian_filter, map_coordinates
 
 from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
@@ -29,6 +29,9 @@ BLUR_RANGE = (0.5, 1.5)
 MAX_ROTATION = 10.0
 """Largest rotation, in degrees."""
 
+MAX_SCALE = 1.5
+"""Largest factor by which a goal that lies anywhere is larger or smaller than a cell."""
+
 MARGIN = 8
 """Pixels around a cell that blur and downsampling use before the image is cropped to the cell."""
 
@@ -41,6 +44,11 @@ class GoalTransform:
     """Offset of the image down and to the right, in cells; at the border of the area mirrored to stay inside."""
     rotation: float = 0.0
     """Clockwise rotation of the camera, in degrees."""
+    scale: float = 1.0
+    """Side of the ground that the image shows, in cells."""
+    upright: bool = False
+    """Heading and width of the image are known, so that it is turned and scaled like the cells, and mirrored beyond
+    its border."""
     blur: float = 0.0
     """Standard deviation of a Gaussian blur, in pixels."""
     downsampling: float = 1.0
@@ -87,6 +95,20 @@ def turned(rng: np.random.Generator, strength: float) -> GoalTransform:
     return GoalTransform(rotation=strength * rng.uniform(-MAX_ROTATION, MAX_ROTATION))
 
 
+def anywhere(rng: np.random.Generator, strength: float) -> GoalTransform:
+    """Draw a square of ground anywhere, of any heading and up to 1.5 times as large or small as a cell, both known."""
+    return replace(any_heading(rng, strength), upright=True)
+
+
+def any_heading(rng: np.random.Generator, strength: float) -> GoalTransform:
+    """Draw a square of ground anywhere, as `anywhere` does, but the heading of the image is unknown."""
+    down, right = strength * rng.uniform(-0.5, 0.5, size=2)
+    rotation, level = strength * rng.uniform(-1, 1, size=2)
+    return GoalTransform(
+        shift=(float(down), float(right)), rotation=180 * float(rotation), scale=MAX_SCALE ** float(level)
+    )
+
+
 def all_changes(rng: np.random.Generator, strength: float) -> GoalTransform:
     """Draw all changes at once, each as it is drawn alone."""
     transform = photometric(rng, strength)
@@ -105,6 +127,8 @@ CHANGES: dict[str, Callable[[np.random.Generator, float], GoalTransform]] = {
     "coarse": coarse,
     "off-grid": off_grid,
     "turned": turned,
+    "anywhere": anywhere,
+    "any-heading": any_heading,
     "all": all_changes,
 }
 """Functions that draw a transform of each kind, given a random generator and a strength from 0 (no change) to 1."""
@@ -123,12 +147,34 @@ def check_change(name: str, strength: float = 1.0) -> str:
 
 def cut_goal(image: Pixels, grid: Grid, cell: Cell, transform: GoalTransform) -> Pixels:
     """Cut the image of a cell (S, S, 3) from the image of an area of the grid's size, and apply a transform."""
-    goal = _cut(image, _centre(grid, cell, transform), grid.cell + 2 * MARGIN, transform.rotation)
+    side = round(transform.scale * grid.cell)
+    goal = _cut(image, _centre(grid, cell, transform), side + 2 * MARGIN, transform.rotation)
     if transform.blur > 0:
         goal = blur_image(goal, transform.blur)
     if transform.downsampling > 1:
         goal = downsample(goal, transform.downsampling)
-    return adjust_colours(goal[MARGIN:-MARGIN, MARGIN:-MARGIN], transform)
+    goal = adjust_colours(goal[MARGIN:-MARGIN, MARGIN:-MARGIN], transform)
+    if transform.upright:
+        return turn_upright(goal, transform.rotation, grid.cell)
+    resized = Image.fromarray(goal).resize((grid.cell, grid.cell), Image.Resampling.LANCZOS)
+    return goal if side == grid.cell else np.asarray(resized)
+
+
+def turn_upright(image: Pixels, rotation: float, side: int) -> Pixels:
+    """Turn an image back by the clockwise rotation of its camera, and crop or pad it to (side, side, 3).
+
+    Beyond its border the image is mirrored: agents read a uniform border as ground.
+    """
+    height, width = image.shape[:2]
+    cos, sin = math.cos(math.radians(rotation)), math.sin(math.radians(rotation))
+    step = np.arange(side) - (side - 1) / 2
+    col = cos * step + sin * step[:, None] + (width - 1) / 2
+    row = cos * step[:, None] - sin * step + (height - 1) / 2
+    values = [
+        map_coordinates(image[..., channel].astype(np.float64), (row, col), mode="mirror") for channel in range(3)
+    ]
+    upright: Pixels = np.stack(values, axis=2).round().clip(0, 255).astype(np.uint8)
+    return upright
 
 
 def blur_image(image: Pixels, deviation: float) -> Pixels:
@@ -161,12 +207,13 @@ def adjust_colours(image: Pixels, transform: GoalTransform) -> Pixels:
 def _centre(grid: Grid, cell: Cell, transform: GoalTransform) -> tuple[float, float]:
     """Return the centre (row, col) of the cut: shifted by whole pixels, and such that the rotated cut stays inside."""
     x, y = grid.centre(cell)
-    half, angle = grid.cell / 2, math.radians(abs(transform.rotation))
+    half, angle = transform.scale * grid.cell / 2, math.radians(abs(transform.rotation) % 90)
     reach = half * (math.cos(angle) + math.sin(angle))  # from the centre to the outermost corner, along an axis
+    reach = min(reach, grid.cell)  # a larger one would move the centre to another cell
 
     def shifted(at: float, cells: float, side: int) -> float:
         shift = round(cells * grid.cell)
-        if not half <= at + shift <= side - half:
+        if not grid.cell / 2 <= at + shift <= side - grid.cell / 2:
             shift = -shift
         return min(max(at + shift, min(reach, side / 2)), max(side - reach, side / 2))
 

@@ -14,17 +14,24 @@ from tyro.conf import arg
 
 from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
-from airloc.areas.area import Pixels, read_image
+from airloc.areas.area import read_image
 from airloc.cli.console import need, progress_bar, writable_outputs
 from airloc.errors import AirlocError
-from airloc.grid import Cell
 from airloc.missions.flight import Camera
-from airloc.missions.units import parse_duration, parse_length, parse_pixel, parse_position, parse_speed
+from airloc.missions.units import (
+    parse_duration,
+    parse_length,
+    parse_pixel,
+    parse_position,
+    parse_range,
+    parse_speed,
+)
 from airloc.task.rules import FALSE_ALARM_COST
 
 if TYPE_CHECKING:
     from airloc.areas.layout import Layout
     from airloc.areas.raster import Raster
+    from airloc.missions.photos import Goal
     from airloc.missions.plan import FieldSearch, SearchPlan
 
 Format = Literal["geojson", "kml", "gpx", "plan", "waypoints"]
@@ -62,13 +69,17 @@ class SearchOptions:
     agent: str = DEFAULT_AGENT
     """Name of an agent, or a checkpoint folder."""
     goal_width: str | None = None
-    """Width of the footprint of the goal image, such as 60m; one cell by default."""
+    """Width of the ground that the goal image shows, such as 60m, or a range, such as 50m-80m; one cell by default."""
+    goal_heading: float | None = None
+    """Compass direction of the upper edge of the goal image in degrees, 0 for north; unknown by default."""
     truth: Annotated[str | None, arg(metavar="LAT,LON")] = None
     """True position of the goal, to verify the find; the search does not use it."""
     false_alarm_cost: float = FALSE_ALARM_COST
     """Cost of a false alarm, in finds; sets the match probability from which a find is declared."""
     detection: float = 0.9
     """Probability of detection (POD) in a photo that shows the whole cell; used for the probability of success."""
+    footprint: float = 4 / 3
+    """Shorter side of the ground that a photo shows, in cells; sets the flight height."""
     fov: float = 73.7
     """Field of view of the camera across the longer side of a photo, in degrees."""
     aspect: float = 4 / 3
@@ -120,8 +131,8 @@ def run(options: SearchOptions, made_by: str) -> None:
     print(f"{len(written)} files in {options.out.resolve()}")
 
 
-def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, Cell | None]":
-    """Build the search, and find the cell of the goal if it is known; print warnings if the input is valid."""
+def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, tuple[float, float] | None]":
+    """Build the search, and locate the goal on the grid if it is known; print warnings if the input is valid."""
     from airloc.areas.outline import read_outline
     from airloc.missions.plan import lay_out_search, start_search
 
@@ -154,6 +165,7 @@ def make_plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":
         agent=options.agent,
         false_alarm_cost=options.false_alarm_cost,
         detection=options.detection,
+        footprint=options.footprint,
         camera=Camera(options.fov, options.aspect),
         seed=options.seed,
     )
@@ -161,22 +173,30 @@ def make_plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":
 
 def _goal(
     options: SearchOptions, raster: "Raster", layout: "Layout", warnings: list[str]
-) -> tuple[Pixels, Cell | None]:
-    """Return the goal patch, and the cell of the goal if it is known; append to the warnings."""
-    from airloc.areas.layout import read_cell
-    from airloc.missions.plan import prepare_goal, searchable_cell
+) -> "tuple[Goal, tuple[float, float] | None]":
+    """Return the goal, and its row and column on the grid if they are known; append to the warnings."""
+    from airloc.missions.plan import point_of, prepare_goal, read_goal, searchable_cell
 
     known = raster.georeferenced
-    truth = None
-    if options.truth is not None:
-        truth = searchable_cell(layout, _position(options.truth, known), "true position")
+
+    def on_grid(text: str, name: str) -> tuple[float, float]:
+        position = _position(text, known)
+        searchable_cell(layout, position, name)  # raises if it is outside
+        return layout.grid_position(point_of(layout, position))
+
+    truth = None if options.truth is None else on_grid(options.truth, "true position")
     if not Path(options.goal).exists() and not any(letter.isalpha() for letter in options.goal):
-        cell = searchable_cell(layout, _position(options.goal, known), "goal")
-        return read_cell(raster, layout, cell).pixels, cell
-    width = None if options.goal_width is None else parse_length(options.goal_width, georeferenced=known)
-    goal = prepare_goal(read_image(Path(options.goal)), layout.cell_m, width, layout.unit)
-    warnings.extend(goal.warnings)
-    return goal.pixels, truth
+        place = on_grid(options.goal, "goal")
+        return read_goal(raster, layout, place), place
+    prepared = prepare_goal(
+        read_image(Path(options.goal)),
+        layout.cell_m,
+        None if options.goal_width is None else parse_range(options.goal_width, georeferenced=known),
+        turn=None if options.goal_heading is None else options.goal_heading - layout.heading,
+        unit=layout.unit,
+    )
+    warnings.extend(prepared.warnings)
+    return prepared.goal, truth
 
 
 def _position(text: str, georeferenced: bool) -> tuple[float, float]:

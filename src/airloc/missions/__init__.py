@@ -15,21 +15,25 @@ server needs the extras `field` and `web`.
 """
 
 from airloc.missions.flight import Camera, Flight, Waypoint
-from airloc.missions.photos import PhotoPose, centre_crop, crop_to_cell, goal_patch, read_photo
-from airloc.missions.searcher import Advice, Glimpse, Searcher
+from airloc.missions.photos import Goal, PhotoPose, View, centre_crop, crop_to_cell, crop_to_view, make_goal, read_photo
+from airloc.missions.searcher import Advice, Find, Glimpse, Searcher
 from airloc.missions.sweep import plan_sweep
 
 __all__ = [
     "Advice",
     "Camera",
+    "Find",
     "Flight",
     "Glimpse",
+    "Goal",
     "PhotoPose",
     "Searcher",
+    "View",
     "Waypoint",
     "centre_crop",
     "crop_to_cell",
-    "goal_patch",
+    "crop_to_view",
+    "make_goal",
     "plan_sweep",
     "read_photo",
 ]

@@ -62,8 +62,18 @@ class SearchSettings(Message):
         str | None, Field(max_length=64, description="name of an agent; the server's agent by default")
     ] = None
     goal_width_m: Annotated[
-        float | None, Field(gt=0, le=100_000, description="width of the footprint of the goal image")
+        float | None, Field(gt=0, le=100_000, description="width of the ground that the goal image shows")
     ] = None
+    goal_width_max_m: Annotated[
+        float | None, Field(gt=0, le=100_000, description="largest width of that ground, if it is not known exactly")
+    ] = None
+    goal_heading: Annotated[
+        float | None,
+        Field(ge=-360, le=360, description="compass direction of the goal image's upper edge; unknown by default"),
+    ] = None
+    footprint: Annotated[
+        float, Field(ge=1, le=4, description="shorter side of the ground that a photo shows, in cells")
+    ] = 4 / 3
     false_alarm_cost: Annotated[float, Field(ge=0, le=1e9, description="cost of a false alarm, in finds")] = (
         FALSE_ALARM_COST
     )
@@ -87,6 +97,7 @@ class SearchSettings(Message):
             agent=self.agent or default_agent,
             false_alarm_cost=self.false_alarm_cost,
             detection=self.detection,
+            footprint=self.footprint,
             camera=Camera(self.fov, self.aspect),
             seed=self.seed,
         )
@@ -116,7 +127,7 @@ class PhotoPosition(Message):
 
 
 class CellLocation(Message):
-    """A cell and the position of its centre."""
+    """A cell and the position of its centre, or of the goal in the photo of the cell."""
 
     row: int
     col: int
@@ -130,7 +141,9 @@ class SearchState(Message):
     id: str
     status: Literal["searching", "found", "spent", "cancelled"]
     next: Annotated[CellLocation | None, Field(description="cell to photograph next; null when the search has ended")]
-    declared: Annotated[CellLocation | None, Field(description="cell in which the searcher declared the find")]
+    declared: Annotated[
+        CellLocation | None, Field(description="cell of the photo that shows the goal; position of the goal's centre")
+    ]
     match_probability: Annotated[float | None, Field(description="probability that the last new photo shows the goal")]
     best: Annotated[CellLocation, Field(description="cell with the highest probability of area")]
     best_probability: Annotated[float, Field(description="probability of area of that cell")]
@@ -139,7 +152,7 @@ class SearchState(Message):
     photos: Annotated[int, Field(description="number of photographed cells")]
     rows: int
     cols: int
-    height_m: Annotated[float, Field(description="flight height from which a photo shows a whole cell")]
+    height_m: Annotated[float, Field(description="flight height from which a photo shows the footprint")]
     created: Annotated[str, Field(description="time of creation in UTC, ISO 8601")]
 
 

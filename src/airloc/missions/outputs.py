@@ -31,7 +31,7 @@ from airloc.grid import Cell
 from airloc.missions.flight import FORMATS, Flight, Waypoint
 from airloc.missions.plan import FieldSearch, SearchRecord
 from airloc.missions.report import GIF_SIDE, SIDE, SearchPainter, search_page
-from airloc.missions.searcher import Searcher
+from airloc.missions.searcher import Find, Searcher
 from airloc.missions.sweep import plan_sweep
 
 __all__ = ["PAGE", "to_json", "write_search"]
@@ -126,8 +126,9 @@ def to_json(record: SearchRecord, flight: Flight | None) -> dict[str, Any]:
     advice, layout = record.searcher.advice(), record.layout
     return {
         "status": advice.status,
-        "declared": _location(layout, advice.declared),
+        "declared": None if advice.declared is None else _find(layout, advice.declared),
         "correct": record.correct,
+        "error": record.error_m,
         "best": _location(layout, advice.best),
         "best_probability": advice.best_probability,
         "probability_of_success": record.searcher.pos,
@@ -145,7 +146,7 @@ def to_json(record: SearchRecord, flight: Flight | None) -> dict[str, Any]:
         "flight": None if flight is None else {"height_m": flight.height, "metres": flight.metres},
         "photos": [
             {
-                **(_location(layout, photo.cell) or {}),
+                **_location(layout, photo.cell),
                 "order": number,
                 "match_probability": photo.match_probability,
                 "poa": photo.poa,
@@ -157,15 +158,22 @@ def to_json(record: SearchRecord, flight: Flight | None) -> dict[str, Any]:
     }
 
 
-def _location(layout: Layout, cell: Cell | None) -> dict[str, Any] | None:
-    if cell is None:
-        return None
+def _find(layout: Layout, find: Find) -> dict[str, Any]:
+    row, col = find.cell
+    return {"row": row, "col": col, **_position(layout, find.position)}
+
+
+def _location(layout: Layout, cell: Cell) -> dict[str, Any]:
     row, col = cell
+    return {"row": row, "col": col, **_position(layout, cell)}
+
+
+def _position(layout: Layout, cell: tuple[float, float]) -> dict[str, float]:
     if layout.plane is None:
         x, y = (layout.centres(cell) * (1, -1)).tolist()
-        return {"row": row, "col": col, "x": x, "y": y}
+        return {"x": x, "y": y}
     lat, lon = layout.lat_lon(cell).tolist()
-    return {"row": row, "col": col, "lat": lat, "lon": lon}
+    return {"lat": lat, "lon": lon}
 
 
 def _write_flight(folder: Path, name: str, flight: Flight, layout: Layout, formats: Sequence[str]) -> dict[str, Path]:

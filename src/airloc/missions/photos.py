@@ -1,5 +1,8 @@
 """Photos of any size become glimpses: cropped to the footprint of a cell, rotated to the grid, 48 x 48 pixels.
 
+A photo usually shows more than a cell. What it shows of two cells' width is its view, in which the goal is located. The
+picture of the goal is prepared here too: `make_goal`.
+
 A photo looks straight down and is assumed to be free of lens distortion. If the pose of the camera is known, the photo
 is cropped to the cell. If not, its central square is taken to be the cell.
 
@@ -10,16 +13,30 @@ import io
 import math
 import warnings
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from airloc.agents.belief import FLAT_STD
 from airloc.areas.area import MAX_PIXELS as DECOMPRESSION_LIMIT
-from airloc.areas.area import READ_ERRORS, Pixels
+from airloc.areas.area import READ_ERRORS, Mask, Pixels
+from airloc.areas.changes import turn_upright
 from airloc.errors import AirlocError
+from airloc.vision.locator import GoalViews
 
-__all__ = ["PhotoPose", "centre_crop", "crop_to_cell", "goal_patch", "is_uniform", "read_photo"]
+__all__ = [
+    "Goal",
+    "PhotoPose",
+    "View",
+    "centre_crop",
+    "crop_to_cell",
+    "crop_to_view",
+    "is_uniform",
+    "make_goal",
+    "read_photo",
+]
 
 SIDE = 48
 """Side of a glimpse in pixels."""
@@ -27,6 +44,46 @@ MAX_PIXELS = 120_000_000
 MIN_COVERAGE = 0.5
 """Smallest fraction of a cell that a photo must show to count as a photo of it."""
 MAX_OVERSAMPLING = 16
+
+
+VIEW_SIDE = 2 * SIDE
+"""Side of a view in pixels."""
+LARGEST_PICTURE = 1.5
+"""Largest side of the picture of a goal, in cells; what lies beyond is not used."""
+MIN_PICTURE = 16
+"""Smallest side of the picture of a goal at the scale of the cells, in pixels."""
+WIDTH_ERROR = 0.06
+"""Relative error of the bounds of a goal's width."""
+HEADING_ERROR = 6.0
+"""Error of a known heading, in degrees."""
+
+
+class View(NamedTuple):
+    """A photo around a cell: a square of two cells, centred on the cell and turned like the grid."""
+
+    pixels: Pixels
+    """RGB bytes, (96, 96, 3)."""
+    seen: Mask
+    """Pixels that the photo shows, (96, 96)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """A goal to search for."""
+
+    patch: Pixels
+    """The goal as agents observe it, turned like the grid if its heading is known, (48, 48, 3)."""
+    picture: Pixels
+    """The goal as it was photographed, square, 48 px a cell."""
+    turn: float | None = 0.0
+    """Compass direction of the picture's upper edge minus the heading of the grid; None if it is unknown."""
+    scale: tuple[float, float] = (1.0, 1.0)
+    """Smallest and largest ratio of the true width of the picture to the assumed one."""
+
+    def views(self) -> GoalViews:
+        """Return the goal at all turns and scales that are possible."""
+        turn = (-180.0, 180.0) if self.turn is None else (self.turn - HEADING_ERROR, self.turn + HEADING_ERROR)
+        return GoalViews(self.picture, turn, self.scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +133,7 @@ def _too_large(name: str, pixels: int) -> AirlocError:
 
 def centre_crop(photo: Pixels) -> Pixels:
     """Return the central square of a photo as a glimpse, (48, 48, 3)."""
-    height, width = photo.shape[:2]
-    side = min(height, width)
-    left, top = (width - side) / 2, (height - side) / 2
-    box = (left, top, left + side, top + side)
-    return np.asarray(Image.fromarray(photo).resize((SIDE, SIDE), Image.Resampling.LANCZOS, box=box))
+    return _resize_square(photo, SIDE, 1.0)
 
 
 def crop_to_cell(photo: Pixels, cell_m: float, pose: PhotoPose) -> tuple[Pixels, float]:
@@ -94,40 +147,67 @@ def crop_to_cell(photo: Pixels, cell_m: float, pose: PhotoPose) -> tuple[Pixels,
     Returns:
         The glimpse (48, 48, 3), black outside the photo, and the fraction of the cell that the photo shows.
     """
+    glimpse, seen = _crop_square(photo, cell_m, SIDE, pose)
+    return glimpse, float(seen.mean())
+
+
+def crop_to_view(photo: Pixels, cell_m: float, pose: PhotoPose) -> View:
+    """Crop a photo to the view around a cell, two cells wide; `crop_to_cell` describes the arguments."""
+    pixels, seen = _crop_square(photo, 2 * cell_m, VIEW_SIDE, pose)
+    return View(pixels, seen > 0.99)
+
+
+def _crop_square(photo: Pixels, side_m: float, side: int, pose: PhotoPose) -> tuple[Pixels, npt.NDArray[np.float64]]:
+    """Crop a square of ground to (side, side, 3), and return what fraction of each pixel the photo shows."""
     height, width = photo.shape[:2]
     scale = width / pose.width_m  # pixels per metre
     angle = math.radians(pose.rotation)
-    # Corners of the cell, counterclockwise from the upper left, relative to the photo's centre.
-    half = cell_m / 2
+    # Corners of the square, counterclockwise from the upper left, relative to the photo's centre.
+    half = side_m / 2
     right = np.array([-half, -half, half, half]) - pose.right_m
     up = np.array([half, -half, -half, half]) - pose.up_m
     x = width / 2 + scale * (right * math.cos(angle) - up * math.sin(angle))
     y = height / 2 - scale * (up * math.cos(angle) + right * math.sin(angle))
     data = tuple(np.stack([x, y], axis=1).ravel().tolist())
-    oversampling = min(MAX_OVERSAMPLING, max(1, math.ceil(scale * cell_m / SIDE)))
-    size = (oversampling * SIDE, oversampling * SIDE)
+    oversampling = min(MAX_OVERSAMPLING, max(1, math.ceil(scale * side_m / side)))
+    size = (oversampling * side, oversampling * side)
     quad, method = Image.Transform.QUAD, Image.Resampling.BILINEAR
-    crop = Image.fromarray(photo).transform(size, quad, data, method).resize((SIDE, SIDE), Image.Resampling.BOX)
+    crop = Image.fromarray(photo).transform(size, quad, data, method).resize((side, side), Image.Resampling.BOX)
     inside = Image.new("L", (width, height), 255).transform(size, quad, data, Image.Resampling.NEAREST)
-    return np.asarray(crop), float(np.mean(np.asarray(inside) > 0))
+    seen = np.asarray(inside).reshape(side, oversampling, side, oversampling) > 0
+    return np.asarray(crop), seen.mean(axis=(1, 3))
 
 
-def goal_patch(image: Pixels, cell_m: float | None = None, width_m: float | None = None) -> Pixels:
-    """Return the image of a goal as a patch, (48, 48, 3).
-
-    An image that shows more than a cell is cropped. One that shows less is padded with its mean colour.
+def make_goal(
+    image: Pixels,
+    cell_m: float | None = None,
+    width_m: tuple[float, float] | None = None,
+    turn: float | None = None,
+) -> Goal:
+    """Prepare the picture of a goal.
 
     Args:
-        image: Image of the goal, of any size.
+        image: Picture of the goal, of any size; its central square is used.
         cell_m: Side of a cell in metres.
-        width_m: Width of the footprint of the image; one cell if None.
+        width_m: Smallest and largest width of the ground that the square shows; one cell if None.
+        turn: Compass direction of the picture's upper edge minus the heading of the grid; None if it is unknown.
     """
-    if width_m is None or cell_m is None:
-        return centre_crop(image)
-    patch, _ = crop_to_cell(image, cell_m, PhotoPose(width_m))
-    coverage, _ = crop_to_cell(np.full_like(image, 255), cell_m, PhotoPose(width_m))
-    mean = image.reshape(-1, 3).mean(axis=0)
-    return np.asarray(np.round(patch + (1 - coverage.astype(np.float64) / 255) * mean), dtype=np.uint8)
+    low, high = (1.0, 1.0) if width_m is None or cell_m is None else (width / cell_m for width in width_m)
+    width = math.sqrt(low * high)
+    side = max(MIN_PICTURE, round(SIDE * min(width, LARGEST_PICTURE)))
+    picture = _resize_square(image, side, width / LARGEST_PICTURE)
+    patch = turn_upright(picture, turn or 0.0, SIDE)
+    scale = (low / width * (1 - WIDTH_ERROR), high / width * (1 + WIDTH_ERROR))
+    return Goal(patch, picture, turn, scale if high > low else (1.0, 1.0))
+
+
+def _resize_square(image: Pixels, side: int, surplus: float) -> Pixels:
+    """Resize the central square of an image to (side, side, 3); with a surplus above one, only its middle."""
+    height, width = image.shape[:2]
+    square = min(height, width) / max(surplus, 1.0)
+    left, top = (width - square) / 2, (height - square) / 2
+    box = (left, top, left + square, top + square)
+    return np.asarray(Image.fromarray(image).resize((side, side), Image.Resampling.LANCZOS, box=box))
 
 
 def is_uniform(patch: Pixels) -> bool:

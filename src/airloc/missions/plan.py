@@ -8,6 +8,7 @@ Legend: points are coordinates of the layout's plane; positions are (lat, lon) i
 and y down, if the layout has no georeference.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -25,14 +26,14 @@ from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.flight import Camera, budget_from_endurance
-from airloc.missions.photos import goal_patch, is_uniform
+from airloc.missions.photos import VIEW_SIDE, Goal, View, is_uniform, make_goal
 from airloc.missions.searcher import Glimpse, Searcher
 from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET, check_budget
 
 __all__ = [
     "FieldSearch",
-    "GoalPatch",
     "PhotoRecord",
+    "PreparedGoal",
     "SearchPlan",
     "SearchRecord",
     "format_position",
@@ -45,6 +46,8 @@ __all__ = [
     "start_search",
 ]
 
+SMALL_GOAL = 0.6
+"""Width of a goal image, in cells, below which recognition is poor."""
 MIN_GOAL_PIXELS = 24
 """Side of a goal image, in pixels, below which recognition is poor."""
 
@@ -81,12 +84,16 @@ class SearchPlan:
     """Cost of a false alarm, in finds."""
     detection: float = 0.9
     """Probability of detection (POD) in a photo that shows the whole cell."""
+    footprint: float = 4 / 3
+    """Shorter side of the ground that a photo shows, in cells."""
     camera: Camera = field(default_factory=Camera)
     seed: int = 0
     """Random seed for agents that sample."""
 
     def __post_init__(self) -> None:
         declaration_threshold(self.false_alarm_cost)
+        if not 1 <= self.footprint <= 4:
+            raise AirlocError(f"Photos cannot show {self.footprint:g} cells", "Give a footprint from 1 to 4 cells")
         if self.budget is not None:
             check_budget(self.budget)
             if self.endurance is not None:
@@ -98,25 +105,23 @@ class FieldSearch(NamedTuple):
 
     plan: SearchPlan
     layout: Layout
-    goal: Pixels
-    """Goal patch, (48, 48, 3)."""
+    goal: Goal
     searcher: Searcher
 
     @property
     def height_m(self) -> float:
-        """Flight height from which a photo shows a whole cell."""
-        return self.plan.camera.height_for(self.layout.cell_m)
+        """Flight height from which the shorter side of a photo shows the footprint of the plan."""
+        return self.plan.camera.height_for(self.plan.footprint * self.layout.cell_m)
 
 
-class GoalPatch(NamedTuple):
-    """The goal as agents observe it."""
+class PreparedGoal(NamedTuple):
+    """A goal, and how well it can be recognised."""
 
-    pixels: Pixels
-    """RGB bytes, (48, 48, 3)."""
+    goal: Goal
     uniform: bool
-    """True if the patch has one colour, so that agents cannot recognise it."""
+    """True if the picture has one colour, so that it cannot be recognised."""
     warnings: tuple[str, ...]
-    """Reasons why agents may not recognise the goal."""
+    """Reasons why the goal may not be recognised."""
 
 
 def lay_out_search(plan: SearchPlan, outline: MultiPolygon | None, raster: Raster | None = None) -> Layout:
@@ -132,38 +137,55 @@ def lay_out_search(plan: SearchPlan, outline: MultiPolygon | None, raster: Raste
     return lay_out_outline(outline, plan.cell_m, gap_m=plan.gap_m, heading=plan.heading)
 
 
-def prepare_goal(image: Pixels, cell_m: float, width_m: float | None = None, unit: str = "m") -> GoalPatch:
-    """Turn the image of a goal into a patch, with warnings if it is hard to recognise.
+def prepare_goal(
+    image: Pixels,
+    cell_m: float,
+    widths_m: tuple[float, float] | None = None,
+    *,
+    turn: float | None = None,
+    unit: str = "m",
+) -> PreparedGoal:
+    """Prepare the picture of a goal, with warnings if it is hard to recognise.
 
     Args:
-        image: Image of the goal, of any size.
+        image: Picture of the goal, of any size.
         cell_m: Side of a cell.
-        width_m: Width of the footprint of the image; one cell if None.
+        widths_m: Smallest and largest width of the ground that its central square shows; one cell if None.
+        turn: Compass direction of its upper edge minus the heading of the grid; None if it is unknown.
         unit: Unit of the lengths, for warnings.
     """
-    patch = goal_patch(image, cell_m, width_m)
+    goal = make_goal(image, cell_m, widths_m, turn)
     height, width = image.shape[:2]
+    width_m = None if widths_m is None else math.sqrt(widths_m[0] * widths_m[1])
     warnings = []
-    if width_m is not None and width_m < cell_m:
+    if width_m is not None and width_m < SMALL_GOAL * cell_m:
         warnings.append(f"the goal image shows less than a cell ({width_m:g} {unit}); smaller cells may work better")
     if min(height, width) < MIN_GOAL_PIXELS:
         warnings.append(f"the goal image has only {width} x {height} px")
     elif width_m is not None and width * cell_m / width_m < MIN_GOAL_PIXELS:
         cell_px = width * cell_m / width_m
         warnings.append(f"a cell has only {cell_px:.0f} px in the goal image, which is {width_m:g} {unit} wide")
-    uniform = is_uniform(patch)
+    uniform = is_uniform(goal.picture)
     if uniform:
         warnings.append("the goal image has a single colour and cannot be recognised")
-    return GoalPatch(patch, uniform, tuple(warnings))
+    return PreparedGoal(goal, uniform, tuple(warnings))
 
 
-def start_search(plan: SearchPlan, layout: Layout, goal: Pixels, agent: Agent) -> FieldSearch:
+def read_goal(raster: Raster, layout: Layout, place: tuple[float, float]) -> Goal:
+    """Read the goal at a fractional row and column of the grid: a square of one cell, turned like the grid."""
+    reach = layout.cell_m / layout.pitch_m / 2
+    corners = np.array(place) + reach * np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)])
+    patch = raster.read_quad(layout.plane, layout.centres(corners), (layout.grid.cell, layout.grid.cell)).pixels
+    return Goal(patch, patch)
+
+
+def start_search(plan: SearchPlan, layout: Layout, goal: Goal, agent: Agent) -> FieldSearch:
     """Build the searcher of a plan.
 
     Args:
         plan: The plan.
         layout: Its grid, from `lay_out_search`.
-        goal: Goal patch, (48, 48, 3).
+        goal: The goal.
         agent: The agent that `plan.agent` names.
 
     Raises:
@@ -229,8 +251,14 @@ def searchable_cell(layout: Layout, position: tuple[float, float], name: str) ->
     )
 
 
-def format_position(layout: Layout, cell: Cell) -> str:
-    """Return the position of a cell as text: 59.352710,15.002684, or x,y in pixels."""
+def nearest_cell(position: tuple[float, float]) -> Cell:
+    """Return the cell of a fractional row and column."""
+    row, col = (math.floor(number + 0.5) for number in position)
+    return row, col
+
+
+def format_position(layout: Layout, cell: tuple[float, float]) -> str:
+    """Return a position in rows and columns as text: 59.352710,15.002684, or x,y in pixels."""
     if layout.plane is None:
         return "{:.0f},{:.0f}".format(*(layout.centres(cell) * (1, -1)))
     return "{:.6f},{:.6f}".format(*layout.lat_lon(cell))
@@ -264,8 +292,8 @@ class SearchRecord:
 
     search: FieldSearch
     photos: Sequence[PhotoRecord]
-    truth: Cell | None
-    """Cell of the goal, if it is known."""
+    truth: tuple[float, float] | None
+    """Fractional row and column of the goal's centre, if they are known."""
 
     @property
     def layout(self) -> Layout:
@@ -278,21 +306,49 @@ class SearchRecord:
         return self.search.searcher
 
     @property
-    def goal(self) -> Pixels:
-        """Goal patch, (48, 48, 3)."""
+    def goal(self) -> Goal:
+        """The goal."""
         return self.search.goal
 
     @property
+    def true_cell(self) -> Cell | None:
+        """Cell that contains the centre of the goal, if it is known."""
+        return None if self.truth is None else nearest_cell(self.truth)
+
+    @property
     def correct(self) -> bool | None:
-        """True if the declared cell is the goal; None if the goal is unknown or nothing was declared."""
+        """True if the find is right; None if the goal is unknown or nothing was declared.
+
+        A find is right if its cell contains the centre of the goal, or its position is within half a cell of it.
+        """
         declared = self.searcher.advice().declared
-        return None if self.truth is None or declared is None else declared == self.truth
+        if self.truth is None or declared is None:
+            return None
+        return declared.cell == self.true_cell or (self.error_m or 0.0) <= self.layout.cell_m / 2
+
+    @property
+    def error_m(self) -> float | None:
+        """Distance of the declared position from the goal's centre, in metres; None if either is unknown."""
+        declared = self.searcher.advice().declared
+        if self.truth is None or declared is None:
+            return None
+        return math.dist(declared.position, self.truth) * self.layout.pitch_m
+
+
+def read_view(raster: Raster, layout: Layout, cell: Cell, plan: SearchPlan) -> View:
+    """Read what a photo shows around a cell, with the footprint of the plan and its longer side across."""
+    reach = layout.cell_m / layout.pitch_m  # half of two cells, in rows
+    corners = np.array(cell) + reach * np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)])
+    view = raster.read_quad(layout.plane, layout.centres(corners), (VIEW_SIDE, VIEW_SIDE))
+    away = np.abs(np.arange(VIEW_SIDE) + 0.5 - VIEW_SIDE / 2) * 4 / VIEW_SIDE  # from the middle, in halves of a cell
+    seen = (away <= plan.footprint)[:, None] & (away <= plan.footprint * plan.camera.aspect)
+    return View(view.pixels, seen & view.pixels.any(axis=2))
 
 
 def simulate(
     search: FieldSearch,
     raster: Raster,
-    truth: Cell | None = None,
+    truth: tuple[float, float] | None = None,
     on_photo: Callable[[int], None] = lambda count: None,
 ) -> SearchRecord:
     """Fly a search to its end, with photos cropped from an image.
@@ -300,7 +356,7 @@ def simulate(
     Args:
         search: The search, before its first photo.
         raster: The image.
-        truth: Cell of the goal, if it is known; the search does not use it.
+        truth: Fractional row and column of the goal's centre, if they are known; the search does not use them.
         on_photo: Called with 1 after every photo.
     """
     searcher, layout = search.searcher, search.layout
@@ -310,7 +366,8 @@ def simulate(
     while (cell := advice.next_cell) is not None:
         view = read_cell(raster, layout, cell)
         poa = float(searcher.belief()[cell])
-        advice = searcher.observe(cell, Glimpse(view.pixels, view.coverage))
+        around = read_view(raster, layout, cell, search.plan)
+        advice = searcher.observe(cell, Glimpse(view.pixels, view.coverage, around))
         keep = len(photos) % stride == 0 or advice.next_cell is None
         belief = searcher.belief().astype(np.float32) if keep else None
         photos.append(PhotoRecord(cell, advice.match_probability or 0.0, poa, view.coverage, searcher.pos, belief))

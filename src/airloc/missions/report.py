@@ -17,6 +17,7 @@ from airloc.drawing.trajectory import draw_trajectory
 from airloc.grid import Cell, Grid
 from airloc.missions.flight import HEIGHT_LIMIT, Flight
 from airloc.missions.plan import SearchRecord, format_position
+from airloc.missions.searcher import Find
 
 __all__ = ["SearchPainter", "search_page", "summary"]
 
@@ -58,12 +59,14 @@ class SearchPainter:
         searcher = self._record.searcher
         belief = searcher.belief()
         top = min(1.0, max(float(belief.max()), 4 / self._record.layout.grid.count))
-        return self._draw_belief(belief, list(searcher.glimpses), top, searcher.advice().declared)
+        declared = searcher.advice().declared
+        return self._draw_belief(belief, list(searcher.glimpses), top, None if declared is None else declared.cell)
 
     def draw_path(self) -> Pixels:
         """Draw the cells in the order of the photos."""
         record = self._record
-        goal = record.truth if record.truth is not None else record.searcher.advice().declared
+        declared = record.searcher.advice().declared
+        goal = record.true_cell or (None if declared is None else declared.cell)
         drawn = draw_trajectory(
             self._ground, self._grid, record.searcher.flown, goal, scale=1, dim_unvisited=True, margin=0
         )
@@ -85,7 +88,7 @@ class SearchPainter:
             self._grid,
             belief,
             position=position,
-            goal=self._record.truth,
+            goal=self._record.true_cell,
             visited=visited,
             top=top,
             scale=1,
@@ -145,11 +148,22 @@ def summary(record: SearchRecord) -> str:
             f"Not found in {count}. The probability of success (POS) is {100 * record.searcher.pos:.0f} %. "
             f"Most probable cell: {_cell_name(record, advice.best)}, {100 * advice.best_probability:.1f} %."
         )
-    verdict = {None: "", True: " The declared cell is correct.", False: " The declared cell is wrong."}[record.correct]
+    verdict = "" if record.correct is None else _verdict(record)
     return (
-        f"Declared after {count} at {_cell_name(record, advice.declared)}, "
+        f"Declared after {count} at {_place_name(record, advice.declared)}, "
         f"match probability {100 * (advice.match_probability or 0):.0f} %.{verdict}"
     )
+
+
+def _verdict(record: SearchRecord) -> str:
+    place = f"{record.error_m:.0f} {record.layout.unit} from the goal's centre"
+    return f" The find is correct, {place}." if record.correct else f" The find is wrong, {place}."
+
+
+def _place_name(record: SearchRecord, find: Find) -> str:
+    pixel = "pixel " if record.layout.plane is None else ""
+    row, col = find.cell
+    return f"{pixel}{format_position(record.layout, find.position)} (row {row}, column {col})"
 
 
 def _cell_name(record: SearchRecord, cell: Cell) -> str:
@@ -201,7 +215,7 @@ def _best_match(record: SearchRecord) -> Html:
     glimpse = record.searcher.glimpses[best.cell].pixels
     probability = f"{100 * best.match_probability:.0f} %"
     return row(
-        figure(image_tag(_enlarge(record.goal), "The goal"), "The goal, as the agent observes it"),
+        figure(image_tag(_enlarge(record.goal.patch), "The goal"), "The goal, as the agent observes it"),
         figure(
             image_tag(_enlarge(glimpse), "The best match"),
             f"The best match: {_cell_name(record, best.cell)}, match probability {probability}",

@@ -8,7 +8,9 @@ at a time. The searcher stands between the agent and the vehicle:
 - The searcher never sends the vehicle to a cell twice. The agent observes the first photo of the cell again.
 - When the agent has used all its moves and the vehicle still has budget, the searcher spends the rest on the most
   probable cells per move.
-- When the match probability of a photo reaches the threshold, the searcher declares the find and the search ends.
+- The goal is located in the whole photo, not only in its cell. The match probability of a photo is the larger one of
+  the agent's and of the locator's. When it reaches the threshold, the searcher declares the find and the search ends.
+- If the heading of the goal's picture is unknown, `belief` searches for all headings at once.
 
 The budget counts the moves of the vehicle: a leg costs the Chebyshev distance between its ends. The state of a search
 depends only on the photos and their order, so a search resumes by observing the same photos again.
@@ -26,17 +28,22 @@ import numpy.typing as npt
 import torch
 
 from airloc.agents.agent import Agent, EpisodeBatch, belief_of
+from airloc.agents.any_heading import AnyHeadingAgent
 from airloc.agents.belief import BeliefAgent
-from airloc.agents.matching import with_match
+from airloc.agents.matching import SIGHTING, with_match
 from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
 from airloc.grid import MOVES, Cell, Grid, distance
+from airloc.missions.photos import VIEW_SIDE, Goal, View
 from airloc.missions.sweep import best_cell_in_reach
 from airloc.seeding import stream
 from airloc.task.batch import Observation
 from airloc.task.rules import check_budget
 
-__all__ = ["Advice", "AgentSession", "Belief", "Glimpse", "Searcher", "Status"]
+__all__ = ["Advice", "AgentSession", "Belief", "Find", "Glimpse", "Searcher", "Status"]
+
+LOCATED = 0.1
+"""Probability of a sighting from which on its position counts."""
 
 Status = Literal["searching", "found", "spent"]
 Belief = npt.NDArray[np.float64]
@@ -49,6 +56,27 @@ class Glimpse(NamedTuple):
     """RGB bytes, (48, 48, 3)."""
     coverage: float = 1.0
     """Fraction of the cell that the photo shows."""
+    view: View | None = None
+    """What the photo shows around the cell; the glimpse alone if None."""
+
+    def whole_view(self) -> View:
+        """Return the view of the photo."""
+        if self.view is not None:
+            return self.view
+        margin = (VIEW_SIDE - len(self.pixels)) // 2
+        dark = (self.pixels.max(axis=2) == 0) if self.coverage < 1 else np.zeros(self.pixels.shape[:2], dtype=np.bool_)
+        return View(np.pad(self.pixels, ((margin, margin), (margin, margin), (0, 0))), np.pad(~dark, margin))
+
+
+class Find(NamedTuple):
+    """A declared find."""
+
+    cell: Cell
+    """Cell of the photo."""
+    position: tuple[float, float]
+    """Fractional row and column of the goal's centre; those of the cell if the goal was not located in the photo."""
+    probability: float
+    """Probability that the photo shows the goal."""
 
 
 class Advice(NamedTuple):
@@ -58,8 +86,8 @@ class Advice(NamedTuple):
     """`searching`, `found` after a declaration, or `spent` when the budget reaches no further cell."""
     next_cell: Cell | None
     """Cell to photograph next; None when the search has ended."""
-    declared: Cell | None
-    """Cell in which the searcher declared the find."""
+    declared: Find | None
+    """The find that the searcher declared."""
     match_probability: float | None
     """Probability that the last new photo shows the goal; None before the first photo."""
     moves_left: int
@@ -91,7 +119,7 @@ class Searcher:
     def __init__(
         self,
         agent: Agent,
-        goal: Pixels,
+        goal: Pixels | Goal,
         grid: Grid,
         *,
         start: Cell,
@@ -111,10 +139,12 @@ class Searcher:
         """Cells that the vehicle was sent to and photographed, in order."""
         self.pod: Belief = np.zeros(grid.shape)
         """Probability of detection (POD) so far, (rows, cols)."""
-        self._session = AgentSession(agent, goal, grid, start, budget, seed)
+        self.goal = goal if isinstance(goal, Goal) else Goal(goal, goal)
+        self._views = self.goal.views()
+        self._session = AgentSession(agent, self.goal, grid, start, budget, seed)
         self._glimpses: dict[Cell, Glimpse] = {}
         self._next: Cell | None = start
-        self._declared: Cell | None = None
+        self._declared: Find | None = None
         self._match_probability: float | None = None
         self.prior = self.belief()
         """Probability of area before the first photo, (rows, cols)."""
@@ -154,14 +184,27 @@ class Searcher:
         if cell not in self._glimpses:
             self._glimpses[cell] = glimpse
             self.pod[cell] = self.detection * glimpse.coverage
-            self._match_probability = self._session.match(cell, glimpse.pixels)
-            if self._match_probability >= self.threshold:
-                self._declared = cell
+            find = self._recognise(cell, glimpse)
+            self._match_probability = find.probability
+            if find.probability >= self.threshold:
+                self._declared = find
         if cell == self._next:
             self.flown.append(cell)
         if self._declared is None and self._next in self._glimpses:
             self._next = self._choose_next()
         return self.advice()
+
+    def _recognise(self, cell: Cell, glimpse: Glimpse) -> Find:
+        """Compare a photo with the goal: the agent compares the glimpse, the locator the whole view."""
+        own = self._session.match(cell, glimpse.pixels)
+        view = glimpse.whole_view()
+        if not (self._views.textured and view.seen.any()):
+            return Find(cell, cell, own)
+        sighting = self._views.locate(*view)
+        located = SIGHTING.probability(sighting)
+        cells = self.grid.cell / self.grid.pitch  # rows per cell: offsets are in cells, without the gap
+        position = cell[0] + sighting.down * cells, cell[1] + sighting.right * cells
+        return Find(cell, position if located >= LOCATED else cell, max(own, located))
 
     def advice(self) -> Advice:
         """Return the state of the search and the next waypoint."""
@@ -169,7 +212,7 @@ class Searcher:
         best = self.grid.cell_of(int(belief.argmax()))
         return Advice(
             status=self.status,
-            next_cell=None if self._declared else self._next,
+            next_cell=None if self._declared is not None else self._next,
             declared=self._declared,
             match_probability=self._match_probability,
             moves_left=self.budget - self.moves_flown,
@@ -187,9 +230,9 @@ class Searcher:
             for cell in self._glimpses.keys() - self._session.observed:  # photos that the agent has not observed yet
                 weight[cell] *= 1 - self.pod[cell]
         if self._declared is not None and self._match_probability is not None:
-            weight[self._declared] = 0
+            weight[self._declared.cell] = 0
             weight = (1 - self._match_probability) * weight / max(weight.sum(), 1e-300)
-            weight[self._declared] = self._match_probability
+            weight[self._declared.cell] = self._match_probability
         total = weight.sum()
         return np.asarray(weight / total if total > 0 else self.searchable / self.searchable.sum())
 
@@ -229,23 +272,25 @@ class AgentSession:
 
     Args:
         agent: The agent.
-        goal: Image of the goal, (48, 48, 3).
+        goal: The goal.
         grid: The grid of cells.
         start: Cell in which the agent starts.
         budget: Moves of the episode.
         seed: Random seed for agents that sample.
     """
 
-    def __init__(self, agent: Agent, goal: Pixels, grid: Grid, start: Cell, budget: int, seed: int) -> None:
+    def __init__(self, agent: Agent, goal: Goal, grid: Grid, start: Cell, budget: int, seed: int) -> None:
         self.position = start
         """Current cell of the agent; it may be outside the grid."""
         self.moves = 0
         self.observed: set[Cell] = set()
         """Cells that the agent has acted on."""
-        self._agent, self._grid, self._budget = with_match(_with_uniform_prior(agent)), grid, budget
+        self._agent, self._grid, self._budget = with_match(_in_the_field(agent, goal)), grid, budget
         noise = torch.from_numpy(stream(seed, "searcher").random((1, budget, len(MOVES)), dtype=np.float32))
         with torch.inference_mode():
-            self._state = self._agent.reset(EpisodeBatch(torch.from_numpy(goal.copy())[None], grid, budget, noise))
+            self._state = self._agent.reset(
+                EpisodeBatch(torch.from_numpy(goal.patch.copy())[None], grid, budget, noise)
+            )
 
     @property
     def finished(self) -> bool:
@@ -278,9 +323,12 @@ class AgentSession:
         return Observation(patch, torch.tensor([cell]), torch.tensor([self._budget - self.moves]))
 
 
-def _with_uniform_prior(agent: Agent) -> Agent:
-    """Give `belief` a uniform prior: in the field the goal may be in any cell, the start included."""
-    return replace(agent, prior="anywhere") if isinstance(agent, BeliefAgent) else agent
+def _in_the_field(agent: Agent, goal: Goal) -> Agent:
+    """Give `belief` a uniform prior: the goal may be in any cell, the start included, and may have any heading."""
+    if not isinstance(agent, BeliefAgent):
+        return agent
+    agent = replace(agent, prior="anywhere")
+    return AnyHeadingAgent(agent) if goal.turn is None else agent
 
 
 def _check_probability(name: str, value: float) -> float:

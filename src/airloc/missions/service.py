@@ -32,7 +32,16 @@ from airloc.missions.messages import (
     SearchSettings,
     SearchState,
 )
-from airloc.missions.photos import MIN_COVERAGE, SIDE, PhotoPose, centre_crop, crop_to_cell, read_photo
+from airloc.missions.photos import (
+    MIN_COVERAGE,
+    SIDE,
+    Goal,
+    PhotoPose,
+    centre_crop,
+    crop_to_cell,
+    crop_to_view,
+    read_photo,
+)
 from airloc.missions.plan import (
     FieldSearch,
     format_position,
@@ -87,10 +96,12 @@ class SearchService:
         agent = request.agent or self._default_agent
         if agent not in AGENTS:  # never a folder: clients do not choose which files the server loads
             raise RequestError(422, f"There is no agent {agent!r}", f"Use one of {', '.join(AGENTS)}")
-        goal = _goal(request)
+        picture = _goal_file(request)
+        goal = _goal(request, picture, request.heading)
         settings = request.model_dump(exclude={"goal"}) | {"agent": agent}
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        stored = StoredSearch(secrets.token_urlsafe(9), created, settings, goal.tobytes(), False)
+        name = secrets.token_urlsafe(9)
+        stored = StoredSearch(name, created, settings, goal.patch.tobytes(), False, picture)
         active = self._build(stored)
         self._store.add(stored)
         self._remember(active)
@@ -125,11 +136,13 @@ class SearchService:
                 raise RequestError(409, "The search is cancelled", "Create another search")
             layout = active.field.layout
             cell = _cell_below(layout, position)
-            outcome = self._observe_cell(active, cell, photo, position)
+            outcome = self._observe_cell(active, cell, data, photo, position)
             state = _state(active, cancelled=False)
             return PhotoResult(**state.model_dump(), photo=_location(layout, cell), outcome=outcome)
 
-    def _observe_cell(self, active: _ActiveSearch, cell: Cell, photo: Pixels, position: PhotoPosition) -> PhotoOutcome:
+    def _observe_cell(
+        self, active: _ActiveSearch, cell: Cell, data: bytes, photo: Pixels, position: PhotoPosition
+    ) -> PhotoOutcome:
         searcher = active.field.searcher
         if cell in searcher.glimpses:
             return "repeated"
@@ -137,7 +150,7 @@ class SearchService:
             raise RequestError(409, "The search has ended", "Create another search")
         outcome: PhotoOutcome = "used" if cell == searcher.advice().next_cell else "kept"
         glimpse = _crop(active.field, cell, photo, position)
-        stored = StoredGlimpse(*cell, glimpse.coverage, glimpse.pixels.tobytes())
+        stored = StoredGlimpse(*cell, glimpse.coverage, glimpse.pixels.tobytes(), data, position.model_dump_json())
         self._store.append(active.stored.id, len(searcher.glimpses), stored)
         searcher.observe(cell, glimpse)
         return outcome
@@ -161,10 +174,10 @@ class SearchService:
     def _replay(self, active: _ActiveSearch) -> None:
         """Let the searcher observe the stored glimpses again."""
         searcher = active.field.searcher
-        for row, col, coverage, pixels in self._store.glimpses(active.stored.id):
+        for stored in self._store.glimpses(active.stored.id):
             if searcher.status != "searching":  # a recovered search without some photos may end earlier
                 break
-            searcher.observe((row, col), Glimpse(_patch(pixels), coverage))
+            searcher.observe((stored.row, stored.col), _stored_glimpse(active.field, stored))
 
     def _is_cancelled(self, search: str) -> bool:
         stored = self._store.find(search)
@@ -186,7 +199,9 @@ class SearchService:
         if layout.grid.count > MAX_CELLS:
             problem = f"The grid has {layout.grid} cells, more than {MAX_CELLS}"
             raise RequestError(422, problem, "Choose larger cells or a smaller outline")
-        return _ActiveSearch(stored, start_search(plan, layout, _patch(stored.goal), self._agent(plan.agent)))
+        patch = _patch(stored.goal)
+        goal = Goal(patch, patch) if stored.picture is None else _goal(settings, stored.picture, layout.heading)
+        return _ActiveSearch(stored, start_search(plan, layout, goal, self._agent(plan.agent)))
 
     def _agent(self, name: str) -> Agent:
         if name not in self._agents:
@@ -194,17 +209,26 @@ class SearchService:
         return self._agents[name]
 
 
-def _goal(request: NewSearch) -> Pixels:
-    """Decode the goal image of a request into a patch."""
+def _goal_file(request: NewSearch) -> bytes:
+    """Decode the file of the goal image of a request."""
     try:
-        data = base64.b64decode(request.goal, validate=True)
+        return base64.b64decode(request.goal, validate=True)
     except (binascii.Error, ValueError):
         raise RequestError(422, "The goal is not valid base64", "Encode the bytes of the image in base64") from None
-    goal = prepare_goal(read_photo(data, "goal image"), request.cell_m, request.goal_width_m)
-    if goal.uniform:
+
+
+def _goal(settings: SearchSettings, picture: bytes, grid_heading: float) -> Goal:
+    """Prepare the goal of a search from its image file."""
+    low, high = settings.goal_width_m, settings.goal_width_max_m
+    if high is not None and (low is None or high < low):
+        raise RequestError(422, "goal_width_max_m is not larger than goal_width_m", "Give both, the smaller one first")
+    widths = None if low is None else (low, high or low)
+    turn = None if settings.goal_heading is None else settings.goal_heading - grid_heading
+    prepared = prepare_goal(read_photo(picture, "goal image"), settings.cell_m, widths, turn=turn)
+    if prepared.uniform:
         problem = "The goal image has a single colour and cannot be recognised"
         raise RequestError(422, problem, "Send a photo of the place")
-    return goal.pixels
+    return prepared.goal
 
 
 def _cell_below(layout: Layout, position: PhotoPosition) -> Cell:
@@ -238,15 +262,26 @@ def _crop(search: FieldSearch, cell: Cell, photo: Pixels, position: PhotoPositio
     if coverage < MIN_COVERAGE:
         problem = f"The photo shows only {100 * coverage:.0f} % of the cell below"
         raise RequestError(422, problem, "Fly higher, or closer to the centre of the cell")
-    return Glimpse(pixels, coverage)
+    return Glimpse(pixels, coverage, crop_to_view(photo, layout.cell_m, pose))
+
+
+def _stored_glimpse(search: FieldSearch, stored: StoredGlimpse) -> Glimpse:
+    """Return a stored glimpse, with the view of its photo if that is stored too."""
+    pixels = _patch(stored.pixels)
+    if stored.photo is None or stored.position is None:
+        return Glimpse(pixels, stored.coverage)
+    position = PhotoPosition.model_validate_json(stored.position)
+    view = _crop(search, (stored.row, stored.col), read_photo(stored.photo), position).view
+    return Glimpse(pixels, stored.coverage, view)
 
 
 def _patch(data: bytes) -> Pixels:
     return np.frombuffer(data, dtype=np.uint8).reshape(SIDE, SIDE, 3)
 
 
-def _location(layout: Layout, cell: Cell) -> CellLocation:
-    lat, lon = layout.lat_lon(cell).tolist()
+def _location(layout: Layout, cell: Cell, place: tuple[float, float] | None = None) -> CellLocation:
+    """Return a cell with the position of a fractional row and column, by default its own centre."""
+    lat, lon = layout.lat_lon(cell if place is None else place).tolist()
     return CellLocation(row=cell[0], col=cell[1], lat=lat, lon=lon)
 
 
@@ -257,7 +292,7 @@ def _state(active: _ActiveSearch, cancelled: bool) -> SearchState:
         id=active.stored.id,
         status="cancelled" if cancelled else advice.status,
         next=None if cancelled or advice.next_cell is None else _location(layout, advice.next_cell),
-        declared=None if advice.declared is None else _location(layout, advice.declared),
+        declared=None if advice.declared is None else _location(layout, *advice.declared[:2]),
         match_probability=advice.match_probability,
         best=_location(layout, advice.best),
         best_probability=advice.best_probability,

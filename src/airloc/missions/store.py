@@ -19,14 +19,23 @@ from airloc.missions.photos import SIDE
 
 __all__ = ["SearchStore", "StoreError", "StoredGlimpse", "StoredSearch", "recover_store"]
 
-VERSION = 1
+VERSION = 2
 PATCH_BYTES = SIDE * SIDE * 3
 SCHEMA = """
 CREATE TABLE searches (id TEXT PRIMARY KEY, begun TEXT NOT NULL, config TEXT NOT NULL, goal BLOB NOT NULL,
-                       cancelled INTEGER NOT NULL DEFAULT 0);
+                       cancelled INTEGER NOT NULL DEFAULT 0, picture BLOB);
 CREATE TABLE glimpses (search TEXT NOT NULL REFERENCES searches (id), number INTEGER NOT NULL, row INTEGER NOT NULL,
-                       col INTEGER NOT NULL, seen REAL NOT NULL, pixels BLOB NOT NULL, PRIMARY KEY (search, number));
+                       col INTEGER NOT NULL, seen REAL NOT NULL, pixels BLOB NOT NULL, photo BLOB, position TEXT,
+                       PRIMARY KEY (search, number));
 """
+UPGRADES = {
+    1: (
+        "ALTER TABLE searches ADD COLUMN picture BLOB",
+        "ALTER TABLE glimpses ADD COLUMN photo BLOB",
+        "ALTER TABLE glimpses ADD COLUMN position TEXT",
+    )
+}
+"""Statements that upgrade a store of an earlier version to the next one."""
 VALID_ROWS = {
     "searches": f"json_valid(config) AND length(goal) = {PATCH_BYTES}",
     "glimpses": f"length(pixels) = {PATCH_BYTES}",
@@ -49,6 +58,8 @@ class StoredSearch(NamedTuple):
     goal: bytes
     """Goal patch, 48 x 48 RGB bytes."""
     cancelled: bool
+    picture: bytes | None = None
+    """File of the goal image as it was sent; stores of version 1 did not keep it."""
 
 
 class StoredGlimpse(NamedTuple):
@@ -59,6 +70,10 @@ class StoredGlimpse(NamedTuple):
     coverage: float
     pixels: bytes
     """48 x 48 RGB bytes."""
+    photo: bytes | None = None
+    """File of the photo as it was sent; stores of version 1 did not keep it."""
+    position: str | None = None
+    """JSON of `airloc.missions.messages.PhotoPosition`."""
 
 
 class SearchStore:
@@ -96,17 +111,17 @@ class SearchStore:
 
     def add(self, search: StoredSearch) -> None:
         """Add a new search."""
-        values = (search.id, search.created, json.dumps(search.settings), search.goal)
+        values = (search.id, search.created, json.dumps(search.settings), search.goal, search.picture)
         with self._writing():
-            self._file.execute("INSERT INTO searches (id, begun, config, goal) VALUES (?, ?, ?, ?)", values)
+            self._file.execute("INSERT INTO searches (id, begun, config, goal, picture) VALUES (?, ?, ?, ?, ?)", values)
 
     def find(self, search: str) -> StoredSearch | None:
         """Return a search by its id, or None."""
-        rows = self._read("SELECT id, begun, config, goal, cancelled FROM searches WHERE id = ?", search)
+        rows = self._read("SELECT id, begun, config, goal, cancelled, picture FROM searches WHERE id = ?", search)
         if not rows:
             return None
-        name, created, settings, goal, cancelled = rows[0]
-        return StoredSearch(name, created, json.loads(settings), goal, bool(cancelled))
+        name, created, settings, goal, cancelled, picture = rows[0]
+        return StoredSearch(name, created, json.loads(settings), goal, bool(cancelled), picture)
 
     def list_ids(self) -> list[str]:
         """Return the ids of all searches, newest first."""
@@ -120,11 +135,11 @@ class SearchStore:
     def append(self, search: str, number: int, glimpse: StoredGlimpse) -> None:
         """Add glimpse number `number` of a search."""
         with self._writing():
-            self._file.execute("INSERT INTO glimpses VALUES (?, ?, ?, ?, ?, ?)", (search, number, *glimpse))
+            self._file.execute("INSERT INTO glimpses VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (search, number, *glimpse))
 
     def glimpses(self, search: str) -> list[StoredGlimpse]:
         """Return all glimpses of a search in order."""
-        query = "SELECT row, col, seen, pixels FROM glimpses WHERE search = ? ORDER BY number"
+        query = "SELECT row, col, seen, pixels, photo, position FROM glimpses WHERE search = ? ORDER BY number"
         return [StoredGlimpse(*row) for row in self._read(query, search)]
 
     def _prepare(self) -> None:
@@ -135,10 +150,14 @@ class SearchStore:
             for statement in SCHEMA.split(";")[:-1]:
                 self._file.execute(statement)
             self._file.execute(f"PRAGMA user_version = {VERSION}")
-        elif version != VERSION:
+        elif version not in (*UPGRADES, VERSION):
             raise StoreError(f"The file {str(self.path)!r} is not a store of searches", "Give another --store")
         else:
             self._check_content()
+            for earlier in range(version, VERSION):
+                for statement in UPGRADES[earlier]:
+                    self._file.execute(statement)
+            self._file.execute(f"PRAGMA user_version = {VERSION}")
 
     def _check_content(self) -> None:
         """Read the whole file once, so that damage shows now and not in a response."""
@@ -230,8 +249,8 @@ def recover_store(damaged: Path, target: Path) -> tuple[int, int]:
         raise StoreError(f"The store {str(damaged)!r} has no readable search", "Restore a backup")
     photos = 0
     with closing(SearchStore(target)) as store:
-        for name, created, settings, goal, cancelled in searches:
-            store.add(StoredSearch(name, created, json.loads(settings), goal, False))
+        for name, created, settings, goal, cancelled, *picture in searches:
+            store.add(StoredSearch(name, created, json.loads(settings), goal, False, *picture))
             if cancelled:
                 store.cancel(name)
             own = sorted(row[1:] for row in glimpses if row[0] == name)

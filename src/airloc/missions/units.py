@@ -35,6 +35,22 @@ def parse_length(text: str, *, georeferenced: bool, allow_zero: bool = False) ->
     return value
 
 
+def parse_range(text: str, *, georeferenced: bool) -> tuple[float, float]:
+    """Parse a length, or a range of lengths, on an image; return the smallest and the largest.
+
+    >>> parse_range("60m", georeferenced=True), parse_range("50m-80m", georeferenced=True)
+    ((60.0, 60.0), (50.0, 80.0))
+
+    Raises:
+        AirlocError: If the text is not a length or a range, or its unit does not fit the image.
+    """
+    low, _, high = re.sub(r"(?<=[\da-z])\s*-\s*(?=[\d.])", "|", text, count=1).partition("|")
+    bounds = tuple(parse_length(part, georeferenced=georeferenced) for part in (low, high or low))
+    if bounds[0] > bounds[1]:
+        raise AirlocError(f"The range {text} is empty", "Give the smaller length first, such as 50m-80m")
+    return bounds[0], bounds[1]
+
+
 def parse_duration(text: str, *, allow_zero: bool = False) -> float:
     """Parse a duration; return seconds.
 
