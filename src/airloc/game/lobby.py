@@ -19,7 +19,7 @@ from airloc.task.sampling import EpisodeSampler
 MAX_VISITORS = 20_000
 """Visitors kept; the longest absent is dropped first."""
 
-Stage = Literal["consent", "practice", "games", "done"]
+Stage = Literal["consent", "practice", "games", "done", "withdrawn"]
 """Where a participant is in a study."""
 
 
@@ -183,6 +183,14 @@ class StudyLobby:
             raise RefusedError(409, "stage", "You cannot start the recorded games now.")
         self.study.record_practice_end(token)
 
+    def withdraw(self, token: str) -> None:
+        """Delete what is recorded about a participant, who cannot take part again."""
+        if self.stage(token) == "consent":
+            raise RefusedError(409, "stage", "Nothing about you has been recorded.")
+        self.study.record_withdrawal(token)
+        for game_id, _, _ in self._practice_room.store.history(token):
+            self._practice_room.delete(game_id)
+
     def begin(self, token: str, *, recorded: bool) -> tuple[Room, Game]:
         """Begin a practice game, or the next recorded game."""
         stage = self.stage(token)
@@ -221,6 +229,8 @@ class StudyLobby:
         ]
 
     def _stage(self, person: Participant, games: list[Game]) -> Stage:
+        if person.withdrawn:
+            return "withdrawn"
         if not person.agreed:
             return "consent"
         if not person.practised:

@@ -12,8 +12,8 @@ Games:
 | GET /api/games/ID/reveal   | after the end: the goal, the player's path, the agents' paths     |
 | GET /api/games/ID/area.png | after the end: the whole area                                     |
 
-A study adds `/join/TOKEN`, `/api/consent`, `/api/practised`, `/admin` and `/api/admin/people`. Watching adds `/watch`,
-`/api/watch`, `/api/watch/area.png`, `/api/watch/search` and `/api/watch/search.gif`.
+A study adds `/join/TOKEN`, `/api/consent`, `/api/practised`, `/api/withdrawal`, `/admin` and `/api/admin/people`.
+Watching adds `/watch`, `/api/watch`, `/api/watch/area.png`, `/api/watch/search` and `/api/watch/search.gif`.
 """
 
 import secrets
@@ -183,6 +183,11 @@ def study_routes(lobby: StudyLobby) -> APIRouter:
     @router.post("/api/practised")
     async def practised(token: Token) -> Response:
         lobby.end_practice(lobby.admit(token))
+        return JSONResponse({}, headers=PRIVATE)
+
+    @router.post("/api/withdrawal")
+    async def withdrawal(token: Token) -> Response:
+        lobby.withdraw(lobby.admit(token))
         return JSONResponse({}, headers=PRIVATE)
 
     @router.get("/admin")

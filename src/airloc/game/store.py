@@ -260,6 +260,7 @@ def connect(path: Path | None) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=NORMAL")
         db.execute("PRAGMA foreign_keys=ON")
+        db.execute("PRAGMA secure_delete=ON")  # what a participant withdraws is overwritten
     except sqlite3.Error:
         db.close()
         raise

@@ -52,7 +52,8 @@ CONSENT = """This is a study of how well people find places in aerial images. Yo
 look for it, one square at a time. You can practise first. It takes about fifteen minutes.
 
 We record your moves and their times and, if you give them, your age and gender. We record nothing else about you, and \
-nothing that identifies you. You can stop at any time by closing the page.
+nothing that identifies you. You can stop at any time by closing the page. You can also withdraw on the page: this \
+deletes everything that we have recorded about you.
 """
 
 
@@ -70,6 +71,10 @@ class StudyConfig:
 
     def __post_init__(self) -> None:
         check_seconds(self.seconds)
+        if not self.consent.strip():
+            raise AirlocError(
+                "The consent text is empty", "Write what participants agree to, and give it with --consent"
+            )
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,11 @@ class Participant:
     """True once they have started the recorded games."""
     age: int | None
     gender: str | None
+
+    @property
+    def withdrawn(self) -> bool:
+        """True for a participant who took part and no longer agrees."""
+        return self.practised and not self.agreed
 
 
 class Study:
@@ -146,6 +156,14 @@ class Study:
         with self.store.db as db:
             db.execute("UPDATE people SET practised = 1 WHERE token = ?", (token,))
 
+    def record_withdrawal(self, token: str) -> None:
+        """Delete a participant's games, age and gender, and record that they have withdrawn."""
+        with self.store.db as db:
+            db.execute("DELETE FROM games WHERE player = ?", (token,))
+            db.execute(
+                "UPDATE people SET agreed = 0, practised = 1, age = NULL, gender = NULL WHERE token = ?", (token,)
+            )
+
 
 def _read_facts(path: Path) -> dict[str, str]:
     """Read the settings of a study without changing a file that is none."""
@@ -156,7 +174,7 @@ def _read_facts(path: Path) -> dict[str, str]:
         finally:
             db.close()
     except sqlite3.Error as error:
-        raise AirlocError(f"{str(path)!r} is not a study: {error}", _CURE) from error
+        raise AirlocError(f"{str(path)!r} is not a study", _CURE) from error
 
 
 def _participant(row: tuple[Any, ...]) -> Participant:
