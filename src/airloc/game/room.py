@@ -4,6 +4,7 @@ Every request reads the game from the store, so that the store is the only copy.
 server is down, and while the store cannot be written.
 """
 
+import asyncio
 import secrets
 import sqlite3
 import time
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from airloc.files import encode_png
 from airloc.game.messages import GameMessages
 from airloc.game.store import Episode, Game, RefusedError, Store, UnknownGameError, check_seconds
 from airloc.game.worker_pool import Baselines
@@ -48,6 +50,13 @@ class Room:
         self.messages = GameMessages(sampler)
         self._clock = clock
         self._started: dict[str, float] = {}
+        self._images: dict[int, bytes] = {}
+
+    async def area_png(self, area: int) -> bytes:
+        """Return a whole area as PNG."""
+        if area not in self._images:
+            self._images[area] = await asyncio.to_thread(encode_png, self.sampler.image(area))
+        return self._images[area]
 
     def begin(self, player: str, episode: Episode, slot: int | None = None) -> Game:
         """Begin a game; its clock starts now."""
@@ -64,7 +73,7 @@ class Room:
         game = self.store.game(game_id)
         if game is None or game.player != player:
             raise UnknownGameError
-        return self._end_if_late(game)
+        return self.up_to_date(game)
 
     def move(self, game_id: str, player: str, turn: int, move: int) -> Game:
         """Make a move.
@@ -98,7 +107,7 @@ class Room:
         for game_id in [game_id for game_id, started in self._started.items() if now - started >= self.seconds]:
             game = self.store.game(game_id)
             if game is not None:
-                self._end_if_late(game)
+                self.up_to_date(game)
             self._started.pop(game_id, None)
 
     def delete(self, game_id: str) -> None:
@@ -106,7 +115,8 @@ class Room:
         self._started.pop(game_id, None)
         self.store.delete(game_id)
 
-    def _end_if_late(self, game: Game) -> Game:
+    def up_to_date(self, game: Game) -> Game:
+        """Return a stored game as it is now: ended if its time is over."""
         if game.ending is None and self._elapsed(game) >= game.seconds:
             with self._recording(game):
                 game = self.store.end(game, game.seconds, "time")

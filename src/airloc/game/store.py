@@ -3,23 +3,32 @@
 A game stores moves, not positions. Positions are replayed from the start, so that they always agree with
 `airloc.task.rules`.
 
-Every change is committed before the player gets the response. The journal is a write-ahead log with
-`synchronous=NORMAL`: a commit survives the end of the process, even by SIGKILL, and does not wait for the disk. Free
-play keeps its games in memory.
+A server calls the store through `Store.run`, in a thread of its own: a database that another program has locked must
+not stop the event loop. Every change is committed before the player gets the response. The journal is a write-ahead log
+with `synchronous=NORMAL`: a commit survives the end of the process, even by SIGKILL, and does not wait for the disk.
+Free play keeps its games in memory.
 """
 
+import asyncio
 import secrets
 import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from airloc.errors import AirlocError
 from airloc.grid import MOVES, Cell
 from airloc.task import rules
+
+T = TypeVar("T")
+BUSY_SECONDS = 2.0
+"""Time that a request may wait for the database before it is refused."""
 
 Ending = Literal["found", "moves", "time"]
 """Why a game ended: the goal was found, no moves were left, or no time was left."""
@@ -161,6 +170,8 @@ _COLUMNS = "id, player, slot, area, start_row, start_col, goal_row, goal_col, bu
 class Store:
     """The games of a server.
 
+    Its methods block while another program has locked the file; `run` calls them from an event loop.
+
     Args:
         path: SQLite file, created if it does not exist; None keeps everything in memory.
 
@@ -175,6 +186,24 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             cure = "Give a file that airloc study create wrote"
             raise AirlocError(f"Cannot open the study {str(path)!r}: {error}", cure) from error
+        self._thread = ThreadPoolExecutor(1, "store")
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run a function that uses the store in the thread of the store. One runs after the other: each is atomic.
+
+        Raises:
+            sqlite3.Error: If the database fails, or is busy for longer than `BUSY_SECONDS`.
+        """
+        until = time.monotonic() + BUSY_SECONDS
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run_before, until, work)
+
+    def _run_before(self, until: float, work: Callable[[], T]) -> T:
+        """Run a function unless it has waited too long behind others; limit how long it waits for a lock."""
+        left = until - time.monotonic()
+        if left <= 0:
+            raise sqlite3.OperationalError("the database is busy")
+        self.db.execute(f"PRAGMA busy_timeout = {int(1000 * left)}")
+        return work()
 
     def create(self, player: str, episode: Episode, budget: int, seconds: float, slot: int | None = None) -> Game:
         """Create a game."""
@@ -232,6 +261,7 @@ class Store:
 
     def close(self) -> None:
         """Close the database."""
+        self._thread.shutdown()
         self.db.close()
 
     def _update(self, game: Game, elapsed: float, ending: Ending | None) -> None:
@@ -254,7 +284,7 @@ def connect(path: Path | None) -> sqlite3.Connection:
     """
     if path is not None:
         path.touch(mode=0o600)
-    # Only the thread of the event loop uses the connection, but another thread may have opened it.
+    # One thread at a time uses the connection, but not always the one that opened it.
     db = sqlite3.connect(":memory:" if path is None else path, check_same_thread=False, timeout=10)
     try:
         db.execute("PRAGMA journal_mode=WAL")
