@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -31,6 +32,23 @@ def test_a_game_survives_in_the_file(tmp_path: Path):
     again = Store(tmp_path / "games.db").game(game.id)
     assert again == game
     assert (again.path, again.elapsed, again.slot) == (((0, 0), (1, 0)), 1.5, 3)
+
+
+def test_a_file_of_an_earlier_version_keeps_its_games_and_takes_all_endings(tmp_path: Path):
+    path = tmp_path / "games.db"
+    store = Store(path)
+    games = [store.add_move(store.create("p", EPISODE, 10, 60.0, slot), 4, 1.5, None) for slot in (2, 0, 1)]
+    store.close()
+    with sqlite3.connect(path) as old:
+        old.execute("PRAGMA writable_schema = ON")
+        old.execute("UPDATE sqlite_master SET sql = replace(sql, ?, '')", (", 'left', 'disconnected'",))
+    old.close()
+    again = Store(path)
+    assert again.games_of("p") == games
+    assert again.end(games[0], 2.0, "disconnected") == again.game(games[0].id)
+    again.delete(games[1].id)
+    assert again.db.execute("SELECT count(*) FROM moves").fetchone() == (2,), "moves still belong to their game"
+    assert again.db.execute("PRAGMA quick_check").fetchone() == ("ok",)
 
 
 def test_only_the_owner_can_read_the_file(tmp_path: Path):

@@ -279,8 +279,9 @@ def _summary_lines(summary: "game.StudySummary") -> list[str]:
     interval = percent_interval(summary.success_ci95_over_people) or "undefined"
     lines = [
         f"{summary.people} people, {summary.games} games; 95 % interval of success over people: {interval}",
-        f"{summary.seconds_a_game:.1f} s per game, {summary.lost_by_time} games out of time, "
-        f"{summary.unfinished} games unfinished and not counted",
+        f"{summary.seconds_a_game:.1f} s per game, {summary.lost_by_time} games out of time",
+        f"Not counted: {summary.left} games whose page was closed, {summary.disconnected} games whose connection was "
+        f"lost, {summary.unfinished} games unfinished",
         "Gender: " + ", ".join(f"{count} {name}" for name, count in summary.gender.items()),
     ]
     age = summary.age

@@ -9,6 +9,7 @@ Games:
 | POST /api/games            | begin a game                                                      |
 | GET /api/games/ID          | everything seen so far in a game, for a page that reloads         |
 | POST /api/games/ID/moves   | make a move: `{"turn": 3, "move": 0}`; the last one reveals       |
+| POST /api/games/ID/leave   | the player closes the page                                        |
 | GET /api/games/ID/area.png | after the end: the whole area                                     |
 | GET /api/games/ID/agents   | after the end: the agents' paths; 202 if they take longer         |
 | GET /api/games/ID/reveal   | after the end: the goal and all paths, once they are computed     |
@@ -126,6 +127,12 @@ def game_routes(lobby: Lobby) -> APIRouter:
         room, player = _find_room(lobby, game_id, token)
         game = room.game(game_id, player)
         return _json(room.messages.state(game, room.seconds_left(game)))
+
+    @router.post("/api/games/{game_id}/leave", status_code=204)
+    @stored
+    def leave(game_id: str, token: Token) -> None:
+        room, player = _find_room(lobby, game_id, token)
+        room.leave(game_id, player)
 
     @router.post("/api/games/{game_id}/moves")
     @stored

@@ -30,8 +30,14 @@ T = TypeVar("T")
 BUSY_SECONDS = 2.0
 """Time that a request may wait for the database before it is refused."""
 
-Ending = Literal["found", "moves", "time"]
-"""Why a game ended: the goal was found, no moves were left, or no time was left."""
+Ending = Literal["found", "moves", "time", "left", "disconnected"]
+"""Why a game ended: the goal was found, no moves were left, or no time was left.
+
+The last two are games whose time ran out while no page showed them: the player had closed the page ("left"), or the
+page did not answer any more ("disconnected").
+"""
+ABSENT: tuple[Ending, ...] = ("left", "disconnected")
+"""Endings of games that were not played to the end."""
 
 
 class RefusedError(Exception):
@@ -140,7 +146,7 @@ _ENDINGS: dict[tuple[bool, bool], Ending | None] = {
 }
 
 
-SCHEMA = """
+_GAMES = """
 CREATE TABLE IF NOT EXISTS games (
     id TEXT PRIMARY KEY,
     player TEXT NOT NULL,
@@ -150,10 +156,12 @@ CREATE TABLE IF NOT EXISTS games (
     goal_row INTEGER NOT NULL, goal_col INTEGER NOT NULL,
     budget INTEGER NOT NULL,
     seconds REAL NOT NULL,
-    ending TEXT CHECK (ending IN ('found', 'moves', 'time')),
+    ending TEXT CHECK (ending IN ('found', 'moves', 'time', 'left', 'disconnected')),
     elapsed REAL NOT NULL,
     UNIQUE (player, slot)
 );
+"""
+SCHEMA = f"""{_GAMES}
 CREATE INDEX IF NOT EXISTS games_of_player ON games (player);
 CREATE TABLE IF NOT EXISTS moves (
     game TEXT NOT NULL REFERENCES games (id) ON DELETE CASCADE,
@@ -182,6 +190,7 @@ class Store:
     def __init__(self, path: Path | None = None) -> None:
         try:
             self.db = connect(path)
+            _allow_all_endings(self.db)
             self.db.executescript(SCHEMA)
         except (sqlite3.Error, OSError) as error:
             cure = "Give a file that airloc study create wrote"
@@ -273,6 +282,17 @@ class Store:
         episode = Episode(area, (start_row, start_col), (goal_row, goal_col))
         moves = tuple(move for (move,) in rows)
         return Game(game_id, player, episode, budget, seconds, moves, cast("Ending | None", ending), elapsed, slot)
+
+
+def _allow_all_endings(db: sqlite3.Connection) -> None:
+    """Rebuild the table of games in a file of an earlier version, which allows fewer endings."""
+    table = db.execute("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'games'").fetchone()
+    if table is not None and "'disconnected'" not in table[0]:
+        db.executescript(
+            f"PRAGMA foreign_keys=OFF; BEGIN; {_GAMES.replace('games', 'new_games', 1)}"
+            f"INSERT INTO new_games ({_COLUMNS}) SELECT {_COLUMNS} FROM games ORDER BY rowid;"
+            "DROP TABLE games; ALTER TABLE new_games RENAME TO games; COMMIT; PRAGMA foreign_keys=ON;"
+        )
 
 
 def connect(path: Path | None) -> sqlite3.Connection:
