@@ -1,6 +1,7 @@
 """The store: acknowledged moves survive a restart, and a SIGKILL under load."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import stat
@@ -18,7 +19,7 @@ from airloc.errors import AirlocError
 from airloc.game import Episode, Store, Study
 from airloc.game.store import replay
 from airloc.web import bind
-from game_server import Client, joined, serving_study, small_study
+from game_server import Client, joined, move_towards, serving_study, small_study
 
 pytestmark = pytest.mark.long
 
@@ -60,6 +61,30 @@ def test_a_file_that_is_not_a_database_is_an_airloc_error_that_names_it(tmp_path
     (tmp_path / "text.db").write_text("this is a text, and a long one, that is no database at all" * 20)
     with pytest.raises(AirlocError, match=r"text\.db.*airloc study create"):
         Store(tmp_path / "text.db")
+
+
+def test_soon_after_a_game_the_file_alone_holds_it(tmp_path: Path):
+    study = small_study(tmp_path / "s.db", people=1)
+    with serving_study(study) as (url, _):
+        client = joined(url, study.participants()[0].token)
+        client.ask("POST", "/api/consent", {})
+        client.ask("POST", "/api/practised")
+        game, goal = client.begin("recorded"), study.episodes(1)[0].goal
+        position, turn = tuple(game["position"]), 0
+        while position != goal:
+            position = tuple(client.move(game["game"], turn, move_towards(position, goal)).json["position"])
+            turn += 1
+        until = time.monotonic() + 10
+        while True:
+            shutil.copy(study.path, tmp_path / "copy.db")
+            held = Study(tmp_path / "copy.db").store
+            if [played.ending for played in held.recorded()] == ["found"]:
+                break
+            held.close()
+            assert time.monotonic() < until, "the game is only in the write-ahead log"
+            time.sleep(0.05)
+        assert held.recorded() == study.store.recorded()
+        client.close()
 
 
 class Server:

@@ -34,7 +34,7 @@ from airloc.web import BODY_TIMEOUT, BodyLimitMiddleware
 
 MAX_CONNECTIONS = 2000
 _CLOCK_SECONDS = 1.0
-"""Interval at which late games are ended."""
+"""Interval at which late games are ended and games are written to the file."""
 _LOG = logging.getLogger("uvicorn.error")
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -135,13 +135,14 @@ def _lifespan(lobby: Lobby) -> Callable[[FastAPI], AbstractAsyncContextManager[N
 
 
 async def _run_clock(lobby: Lobby) -> None:
-    """End late games, whatever happens; log when that fails, and when it works again."""
+    """End late games and write ended games to the file, whatever happens; log when that fails and works again."""
     works = True
     while True:
         await asyncio.sleep(_CLOCK_SECONDS)
         try:
             for room in lobby.rooms:
                 await lobby.run(room.end_late_games)
+                await asyncio.to_thread(room.store.checkpoint)
         except Exception as error:  # without this clock abandoned games would never end
             if works:
                 _LOG.error("Late games cannot be ended: %s. The server tries again every second.", error)

@@ -6,7 +6,7 @@ A game stores moves, not positions. Positions are replayed from the start, so th
 A server calls the store through `Store.run`, in a thread of its own: a database that another program has locked must
 not stop the event loop. Every change is committed before the player gets the response. The journal is a write-ahead log
 with `synchronous=NORMAL`: a commit survives the end of the process, even by SIGKILL, and does not wait for the disk.
-Free play keeps its games in memory.
+Within a second or two after a game the log is written to the database file. Free play keeps its games in memory.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -188,6 +189,7 @@ class Store:
     """
 
     def __init__(self, path: Path | None = None) -> None:
+        self._path, self._ended_since_checkpoint = path, False
         try:
             self.db = connect(path)
             _allow_all_endings(self.db)
@@ -268,6 +270,20 @@ class Store:
         with self.db:
             self.db.execute("DELETE FROM games WHERE id = ?", (game_id,))
 
+    def checkpoint(self) -> None:
+        """Write the log to the database file if a game has ended since the last time. Players need not wait meanwhile.
+
+        Raises:
+            sqlite3.Error: If the file cannot be written.
+        """
+        if self._path is None or not self._ended_since_checkpoint:
+            return
+        self._ended_since_checkpoint = False
+        with closing(sqlite3.connect(self._path)) as db:  # another connection, so that it can run in another thread
+            busy, pages, written = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if busy or written < pages:
+            self._ended_since_checkpoint = True  # a reader was in the way: try again
+
     def close(self) -> None:
         """Close the database."""
         self._thread.shutdown()
@@ -275,6 +291,7 @@ class Store:
 
     def _update(self, game: Game, elapsed: float, ending: Ending | None) -> None:
         self.db.execute("UPDATE games SET elapsed = ?, ending = ? WHERE id = ?", (elapsed, ending, game.id))
+        self._ended_since_checkpoint |= ending is not None
 
     def _game(self, row: tuple[Any, ...]) -> Game:
         game_id, player, slot, area, start_row, start_col, goal_row, goal_col, budget, seconds, ending, elapsed = row
