@@ -1,8 +1,9 @@
-"""200 people play at once, one move per second each: the latency of a move, and whether a move is lost.
+"""200 people play at once, one move per second each: the latency of moves and endings, and whether a move is lost.
 
 `airloc study serve` runs in a process of its own on a study in a file. The players are loopback connections that open
-their links, give consent, play game after game, and load every result, for which the server runs an agent. The
-reference is the latency of a small static file.
+their links, give consent, play game after game, and wait for every ending as the page does: the last move reveals the
+goal, then the page loads the whole area and the player's progress. They look at it for two seconds and ask for the path
+of the agent meanwhile. The reference is the latency of a small static file.
 """
 
 import asyncio
@@ -25,6 +26,8 @@ from airloc.grid import Grid
 from airloc.web import bind
 
 PLAYERS, SECONDS, AREAS = 200, 25.0, 60
+LOOK_SECONDS = 2.0
+"""Time that a player looks at an ending."""
 
 
 @dataclass
@@ -36,7 +39,10 @@ class Load:
     files: list[float] = field(default_factory=list)
     """Latency of every request for a small file in seconds."""
     acknowledged: dict[str, list[int]] = field(default_factory=dict)
-    endings: int = 0
+    endings: list[float] = field(default_factory=list)
+    """Time in seconds from every last move to everything that the page shows of the ending, except agents."""
+    agents: list[float] = field(default_factory=list)
+    """Time in seconds until the agents' paths were there, of the endings whose player saw them."""
     errors: list[str] = field(default_factory=list)
     lost: int = 0
     """Acknowledged moves that are missing from the file afterwards."""
@@ -65,16 +71,24 @@ class Connection:
         return int(lines[0].split()[1]), await self._reader.readexactly(int(headers["content-length"]))
 
 
-async def load_result(port: int, cookie: str, game: str, load: Load) -> None:
-    """Load the result of a game while the next one is in progress."""
-    connection = Connection(port, cookie)
-    await connection.open()
-    await connection.ask("GET", f"/api/games/{game}/reveal")
-    await connection.ask("GET", f"/api/games/{game}/area.png")
-    load.endings += 1
+async def look_at_ending(connection: Connection, game: str, began: float, load: Load) -> None:
+    """Load the ending of a game, and ask for the agents' paths as often as the page does until it is time to go on."""
+    for path in (f"/api/games/{game}/area.png", "/api/me"):
+        status, body = await connection.ask("GET", path)
+        if status != 200:
+            load.errors.append(f"{path}: {status} {body[:80]!r}")
+    load.endings.append(time.perf_counter() - began)
+    until, pause, status = time.perf_counter() + LOOK_SECONDS, 0.3, 202
+    while status == 202 and time.perf_counter() + pause < until:
+        await asyncio.sleep(pause)
+        status, _ = await connection.ask("GET", f"/api/games/{game}/agents")
+        pause *= 1.5
+    if status == 200:
+        load.agents.append(time.perf_counter() - began)
+    await asyncio.sleep(max(0.0, until - time.perf_counter()))
 
 
-async def play(port: int, person: Participant, load: Load, until: float, results: asyncio.TaskGroup) -> None:
+async def play(port: int, person: Participant, load: Load, until: float) -> None:
     """Play like a person, one move per second."""
     dice = random.Random(person.number)
     connection = Connection(port)
@@ -99,9 +113,10 @@ async def play(port: int, person: Participant, load: Load, until: float, results
                 return
             moves.append(move)
             ending, turn = json.loads(body)["ending"], turn + 1
-            await asyncio.sleep(max(0.0, 1.0 - (time.perf_counter() - began)))
-        if ending is not None:
-            results.create_task(load_result(port, connection.cookie, game, load))
+            if ending is None:
+                await asyncio.sleep(max(0.0, 1.0 - (time.perf_counter() - began)))
+            else:
+                await look_at_ending(connection, game, began, load)
 
 
 async def fetch(port: int, load: Load, count: int) -> None:
@@ -145,8 +160,7 @@ async def _crowd(port: int, people: list[Participant], load: Load, seconds: floa
         except OSError:
             await asyncio.sleep(0.1)
     until = time.monotonic() + seconds
-    async with asyncio.TaskGroup() as results:
-        await asyncio.gather(*(play(port, person, load, until, results) for person in people))
+    await asyncio.gather(*(play(port, person, load, until) for person in people))
 
 
 def make_study(path: Path, players: int) -> Study:
@@ -175,5 +189,17 @@ def run() -> list[tuple[str, str, str, str]]:
             "",
         ),
         (f"latency of a move with {PLAYERS} players, ms, maximum", f"{1000 * max(load.moves):.1f}", "", ""),
-        ("acknowledged moves lost", lost, "0", f"{load.endings} games finished"),
+        (
+            f"time to an ending with {PLAYERS} players, ms, median",
+            f"{percentile(load.endings, 50):.1f}",
+            "",
+            f"{len(load.endings)} games finished",
+        ),
+        (
+            f"time to an ending with {PLAYERS} players, ms, 99th percentile",
+            f"{percentile(load.endings, 99):.1f}",
+            "200",
+            f"{len(load.agents)} of them with the agent's path within {LOOK_SECONDS:.0f} s",
+        ),
+        ("acknowledged moves lost", lost, "0", ""),
     ]

@@ -3,13 +3,14 @@
 import csv
 import json
 import resource
+import stat
 from pathlib import Path
 
 import pytest
 
 from airloc.agents.registry import available_agents
 from airloc.game import Study
-from game_server import lobby_of, small_study, take_part
+from game_server import joined, lobby_of, move_away, serving_study, small_study, take_part
 
 pytestmark = pytest.mark.long
 
@@ -126,6 +127,27 @@ def test_a_simulated_study_of_19_times_12_games_gives_the_row_human(airloc, tmp_
 @pytest.mark.slow
 def test_the_row_human_stands_beside_all_agents(airloc, tmp_path: Path):
     check_results(airloc, tmp_path, available_agents())
+
+
+def test_a_backup_holds_every_move_that_the_running_server_has_acknowledged(airloc, tmp_path: Path):
+    study, copy = small_study(tmp_path / "s.db"), tmp_path / "new" / "copy.db"
+    with serving_study(study) as (url, _):
+        client = joined(url, study.participants()[0].token)
+        client.ask("POST", "/api/consent", {"age": 41})
+        client.ask("POST", "/api/practised")
+        game = client.begin("recorded")
+        move = move_away(tuple(game["position"]), study.episodes(1)[0].goal, study.grid)
+        assert client.move(game["game"], 0, move).status == 200
+        made = airloc("study", "backup", study.path, copy)
+        assert (made.code, made.out) == (0, f"{copy}: 1 game with 1 move.\n")
+        client.close()
+    held = Study(copy)
+    assert [played.moves for played in held.store.recorded()] == [(move,)]
+    assert held.participants() == study.participants()
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert airloc("study", "backup", study.path, copy).refused("copy.db", "already exists")
+    assert airloc("study", "backup", tmp_path / "none.db", tmp_path / "x" / "y.db").refused("none.db")
+    assert not (tmp_path / "x").exists()
 
 
 def test_results_need_a_study_with_a_finished_game(airloc, tmp_path: Path):

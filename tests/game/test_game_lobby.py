@@ -1,14 +1,17 @@
 """Lobbies: visitors of free play, and participants of a study in the order of its stages."""
 
 import resource
-from collections.abc import Iterator
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from airloc.game import PlayLobby, Study
-from game_server import Client, joined, move_away, noise_sampler, play_room, serving_study, small_study
+from game_server import Answer, Client, joined, move_away, noise_sampler, play_room, serving_study, small_study
 
 
 def test_the_number_of_visitors_and_of_their_games_is_limited(monkeypatch: pytest.MonkeyPatch):
@@ -108,6 +111,54 @@ def test_on_a_full_disk_requests_are_refused_and_can_be_sent_again(served):
     assert client.move(game["game"], 0, move).json["turn"] == 1
     assert [played.moves for played in Study(study.path).store.recorded()] == [(move,)]
     client.close()
+
+
+@contextmanager
+def locked(study: Study) -> Iterator[None]:
+    """Hold the write lock of the study, as another program may do."""
+    other = sqlite3.connect(study.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.close()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_a_locked_file_stops_neither_the_server_nor_its_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("airloc.game.store.BUSY_SECONDS", 0.4)
+    monkeypatch.setattr("airloc.game.app._CLOCK_SECONDS", 0.1)
+    monkeypatch.setattr("airloc.game.room.ABSENT_SECONDS", 0.1)
+    study = small_study(tmp_path / "s.db", seconds=0.5)
+    with serving_study(study) as (url, _):
+        player, other = joined(url, study.participants()[0].token), Client(url)
+        player.ask("POST", "/api/consent", {})
+        player.ask("POST", "/api/practised")
+        game = player.begin("recorded")["game"]
+        with locked(study):
+            answers: list[Answer] = []
+            mover = threading.Thread(target=lambda: answers.append(player.move(game, 0, 0)))
+            mover.start()
+            time.sleep(0.1)
+            assert other.ask("GET", "/static/game.js").status == 200
+            assert answers == [], "the event loop does not wait for the lock"
+            mover.join()
+            assert (answers[0].status, answers[0].json["error"]) == (503, "storage")
+            assert "again" in answers[0].json["message"]
+            assert player.ask("GET", f"/api/games/{game}").json["turn"] == 0
+            wait_until(lambda: "cannot be ended: database is locked" in capsys.readouterr().err)
+        wait_until(lambda: study.store.game(game).ending == "disconnected")
+        wait_until(lambda: "ended again" in capsys.readouterr().err)
+        player.close()
+        other.close()
 
 
 def test_practice_games_are_not_recorded(served):

@@ -119,6 +119,15 @@ def _path(words: list[str]) -> Path:
     return Path(words[0])
 
 
+def plural(count: int, word: str, words: str = "") -> str:
+    """Return a count with its noun.
+
+    >>> plural(1, "person", "people"), plural(0, "game")
+    ('1 person', '0 games')
+    """
+    return f"{count} {word if count == 1 else words or word + 's'}"
+
+
 def status(text: str) -> None:
     """Print a line about work that takes more than a second or two."""
     print(text, file=sys.stderr, flush=True)

@@ -15,7 +15,7 @@ from airloc.agents.registry import DEFAULT_AGENT, available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.dataset import Dataset
 from airloc.areas.registry import load_dataset
-from airloc.cli.console import collect_areas, need, progress_bar, writable_outputs
+from airloc.cli.console import collect_areas, need, plural, progress_bar, writable_outputs
 from airloc.cli.options import PROCEDURAL_AREAS
 from airloc.cli.play import check_agents, check_screen, time_limit
 from airloc.errors import AirlocError
@@ -74,7 +74,8 @@ class Create:
         with writable_outputs(self.out):
             areas, games = self._games(grid)
             study = game.create_study(self.out, config, areas, self._practice_areas(grid), games)
-        print(f"{self.out}: {self.people} participants, {len(games[0])} games each on {len(areas)} areas.")
+        each = f"{plural(len(games[0]), 'game')} each on {plural(len(areas), 'area')}"
+        print(f"{self.out}: {plural(self.people, 'participant')}, {each}.")
         if shared := game.count_shared(games):
             print(f"There are too few episodes: {shared} games repeat an episode of another participant.")
         print(f"Start it with: airloc study serve {self.out}\nPrint the links with: airloc study links {self.out}")
@@ -182,6 +183,28 @@ class Links:
 
 
 @dataclass(frozen=True)
+class Backup:
+    """Copy a study to a new file. You can do that at any time, also while the server runs."""
+
+    study: Positional[Path]
+    """The study's file."""
+    out: Positional[Path]
+    """The file to write, which must not exist."""
+
+    def run(self) -> None:
+        """Copy the file and print what the copy holds."""
+        from airloc import game
+
+        with writable_outputs(self.out):
+            study = game.Study(self.study)
+            study.backup(self.out)
+            study.store.close()
+        games = game.Study(self.out).store.recorded()
+        moves = sum(one.turn for one in games)
+        print(f"{self.out}: {plural(len(games), 'game')} with {plural(moves, 'move')}.")
+
+
+@dataclass(frozen=True)
 class Results:
     """Score people beside agents that play exactly the same episodes."""
 
@@ -231,8 +254,8 @@ class Results:
 
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc study`."""
-    command: Create | Serve | Links | Results = tyro.extras.subcommand_cli_from_dict(
-        {"create": Create, "serve": Serve, "links": Links, "results": Results},
+    command: Create | Serve | Links | Backup | Results = tyro.extras.subcommand_cli_from_dict(
+        {"create": Create, "serve": Serve, "links": Links, "backup": Backup, "results": Results},
         args=arguments,
         prog="airloc study",
         description="Run the game as a study with people, and score them beside the agents.",
@@ -278,9 +301,10 @@ def _summary_lines(summary: "game.StudySummary") -> list[str]:
     """Return the facts about the participants, one sentence each."""
     interval = percent_interval(summary.success_ci95_over_people) or "undefined"
     lines = [
-        f"{summary.people} people, {summary.games} games; 95 % interval of success over people: {interval}",
-        f"{summary.seconds_a_game:.1f} s per game, {summary.lost_by_time} games out of time, "
-        f"{summary.unfinished} games unfinished and not counted",
+        f"{plural(summary.people, 'person', 'people')}, {plural(summary.games, 'game')}; 95 % interval of success over people: {interval}",
+        f"{summary.seconds_a_game:.1f} s per game, {plural(summary.lost_by_time, 'game')} out of time",
+        f"Not counted: {plural(summary.left, 'game')} whose page was closed, {plural(summary.disconnected, 'game')} whose "
+        f"connection was lost, {plural(summary.unfinished, 'game')} unfinished",
         "Gender: " + ", ".join(f"{count} {name}" for name, count in summary.gender.items()),
     ]
     age = summary.age

@@ -13,7 +13,7 @@ import time
 import webbrowser
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -34,7 +34,8 @@ from airloc.web import BODY_TIMEOUT, BodyLimitMiddleware
 
 MAX_CONNECTIONS = 2000
 _CLOCK_SECONDS = 1.0
-"""Interval at which late games are ended."""
+"""Interval at which late games are ended and games are written to the file."""
+_LOG = logging.getLogger("uvicorn.error")
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 SECURITY_HEADERS = {
@@ -122,22 +123,34 @@ def serve(app: FastAPI, bound: socket.socket, *, open_url: str | None = None) ->
 
 
 def _lifespan(lobby: Lobby) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """End late games while the server runs."""
-
-    async def end_late_games() -> None:
-        while True:
-            await asyncio.sleep(_CLOCK_SECONDS)
-            for room in lobby.rooms:
-                with suppress(sqlite3.Error):  # the player's next request ends the game, or reports the error
-                    room.end_late_games()
+    """Run the clock of the lobby's games while the server runs."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        task = asyncio.create_task(end_late_games())
+        task = asyncio.create_task(_run_clock(lobby))
         yield
         task.cancel()
 
     return lifespan
+
+
+async def _run_clock(lobby: Lobby) -> None:
+    """End late games and write ended games to the file, whatever happens; log when that fails and works again."""
+    works = True
+    while True:
+        await asyncio.sleep(_CLOCK_SECONDS)
+        try:
+            for room in lobby.rooms:
+                await lobby.run(room.end_late_games)
+                await asyncio.to_thread(room.store.checkpoint)
+        except Exception as error:  # without this clock abandoned games would never end
+            if works:
+                _LOG.error("Late games cannot be ended: %s. The server tries again every second.", error)
+            works = False
+        else:
+            if not works:
+                _LOG.warning("Late games are ended again.")
+            works = True
 
 
 async def _invalid_request(request: Request, error: Exception) -> Response:
@@ -158,9 +171,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _storage_failed(request: Request, error: Exception) -> Response:
     """Tell the player to try again: a failed transaction has changed nothing."""
-    logging.getLogger("uvicorn.error").error(
-        "The games cannot be stored: %s. Check the disk and its free space.", error
-    )
+    _LOG.error("The games cannot be stored: %s. Check the disk, and whether another program uses the file.", error)
     return _error(503, "storage", "The server cannot save games at the moment. Nothing is lost: try again in a moment.")
 
 

@@ -10,6 +10,7 @@ import secrets
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,27 @@ class Study:
             db.execute(
                 "UPDATE people SET agreed = 0, practised = 1, age = NULL, gender = NULL WHERE token = ?", (token,)
             )
+
+    def backup(self, path: Path) -> None:
+        """Copy the study to a new file, as it is at this moment. A server may run meanwhile.
+
+        Raises:
+            AirlocError: If the file exists or cannot be written.
+        """
+        if path.exists():
+            raise AirlocError(f"The file {str(path)!r} already exists", "Choose another name for the copy")
+        check_writable(path)
+        part = path.with_name(f".{path.name}.part")
+        try:
+            part.touch(mode=0o600)
+            with closing(sqlite3.connect(part)) as copy:
+                self.store.db.backup(copy)
+            part.rename(path)
+        except (sqlite3.Error, OSError) as error:
+            cure = "Free some space, or choose another disk"
+            raise AirlocError(f"Cannot write the copy {str(path)!r}: {error}", cure) from error
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def _read_facts(path: Path) -> dict[str, str]:
