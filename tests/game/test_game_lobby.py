@@ -195,3 +195,35 @@ def test_the_progress_of_participants_needs_the_admin_token(served):
     assert [(row["stage"], row["played"], row["games"]) for row in answer.json["people"]] == [("consent", 0, 2)] * 2
     assert answer.json["people"][0]["link"] == f"/join/{study.participants()[0].token}"
     client.close()
+
+
+def test_withdrawal_deletes_what_is_recorded_and_ends_taking_part(served):
+    url, study = served
+    person, other = study.participants()
+    client, neighbour = (joined(url, one.token) for one in (person, other))
+    assert client.ask("POST", "/api/withdrawal").status == 409, "nothing is recorded before consent"
+    for each in (client, neighbour):
+        each.ask("POST", "/api/consent", {"age": 33})
+        each.ask("POST", "/api/practised")
+    game, kept = (each.begin("recorded")["game"] for each in (client, neighbour))
+    client.move(game, 0, 0)
+    assert [client.ask("POST", "/api/withdrawal").status for _ in range(2)] == [200, 200]
+    assert client.ask("GET", "/api/me").json["stage"] == "withdrawn"
+    assert client.ask("GET", f"/api/games/{game}").status == 404
+    for path, body in (("/api/games", {"kind": "recorded"}), ("/api/consent", {}), ("/api/practised", {})):
+        assert client.ask("POST", path, body).status == 409
+    assert [one.age for one in study.participants()] == [None, 33]
+    assert [played.id for played in study.store.recorded()] == [kept]
+    for each in (client, neighbour):
+        each.close()
+
+
+def test_what_a_participant_withdraws_is_not_left_in_the_file(tmp_path: Path):
+    study = small_study(tmp_path / "s.db", people=1)
+    (person,) = study.participants()
+    study.record_consent(person.token, 33, "a-word-that-occurs-once")
+    study.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert b"a-word-that-occurs-once" in study.path.read_bytes()
+    study.record_withdrawal(person.token)
+    study.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert b"a-word-that-occurs-once" not in study.path.read_bytes()

@@ -126,3 +126,9 @@ def test_the_database_of_another_program_is_not_changed(tmp_path: Path):
 def test_a_time_limit_that_is_not_above_0_is_refused(seconds: float):
     with pytest.raises(AirlocError, match="--seconds"):
         StudyConfig(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", " \n\n\t"])
+def test_an_empty_consent_text_is_refused(text: str):
+    with pytest.raises(AirlocError, match="consent text is empty"):
+        StudyConfig(consent=text)

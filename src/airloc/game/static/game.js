@@ -125,7 +125,7 @@ async function begin(kind) {
 async function resume(id) {
   const state = await ask(`/api/games/${id}`);
   if (state.ending === null) play(state);
-  else await end(state);
+  else end(state);
 }
 
 // Show a game in progress.
@@ -187,7 +187,7 @@ async function move(number) {
     const [row, col] = answer.position;
     announce(`Moved ${NAMES[number]} to row ${row + 1}, column ${col + 1}. ${plural(answer.moves_left, "move")} left.`);
     asking = false;
-    if (answer.ending !== null) await end(game);
+    if (answer.ending !== null) end(game);
   } catch (error) {
     asking = false;
     if (error instanceof Refusal && error.reason === "turn") showError("You played this game in another window.");
@@ -217,7 +217,7 @@ async function refresh() {
   asking = true;
   try {
     const state = await askUntilAnswered(`/api/games/${game.game}`);
-    if (state.ending !== null) await end(state);
+    if (state.ending !== null) end(state);
     else if (state.turn !== game.turn) play(state);
     else {
       game.seconds_left = state.seconds_left;
@@ -232,9 +232,9 @@ async function refresh() {
 }
 
 // Show the end of a game at once; the agents' paths come later.
-async function end(state) {
+function end(state) {
+  const { reveal } = state;
   game = null;
-  const reveal = state.reveal ?? await oldReveal(state.game);
   by("ending-title").textContent = headline(reveal);
   by("ending-text").textContent = summary(reveal);
   by("ending-agents").textContent = agentsSummary(null);
@@ -249,26 +249,22 @@ async function end(state) {
   attempt(async () => {
     me = await askUntilAnswered("/api/me");
     offerNext();
-    await showAgents(state.game, reveal.agents);
+    await showAgents(state.game);
   });
-}
-
-async function oldReveal(id) {
-  return { image: `/api/games/${id}/area.png`, ...await askUntilAnswered(`/api/games/${id}/reveal`) };
 }
 
 function offerNext() {
   const practice = me.stage === "practice";
-  const game = me.mode === "study" ? `Game ${me.next + 1} of ${me.games}` : "Next game";
-  by("again").textContent = me.stage === "done" ? "Finish" : practice ? "Practise again" : game;
+  const numbered = me.mode === "study" ? `Game ${me.next + 1} of ${me.games}` : "Next game";
+  by("again").textContent = me.stage === "done" ? "Finish" : practice ? "Practise again" : numbered;
   by("again").disabled = false;
   by("stop-practice").hidden = !practice;
   by("ending-tally").textContent = tally();
 }
 
 // Add the agents' paths as soon as the server has them, unless the player has gone on.
-async function showAgents(id, known) {
-  let agents = known;
+async function showAgents(id) {
+  let agents = null;
   for (let wait = 300; agents === null && ended === id; wait = Math.min(3000, 1.5 * wait)) {
     agents = await askForAgents(id);
     if (agents === null) await sleep(wait);
