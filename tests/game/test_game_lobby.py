@@ -222,8 +222,7 @@ def test_what_a_participant_withdraws_is_not_left_in_the_file(tmp_path: Path):
     study = small_study(tmp_path / "s.db", people=1)
     (person,) = study.participants()
     study.record_consent(person.token, 33, "a-word-that-occurs-once")
-    study.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    assert b"a-word-that-occurs-once" in study.path.read_bytes()
+    files = [study.path, study.path.with_name("s.db-wal")]
+    assert any(b"a-word-that-occurs-once" in file.read_bytes() for file in files)
     study.record_withdrawal(person.token)
-    study.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    assert b"a-word-that-occurs-once" not in study.path.read_bytes()
+    assert not any(b"a-word-that-occurs-once" in file.read_bytes() for file in files)

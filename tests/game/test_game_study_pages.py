@@ -15,6 +15,7 @@ from airloc.game import Episode, PlayRoom, WatchService, watch_routes
 from airloc.game.watch import record_search
 from airloc.game.worker_pool import AgentCache
 from game_server import (
+    LETTERS,
     Believer,
     ThreadWorkerPool,
     click_move,
@@ -64,44 +65,49 @@ def url(room: PlayRoom) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.parametrize("age", ["31", ""])
-def test_a_participant_practises_and_plays_and_the_results_are_there(open_page, airloc, tmp_path: Path, age: str):
+@pytest.mark.parametrize(("age", "touch"), [("31", False), ("", True)], ids=["mouse", "touch"])
+def test_a_participant_practises_and_plays_and_the_results_are_there(
+    open_page, airloc, tmp_path: Path, age: str, touch: bool
+):
     study = small_study(tmp_path / "s.db", people=1)
     with serving_study(study, ("lawnmower",)) as (url, lobby):
         games_room, practice_room = lobby.rooms
-        page = open_page(f"{url}join/{study.participants()[0].token}")
+        phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True} if touch else {}
+        page = open_page(f"{url}join/{study.participants()[0].token}", **phone)
+        press = page.tap if touch else page.click
         assert "/join/" not in page.url, "the secret does not stay in the address bar"
         page.wait_for_selector("#consent:not([hidden])")
         assert page.inner_text("#consent-text").split() == study.config.consent.split()
-        page.click("text=I do not agree")
+        press("text=I do not agree")
         assert "Nothing about you has been recorded" in page.inner_text("#note-text")
         page.reload()
         page.wait_for_selector("#consent:not([hidden])")
         page.fill("#age", age)
         page.select_option("#gender", "woman" if age else "")
-        page.click("#consent-form button")
+        press("#consent-form button")
         page.wait_for_selector("#welcome:not([hidden])")
 
-        start_game(page)
-        win(page, practice_room)
-        page.click("#again")
+        press("#start")
         page.wait_for_selector("#game:not([hidden])")
-        win(page, practice_room)
-        page.click("#stop-practice")
+        win(page, practice_room, tap=touch)
+        press("#again")
+        page.wait_for_selector("#game:not([hidden])")
+        win(page, practice_room, tap=touch)
+        press("#stop-practice")
         assert "2 games are recorded" in page.inner_text("#confirm-text")
-        page.click("#confirm-no")
+        press("#confirm-no")
         page.wait_for_selector("#welcome:not([hidden])")
         assert lobby.stage(study.participants()[0].token) == "practice"
-        page.click("#to-recorded")
-        page.click("#confirm-yes")
+        press("#to-recorded")
+        press("#confirm-yes")
         for number in (1, 2):
             page.wait_for_selector("#game:not([hidden])")
             assert f"{number} of 2" in page.inner_text("#game-title")
             if number == 2:
                 page.reload()
                 page.wait_for_selector("#game:not([hidden])")
-            win(page, games_room)
-            page.click("#again")
+            win(page, games_room, tap=touch)
+            press("#again")
         page.wait_for_selector("#note:not([hidden])")
         assert "2 places" in page.inner_text("#note-text")
         page.reload()
@@ -136,7 +142,7 @@ def test_a_participant_withdraws_by_keyboard_and_nothing_about_them_is_left(open
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         page.wait_for_selector("#game:not([hidden])")
-        win(page, lobby.rooms[0])
+        win(page, lobby.rooms[0], LETTERS)
         page.locator("#withdraw").focus()
         page.keyboard.press("Enter")
         page.wait_for_selector("#confirm:not([hidden])")

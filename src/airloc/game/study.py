@@ -164,6 +164,7 @@ class Study:
             db.execute(
                 "UPDATE people SET agreed = 0, practised = 1, age = NULL, gender = NULL WHERE token = ?", (token,)
             )
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the write-ahead log holds no copy either
 
     def backup(self, path: Path) -> None:
         """Copy the study to a new file, as it is at this moment. A server may run meanwhile.

@@ -84,7 +84,7 @@ function showThanks() {
 }
 
 function showWithdrawn() {
-  showNote("You have withdrawn", "Your games, your age and your gender have been deleted. You can close this page.");
+  showNote("You have withdrawn", "Your games, your age and your gender have been deleted from the study. You can close this page.");
 }
 
 function disagree() {
@@ -301,7 +301,7 @@ function offerRecorded() {
 
 function offerWithdrawal() {
   confirmFirst("Withdraw from the study?",
-    "Your games, your age and your gender will be deleted. You cannot take part again, and nobody can restore the data.",
+    "Your games, your age and your gender will be deleted from the study. You cannot take part again.",
     ["Withdraw and delete", "Go back"], async () => {
       await ask("/api/withdrawal", {});
       await welcome();
