@@ -301,10 +301,12 @@ def _summary_lines(summary: "game.StudySummary") -> list[str]:
     """Return the facts about the participants, one sentence each."""
     interval = percent_interval(summary.success_ci95_over_people) or "undefined"
     lines = [
-        f"{plural(summary.people, 'person', 'people')}, {plural(summary.games, 'game')}; 95 % interval of success over people: {interval}",
+        f"{plural(summary.people, 'person', 'people')}, {plural(summary.games, 'game')}; "
+        f"95 % interval of success over people: {interval}",
         f"{summary.seconds_a_game:.1f} s per game, {plural(summary.lost_by_time, 'game')} out of time",
-        f"Not counted: {plural(summary.left, 'game')} whose page was closed, {plural(summary.disconnected, 'game')} whose "
-        f"connection was lost, {plural(summary.unfinished, 'game')} unfinished",
+        f"Not counted: {plural(summary.left, 'game')} whose page was closed, "
+        f"{plural(summary.disconnected, 'game')} whose connection was lost, "
+        f"{plural(summary.unfinished, 'game')} unfinished",
         "Gender: " + ", ".join(f"{count} {name}" for name, count in summary.gender.items()),
     ]
     age = summary.age

@@ -97,14 +97,10 @@ class Study:
     def __init__(self, path: Path) -> None:
         if not path.is_file():
             raise AirlocError(f"The study {str(path)!r} does not exist", _CURE)
-        facts = _read_facts(path)
-        if facts.get("version") != str(VERSION):
-            raise AirlocError(f"{str(path)!r} is a study of version {facts.get('version')}, not {VERSION}", _CURE)
+        self.admin_token, self.config = _read_facts(path)  # before the store adds its tables to the file
+        self.grid = Grid.parse(self.config.grid)
         self.path = path
         self.store = Store(path)
-        self.admin_token = facts["admin"]
-        self.config = StudyConfig(**json.loads(facts["rules"]))
-        self.grid = Grid.parse(self.config.grid)
 
     def participants(self) -> list[Participant]:
         """Return all participants."""
@@ -169,16 +165,22 @@ class Study:
             part.unlink(missing_ok=True)
 
 
-def _read_facts(path: Path) -> dict[str, str]:
-    """Read the settings of a study without changing a file that is none."""
+def _read_facts(path: Path) -> tuple[str, StudyConfig]:
+    """Read the admin token and the settings of a study without changing a file that is none."""
+    # Even a reader adds a log beside a file that has none, unless the file is declared immutable.
+    mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
     try:
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        try:
-            return dict(db.execute("SELECT key, value FROM study").fetchall())
-        finally:
-            db.close()
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as db:
+            facts = dict(db.execute("SELECT key, value FROM study").fetchall())
+            for table in ("areas", "people", "assigned"):
+                db.execute(f"SELECT 1 FROM {table}")
+        if facts["version"] == str(VERSION):
+            return facts["admin"], StudyConfig(**json.loads(facts["rules"]))
     except sqlite3.Error as error:
         raise AirlocError(f"{str(path)!r} is not a study: {error}", _CURE) from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise AirlocError(f"{str(path)!r} is not a study: its settings are missing or damaged", _CURE) from error
+    raise AirlocError(f"{str(path)!r} is a study of version {facts['version']}, not {VERSION}", _CURE)
 
 
 def _participant(row: tuple[Any, ...]) -> Participant:
