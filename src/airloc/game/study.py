@@ -4,13 +4,14 @@ The file holds the pixels of the areas, so that agents can play exactly what peo
 participant it holds the moves, and the age and gender that they chose to give.
 """
 
+import fcntl
 import io
 import json
 import secrets
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,24 @@ class Study:
         """Record that a participant has started the recorded games."""
         with self.store.db as db:
             db.execute("UPDATE people SET practised = 1 WHERE token = ?", (token,))
+
+    @contextmanager
+    def served(self) -> Iterator[None]:
+        """Keep the study for one server: two would not know of each other's clocks.
+
+        Raises:
+            AirlocError: If another server runs it.
+        """
+        with self.path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # gone with the process, even after a SIGKILL
+            except OSError as error:
+                problem = f"Another server runs the study {str(self.path)!r}"
+                raise AirlocError(problem, "Use that one, or stop it first") from error
+            try:
+                yield
+            finally:
+                self.store.close()  # first: closing the file would release SQLite's locks on it
 
     def backup(self, path: Path) -> None:
         """Copy the study to a new file, as it is at this moment. A server may run meanwhile.
