@@ -242,7 +242,7 @@ def take_part(study: Study, lobby: StudyLobby, seed: int = 0, skill: float = 0.5
 
 def game_of(page: Any, room: PlayRoom) -> Game:
     """Return the latest game of the player in the browser, as the server stores it."""
-    player = next(cookie["value"] for cookie in page.context.cookies() if cookie["name"] == "airloc")
+    player = next(cookie["value"] for cookie in page.context.cookies() if cookie["name"].startswith("airloc"))
     game = room.store.latest(player)
     assert game is not None
     return game

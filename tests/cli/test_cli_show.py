@@ -49,6 +49,17 @@ def test_a_search_in_flight_conditions_is_drawn_with_its_photos(airloc, areas_fo
     assert plain == zero != one
 
 
+def test_the_name_of_a_file_does_not_control_the_terminal(airloc, areas_folder, tmp_path):
+    (areas_folder / "a.png").rename(areas_folder / "\x1b[31mred.png")
+    how = ("--areas", areas_folder, "--scale", "1", "--strip", tmp_path / "\x1b[32mgreen.png", "--area")
+    done = airloc("show", "spiral", *how, "\x1b[31mred.png")
+    assert done.code == 0
+    assert ("\\x1b[31mred.png" in done.out, "\\x1b[32mgreen.png" in done.out) == (True, True)
+    refused = airloc("show", "spiral", *how, "\x1b[33mother.png")
+    assert refused.refused("x1b[33mother.png")
+    assert "\x1b[3" not in done.out + done.err + refused.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "facts"),
     [

@@ -150,6 +150,15 @@ def test_a_backup_holds_every_move_that_the_running_server_has_acknowledged(airl
     assert not (tmp_path / "x").exists()
 
 
+def test_a_study_has_one_server_at_a_time(airloc, tmp_path: Path):
+    study = small_study(tmp_path / "s.db")
+    serve = ("study", "serve", study.path, "--port", 0, "--agents", "spiral")
+    with study.served():
+        assert airloc(*serve).refused("s.db", "Another server")
+    with Study(study.path).served():
+        pass
+
+
 def test_results_need_a_study_with_a_finished_game(airloc, tmp_path: Path):
     small_study(tmp_path / "s.db").store.close()
     assert airloc("study", "results", tmp_path / "s.db").refused("s.db")

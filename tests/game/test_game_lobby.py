@@ -42,7 +42,17 @@ def test_nobody_plays_without_a_link(served):
     for method, path, body in [("GET", "/api/me", None), ("POST", "/api/games", {}), ("POST", "/api/consent", {})]:
         answer = client.ask(method, path, body)
         assert (answer.status, answer.json["error"]) == (401, "no-link")
-    assert "set-cookie" not in client.ask("GET", "/join/guessed").headers
+    client.ask("GET", "/join/guessed")
+    assert client.ask("GET", "/api/me").status == 401
+    client.close()
+
+
+def test_a_wrong_link_does_not_continue_as_the_previous_participant(served):
+    url, study = served
+    client = joined(url, study.participants()[0].token)
+    assert client.ask("GET", "/api/me").status == 200
+    client.ask("GET", "/join/mistyped")
+    assert client.ask("GET", "/api/me").status == 401
     client.close()
 
 

@@ -14,7 +14,7 @@ from tyro.conf import Positional, arg
 from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.airloc import AirlocAgent
 from airloc.agents.registry import DEFAULT_AGENT
-from airloc.cli.console import progress_bar, status, writable_outputs
+from airloc.cli.console import progress_bar, say, status, writable_outputs
 from airloc.cli.options import Episodes, PlayOptions, load_agents, load_episodes
 from airloc.cli.shortcuts import Puzzles, Shortcuts
 from airloc.errors import AirlocError
@@ -152,7 +152,7 @@ class Failures(PlayOptions):
                 write_atomically(self.json, to_json(_failures(log, episodes)))
         print(f"{log.agent} did not find {int((~log.found).sum())} of {len(log.suite)} goals")
         if drawn:
-            print(f"Sheet: {self.sheet.resolve()}")
+            say(f"Sheet: {self.sheet.resolve()}")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from rich.progress import (
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from airloc.areas.area import SearchArea
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, printable
 from airloc.files import check_writable
 
 EXTRAS: dict[str, tuple[str, ...]] = {
@@ -128,9 +128,14 @@ def plural(count: int, word: str, words: str = "") -> str:
     return f"{count} {word if count == 1 else words or word + 's'}"
 
 
+def say(text: str) -> None:
+    """Print a line that may hold names of files."""
+    print(printable(text), flush=True)
+
+
 def status(text: str) -> None:
     """Print a line about work that takes more than a second or two."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from rich.table import Table
 from airloc.areas import DATASETS, Dataset, Status, data_root, list_datasets, load_dataset
 from airloc.areas.download import Progress, Timeouts
 from airloc.areas.prepared import check_free, write_prepared
+from airloc.cli.console import say
 from airloc.drawing.sheet import contact_sheet, draw_grid
 from airloc.errors import AirlocError
 from airloc.files import check_writable, save_picture
@@ -87,7 +88,7 @@ class Fetch:
                 file=lambda name: bar.advance(files),
             )
             result = dataset.download(mirror=self.mirror, timeouts=timeouts, progress=progress)
-        print(f"{dataset.location}: {result.new} files downloaded, {result.kept} present already")
+        say(f"{dataset.location}: {result.new} files downloaded, {result.kept} present already")
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class Prepare:
                 on_area=lambda area: bar.update(task, advance=1, at=escape(area.name)),
             )
         masks = sum(entry["mask"] is not None for entry in prepared.entries)
-        print(f"{self.out}: {len(prepared)} areas for a grid of {grid}, {masks} with masks")
+        say(f"{self.out}: {len(prepared)} areas for a grid of {grid}, {masks} with masks")
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class Show:
         images = [area.image if self.plain else draw_grid(area.image, grid) for area in areas]
         sheet = contact_sheet(images, [area.name for area in areas], columns=self.columns, tile=self.tile)
         save_picture(sheet, self.out)
-        print(f"{self.out}: {len(areas)} areas on a grid of {grid}")
+        say(f"{self.out}: {len(areas)} areas on a grid of {grid}")
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class Photos:
         with Console(stderr=True).status("reading areas"):
             areas = list(itertools.islice(self.dataset.areas(grid), self.limit))
         save_picture(photos_sheet(areas, grid, self.strengths, tile=self.tile), self.out)
-        print(f"{self.out}: photos of {len(areas)} cells")
+        say(f"{self.out}: photos of {len(areas)} cells")
 
 
 def main(arguments: Sequence[str]) -> None:

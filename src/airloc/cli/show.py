@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import DEFAULT_AGENT
 from airloc.areas.area import SearchArea
-from airloc.cli.console import status, writable_outputs
+from airloc.cli.console import say, status, writable_outputs
 from airloc.cli.options import AreaOptions, load_agents
 from airloc.drawing.sheet import save_gif
 from airloc.errors import AirlocError
@@ -153,6 +153,6 @@ def _print(episodes: Sequence[EpisodeRecord], written: Sequence[Path]) -> None:
     for episode in episodes:
         (row, col), (to_row, to_col) = episode.path[0], episode.goal
         ended = f"found after {episode.moves}" if episode.found else f"not found in {episode.moves}"
-        print(f"{episode.agent} on {episode.area.name} from {row},{col} to {to_row},{to_col}: {ended} moves")
+        say(f"{episode.agent} on {episode.area.name} from {row},{col} to {to_row},{to_col}: {ended} moves")
     for path in written:
-        print(f"Pictures: {path.resolve()}")
+        say(f"Pictures: {path.resolve()}")

@@ -15,7 +15,7 @@ from airloc.agents.registry import DEFAULT_AGENT, available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.dataset import Dataset
 from airloc.areas.registry import load_dataset
-from airloc.cli.console import collect_areas, need, plural, progress_bar, writable_outputs
+from airloc.cli.console import collect_areas, need, plural, progress_bar, say, writable_outputs
 from airloc.cli.options import PROCEDURAL_AREAS
 from airloc.cli.play import check_agents, check_screen, time_limit
 from airloc.errors import AirlocError
@@ -75,10 +75,10 @@ class Create:
             areas, games = self._games(grid)
             study = game.create_study(self.out, config, areas, self._practice_areas(grid), games)
         each = f"{plural(len(games[0]), 'game')} each on {plural(len(areas), 'area')}"
-        print(f"{self.out}: {plural(self.people, 'participant')}, {each}.")
+        say(f"{self.out}: {plural(self.people, 'participant')}, {each}.")
         if shared := game.count_shared(games):
             print(f"There are too few episodes: {shared} games repeat an episode of another participant.")
-        print(f"Start it with: airloc study serve {self.out}\nPrint the links with: airloc study links {self.out}")
+        say(f"Start it with: airloc study serve {self.out}\nPrint the links with: airloc study links {self.out}")
         study.store.close()
 
     def _config(self, grid: Grid) -> "game.StudyConfig":
@@ -150,19 +150,18 @@ class Serve:
         """Serve until Ctrl-C."""
         from airloc import game, web
 
+        check_agents(self.agents)
         study = game.Study(self.study)
-        with web.bind(self.host, self.port, public=self.public) as bound:
-            check_agents(self.agents)
+        with web.bind(self.host, self.port, public=self.public) as bound, study.served():
             samplers = study.samplers()
             worker_pool = game.ProcessWorkerPool(samplers, self.agents)
             lobby = game.StudyLobby.open(study, samplers, worker_pool, self.agents)
             hosts = None if self.public else (*game.LOOPBACK_HOSTS, *self.names)
             url = web.url_of(bound)
-            print(f"The study runs at {url}. Print the participants' links with: airloc study links {self.study}")
+            say(f"The study runs at {url}. Print the participants' links with: airloc study links {self.study}")
             print(f"See their progress at {url}admin with the token {study.admin_token}", flush=True)
             game.serve(game.make_app(lobby, routers=[game.study_routes(lobby)], hosts=hosts), bound)
             worker_pool.close()
-        study.store.close()
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,7 @@ class Backup:
             study.store.close()
         games = game.Study(self.out).store.recorded()
         moves = sum(one.turn for one in games)
-        print(f"{self.out}: {plural(len(games), 'game')} with {plural(moves, 'move')}.")
+        say(f"{self.out}: {plural(len(games), 'game')} with {plural(moves, 'move')}.")
 
 
 @dataclass(frozen=True)
@@ -301,10 +300,12 @@ def _summary_lines(summary: "game.StudySummary") -> list[str]:
     """Return the facts about the participants, one sentence each."""
     interval = percent_interval(summary.success_ci95_over_people) or "undefined"
     lines = [
-        f"{plural(summary.people, 'person', 'people')}, {plural(summary.games, 'game')}; 95 % interval of success over people: {interval}",
+        f"{plural(summary.people, 'person', 'people')}, {plural(summary.games, 'game')}; "
+        f"95 % interval of success over people: {interval}",
         f"{summary.seconds_a_game:.1f} s per game, {plural(summary.lost_by_time, 'game')} out of time",
-        f"Not counted: {plural(summary.left, 'game')} whose page was closed, {plural(summary.disconnected, 'game')} whose "
-        f"connection was lost, {plural(summary.unfinished, 'game')} unfinished",
+        f"Not counted: {plural(summary.left, 'game')} whose page was closed, "
+        f"{plural(summary.disconnected, 'game')} whose connection was lost, "
+        f"{plural(summary.unfinished, 'game')} unfinished",
         "Gender: " + ", ".join(f"{count} {name}" for name, count in summary.gender.items()),
     ]
     age = summary.age

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from tyro.conf import Positional
 
-from airloc.cli.console import check_device
+from airloc.cli.console import check_device, say
 from airloc.errors import AirlocError
 from airloc.training.learner import enable_fast_math
 from airloc.training.pipeline import PRESETS, AirlocConfig, OnStep, Stage, train_stages
@@ -71,7 +71,7 @@ def run_belief(options: TrainBelief, command: str) -> None:
     device = _device(options.device)
     with _progress({"relation": options.settings.steps}) as on_step:
         train_belief(options.out, options.settings, device=device, command=command, on_step=on_step)
-    print(f"The agent: {options.out / 'agent'}")
+    say(f"The agent: {options.out / 'agent'}")
 
 
 def run(options: Train, command: str) -> None:
@@ -81,7 +81,7 @@ def run(options: Train, command: str) -> None:
     with _progress(steps, settings.seeds) as on_step:
         train_stages(options.out, settings, options.stage, device=device, command=command, on_step=on_step)
     if options.stage == "airloc":
-        print(f"The agent: {options.out / 'agent'}")
+        say(f"The agent: {options.out / 'agent'}")
 
 
 def _device(name: str) -> torch.device:

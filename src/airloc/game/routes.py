@@ -29,6 +29,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.staticfiles import StaticFiles
+from starlette.requests import HTTPConnection
 
 from airloc.agents.registry import available_agents
 from airloc.drawing.palette import heat, hex_of
@@ -48,8 +49,6 @@ STATIC = StaticFiles(packages=[("airloc.game", "static")])
 PRIVATE = {"cache-control": "no-store"}
 """Header of every response that is for one player only."""
 _CACHED = {"cache-control": "private, max-age=3600"}
-COOKIE = "airloc"
-"""Name of the cookie that holds a player's token."""
 _COOKIE_SECONDS = 30 * 86400
 _AGENTS_SECONDS = 2.0
 """Time that a request for the agents' paths waits for them, so that a page need not ask often."""
@@ -57,8 +56,18 @@ _HEAT_COLOURS = 33
 """Number of colours of a belief on the page."""
 
 
+def token_of(request: HTTPConnection) -> str | None:
+    """Return the player's token from the cookie, or None."""
+    return request.cookies.get(_cookie_name(request))
+
+
+def _cookie_name(request: HTTPConnection) -> str:
+    """Return the name of the cookie, which has the port: browsers send a cookie to all ports of a host."""
+    return f"airloc-{request.scope['server'][1]}"
+
+
 async def _token(request: Request) -> str | None:
-    return request.cookies.get(COOKIE)
+    return token_of(request)
 
 
 Token = Annotated[str | None, Depends(_token)]
@@ -73,7 +82,7 @@ def _set_token(response: Response, token: str, request: Request) -> None:
     """Set the cookie, for this site only and out of reach of scripts."""
     secure = request.url.scheme == "https"
     response.set_cookie(
-        COOKIE, token, max_age=_COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
+        _cookie_name(request), token, max_age=_COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
     )
 
 
@@ -201,6 +210,8 @@ def study_routes(lobby: StudyLobby) -> APIRouter:
         response = RedirectResponse("/", 303, headers=PRIVATE)
         if lobby.is_player(token):
             _set_token(response, token, request)
+        else:  # the page says that a link is needed, rather than continue as whoever used this browser before
+            response.delete_cookie(_cookie_name(request))
         return response
 
     @router.post("/api/consent")

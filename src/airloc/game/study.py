@@ -4,13 +4,14 @@ The file holds the pixels of the areas, so that agents can play exactly what peo
 participant it holds the moves, and the age and gender that they chose to give.
 """
 
+import fcntl
 import io
 import json
 import secrets
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -107,14 +108,10 @@ class Study:
     def __init__(self, path: Path) -> None:
         if not path.is_file():
             raise AirlocError(f"The study {str(path)!r} does not exist", _CURE)
-        facts = _read_facts(path)
-        if facts.get("version") != str(VERSION):
-            raise AirlocError(f"{str(path)!r} is a study of version {facts.get('version')}, not {VERSION}", _CURE)
+        self.admin_token, self.config = _read_facts(path)  # before the store adds its tables to the file
+        self.grid = Grid.parse(self.config.grid)
         self.path = path
         self.store = Store(path)
-        self.admin_token = facts["admin"]
-        self.config = StudyConfig(**json.loads(facts["rules"]))
-        self.grid = Grid.parse(self.config.grid)
 
     def participants(self) -> list[Participant]:
         """Return all participants."""
@@ -166,6 +163,24 @@ class Study:
             )
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the write-ahead log holds no copy either
 
+    @contextmanager
+    def served(self) -> Iterator[None]:
+        """Keep the study for one server: two would not know of each other's clocks.
+
+        Raises:
+            AirlocError: If another server runs it.
+        """
+        with self.path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # gone with the process, even after a SIGKILL
+            except OSError as error:
+                problem = f"Another server runs the study {str(self.path)!r}"
+                raise AirlocError(problem, "Use that one, or stop it first") from error
+            try:
+                yield
+            finally:
+                self.store.close()  # first: closing the file would release SQLite's locks on it
+
     def backup(self, path: Path) -> None:
         """Copy the study to a new file, as it is at this moment. A server may run meanwhile.
 
@@ -188,16 +203,22 @@ class Study:
             part.unlink(missing_ok=True)
 
 
-def _read_facts(path: Path) -> dict[str, str]:
-    """Read the settings of a study without changing a file that is none."""
+def _read_facts(path: Path) -> tuple[str, StudyConfig]:
+    """Read the admin token and the settings of a study without changing a file that is none."""
+    # Even a reader adds a log beside a file that has none, unless the file is declared immutable.
+    mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
     try:
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        try:
-            return dict(db.execute("SELECT key, value FROM study").fetchall())
-        finally:
-            db.close()
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as db:
+            facts = dict(db.execute("SELECT key, value FROM study").fetchall())
+            for table in ("areas", "people", "assigned"):
+                db.execute(f"SELECT 1 FROM {table}")
+        if facts["version"] == str(VERSION):
+            return facts["admin"], StudyConfig(**json.loads(facts["rules"]))
     except sqlite3.Error as error:
-        raise AirlocError(f"{str(path)!r} is not a study", _CURE) from error
+        raise AirlocError(f"{str(path)!r} is not a study: {error}", _CURE) from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise AirlocError(f"{str(path)!r} is not a study: its settings are missing or damaged", _CURE) from error
+    raise AirlocError(f"{str(path)!r} is a study of version {facts['version']}, not {VERSION}", _CURE)
 
 
 def _participant(row: tuple[Any, ...]) -> Participant:
