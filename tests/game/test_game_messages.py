@@ -58,7 +58,7 @@ def transcript(sampler: EpisodeSampler, goal: Cell) -> tuple[list[tuple[int, dic
         player = client.cookie.split("=")[1]
         game = room.begin(player, Episode(0, START, goal)).id
         for turn, move in enumerate(MOVES):
-            for path in ("", "/reveal", "/agents", "/area.png", "/moves", "/area", "/goal.png"):
+            for path in ("", "/agents", "/area.png", "/moves", "/area", "/goal.png"):
                 client.ask("GET", f"/api/games/{game}{path}")
             client.ask("GET", "/api/me")
             client.move(game, turn, move)
@@ -81,7 +81,7 @@ def test_every_response_is_the_same_byte_for_byte_wherever_the_goal_is(counted_t
     for seed, goal in enumerate([(4, 0), (0, 0), (4, 4), (1, 1), (2, 4)]):
         counted_tokens()
         transcripts.append(transcript(sampler_with(goal, seed), goal)[0])
-    assert len(transcripts[0]) == 2 + 12 * len(MOVES) + 1
+    assert len(transcripts[0]) == 2 + 11 * len(MOVES) + 1
     for other in transcripts[1:]:
         assert other == transcripts[0]
 
@@ -137,7 +137,7 @@ def test_the_reveal_is_refused_during_a_game():
     with playing(room) as url:
         client = Client(url)
         game = client.begin()["game"]
-        for path in ("reveal", "agents", "area.png"):
+        for path in ("agents", "area.png"):
             answer = client.ask("GET", f"/api/games/{game}/{path}")
             assert (answer.status, answer.json["error"]) == (409, "in-progress")
         client.close()

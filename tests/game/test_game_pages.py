@@ -264,6 +264,16 @@ def test_a_game_continues_after_a_reload(open_page, url: str, room: PlayRoom):
     win(page, room)
 
 
+def test_the_page_tells_the_server_when_it_is_closed_during_a_game(open_page, url: str, room: PlayRoom, monkeypatch):
+    left = threading.Event()
+    page = open_page(url)
+    start_game(page)
+    game = game_of(page, room)
+    monkeypatch.setattr(room, "leave", lambda *who: left.set() if who == (game.id, game.player) else None)
+    page.close()
+    assert left.wait(10)
+
+
 def test_two_windows_show_the_same_game(open_page, url: str, room: PlayRoom):
     first = open_page(url)
     start_game(first)

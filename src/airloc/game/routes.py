@@ -12,7 +12,6 @@ Games:
 | POST /api/games/ID/leave   | the player closes the page                                        |
 | GET /api/games/ID/area.png | after the end: the whole area                                     |
 | GET /api/games/ID/agents   | after the end: the agents' paths; 202 if they take longer         |
-| GET /api/games/ID/reveal   | after the end: the goal and all paths, once they are computed     |
 
 A study adds `/join/TOKEN`, `/api/consent`, `/api/practised`, `/api/withdrawal`, `/admin` and `/api/admin/people`.
 Watching adds `/watch`, `/api/watch`, `/api/watch/area.png`, `/api/watch/search` and `/api/watch/search.gif`.
@@ -172,12 +171,6 @@ def result_routes(lobby: Lobby) -> APIRouter:
         room, game = await ended_game(game_id, token)
         paths = await room.baselines.paths(game.episode, _AGENTS_SECONDS)
         return JSONResponse({"agents": _agents(paths)}, 202 if paths is None else 200, headers=PRIVATE)
-
-    @router.get("/reveal")
-    async def reveal(game_id: str, token: Token) -> Response:
-        room, game = await ended_game(game_id, token)
-        paths = await room.baselines.paths(game.episode)
-        return JSONResponse({**(room.messages.reveal(game) or {}), "agents": _agents(paths)}, headers=PRIVATE)
 
     return router
 
