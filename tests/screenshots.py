@@ -61,7 +61,7 @@ def take_docs(browser: Any, out: Path) -> None:
         page.wait_for_timeout(500)
         page.screenshot(path=out / "play-end.jpg", quality=85, full_page=True)
         page = browser.new_page(viewport={"width": 1260, "height": 860})
-        opened(page, f"{url}watch?area={sampler.names[2]}&start=4,0&goal=1,3&agents=airloc,priv-local,blind")
+        opened(page, f"{url}watch?area={sampler.names[2]}&start=4,0&goal=1,3&agents=airloc,belief,blind")
         page.click("#forward")
         page.wait_for_timeout(500)
         page.screenshot(path=out / "watch.jpg", quality=85)
