@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from playwright.sync_api import sync_playwright
 
@@ -147,7 +148,8 @@ def opened(page: Any, url: str) -> Any:
 def begin(page: Any, url: str, room: PlayRoom, episode: Episode = EPISODE) -> Any:
     """Open the page on a new game."""
     opened(page, url)
-    player = next(cookie["value"] for cookie in page.context.cookies(url) if cookie["name"].startswith("airloc"))
+    name = f"airloc-{urlsplit(url).port}"
+    player = next(cookie["value"] for cookie in page.context.cookies() if cookie["name"] == name)
     room.begin(player, episode)
     page.reload()
     page.wait_for_selector("#game:not([hidden])")
