@@ -1,9 +1,9 @@
-"""200 people play at once, one move per second each: the latency of moves and endings, and whether a move is lost.
+"""200 people play at once, about a move per second each: the latency of moves and endings, and whether a move is lost.
 
 `airloc study serve` runs in a process of its own on a study in a file. The players are loopback connections that open
 their links, give consent, play game after game, and wait for every ending as the page does: the last move reveals the
 goal, then the page loads the whole area and the player's progress. They look at it for two seconds and ask for the path
-of the agent meanwhile. The reference is the latency of a small static file.
+of the agent meanwhile. Halfway through, the study is copied. The reference is the latency of a small static file.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ class Load:
     errors: list[str] = field(default_factory=list)
     lost: int = 0
     """Acknowledged moves that are missing from the file afterwards."""
+    lost_in_copy: int = 0
+    """Moves that were acknowledged before the study was copied and are missing from the copy."""
 
 
 class Connection:
@@ -89,7 +92,7 @@ async def look_at_ending(connection: Connection, game: str, began: float, load: 
 
 
 async def play(port: int, person: Participant, load: Load, until: float) -> None:
-    """Play like a person, one move per second."""
+    """Play like a person, a move after 0.5 to 1.5 seconds."""
     dice = random.Random(person.number)
     connection = Connection(port)
     await connection.open()
@@ -114,7 +117,7 @@ async def play(port: int, person: Participant, load: Load, until: float) -> None
             moves.append(move)
             ending, turn = json.loads(body)["ending"], turn + 1
             if ending is None:
-                await asyncio.sleep(max(0.0, 1.0 - (time.perf_counter() - began)))
+                await asyncio.sleep(max(0.0, dice.uniform(0.5, 1.5) - (time.perf_counter() - began)))
             else:
                 await look_at_ending(connection, game, began, load)
 
@@ -141,18 +144,34 @@ def measure(players: int = PLAYERS, seconds: float = SECONDS) -> Load:
         command = [sys.executable, "-m", "airloc.cli.main", "study", "serve", str(path), "--port", str(port)]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
-            asyncio.run(_crowd(port, study.participants(), load, seconds))
+            asyncio.run(_crowd(port, study, load, seconds))
         finally:
             server.kill()
             server.wait()
-        for game, moves in load.acknowledged.items():
-            held = study.store.game(game)
-            load.lost += len(moves) if held is None else sum(a != b for a, b in zip(moves, held.moves, strict=True))
+        load.lost = _count_missing(study, load.acknowledged)
         study.store.close()
     return load
 
 
-async def _crowd(port: int, people: list[Participant], load: Load, seconds: float) -> None:
+def _count_missing(study: Study, acknowledged: dict[str, list[int]]) -> int:
+    """Return how many moves a study does not hold."""
+    missing = 0
+    for game, moves in acknowledged.items():
+        held = study.store.game(game)
+        missing += len(moves) if held is None else sum(a != b for a, b in zip_longest(moves, held.moves[: len(moves)]))
+    return missing
+
+
+async def _copy(study: Study, load: Load, seconds: float) -> None:
+    """Copy the study after some seconds."""
+    await asyncio.sleep(seconds)
+    acknowledged = {game: list(moves) for game, moves in load.acknowledged.items()}
+    copy = study.path.with_name("copy.db")
+    await asyncio.to_thread(study.backup, copy)
+    load.lost_in_copy = _count_missing(Study(copy), acknowledged)
+
+
+async def _crowd(port: int, study: Study, load: Load, seconds: float) -> None:
     while True:
         try:
             await fetch(port, load, 200)
@@ -160,7 +179,8 @@ async def _crowd(port: int, people: list[Participant], load: Load, seconds: floa
         except OSError:
             await asyncio.sleep(0.1)
     until = time.monotonic() + seconds
-    await asyncio.gather(*(play(port, person, load, until) for person in people))
+    players = [play(port, person, load, until) for person in study.participants()]
+    await asyncio.gather(_copy(study, load, seconds / 2), *players)
 
 
 def make_study(path: Path, players: int) -> Study:
@@ -201,5 +221,5 @@ def run() -> list[tuple[str, str, str, str]]:
             "200",
             f"{len(load.agents)} of them with the agent's path within {LOOK_SECONDS:.0f} s",
         ),
-        ("acknowledged moves lost", lost, "0", ""),
+        ("acknowledged moves lost", lost, "0", f"{load.lost_in_copy} in a copy"),
     ]

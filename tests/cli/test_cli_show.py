@@ -65,6 +65,7 @@ def test_the_name_of_a_file_does_not_control_the_terminal(airloc, areas_folder, 
     [
         (("--flight-conditions", "9"), ("9", "to 5")),
         (("--start", "5,0"), ("5,0", "5x5")),
+        (("--gif", "search.png"), ("search.png", ".gif")),
         (("--goal", "1;2"), ("'1;2'", "--goal 0,3")),
         (("--goal", "1"), ("'1'", "--goal 0,3")),
         (("--start", "1,1", "--goal", "1,1"), ("1,1",)),
@@ -81,6 +82,24 @@ def test_bad_input_is_refused_and_leaves_nothing(airloc, areas_folder, tmp_path,
     out = tmp_path / "new" / "strip.png"
     assert airloc("show", *arguments, "--areas", areas_folder, "--strip", out).refused(*facts)
     assert not out.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("show", "spiral", "--strip"),
+        ("data", "show", "synthetic", "--out"),
+        ("data", "photos", "synthetic", "--out"),
+        ("demo", "--picture"),
+        ("analyse", "failures", "random", "--sheet"),
+        ("analyse", "calibration", "--chart"),
+        ("analyse", "exploitation", "--chart"),
+        ("analyse", "shortcuts", "--chart"),
+    ],
+)
+def test_a_file_whose_ending_promises_another_format_is_refused(airloc, tmp_path, command):
+    assert airloc(*command, tmp_path / "new" / "picture.gif").refused("picture.gif", "ends in")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_procedural_area_that_does_not_exist_is_named(airloc, monkeypatch):

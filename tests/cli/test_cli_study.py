@@ -44,6 +44,7 @@ def test_the_games_can_come_from_an_episode_file(airloc, areas_folder: Path, tmp
     ("arguments", "facts"),
     [
         (["--people", "0"], ["--people", "0"]),
+        (["--people", "1000000"], ["1000000", "10000"]),
         (["--per-distance", "2"], ["4 areas", "8 games", "--per-distance"]),
         (["--grid", "13x13"], ["13x13", "12x12"]),
         (["--seconds", "nan"], ["nan", "--seconds"]),
@@ -162,5 +163,8 @@ def test_a_study_has_one_server_at_a_time(airloc, tmp_path: Path):
 def test_results_need_a_study_with_a_finished_game(airloc, tmp_path: Path):
     small_study(tmp_path / "s.db").store.close()
     assert airloc("study", "results", tmp_path / "s.db").refused("s.db")
+    unknown = airloc("study", "results", tmp_path / "s.db", "--agents", "nobody", "--csv", tmp_path / "x" / "y.csv")
+    assert unknown.refused("'nobody'")
+    assert not (tmp_path / "x").exists()
     assert airloc("study", "results", tmp_path / "none.db").refused("none.db", "airloc study create")
     assert airloc("study", "serve", tmp_path / "s.db", "--host", "0.0.0.0").refused("--public")

@@ -68,6 +68,21 @@ def check_device(name: str) -> str:
     return name
 
 
+PICTURES = (".png", ".jpg", ".jpeg")
+"""Endings of the pictures that airloc writes."""
+
+
+def check_suffix(path: Path | None, *suffixes: str) -> None:
+    """Refuse a file whose name promises another format than the one that is written. Devices may have any name.
+
+    Raises:
+        AirlocError: If the name does not end in one of the suffixes.
+    """
+    if path is not None and path.suffix.lower() not in suffixes and (path.is_file() or not path.exists()):
+        allowed = " or ".join(suffixes)
+        raise AirlocError(f"The file {str(path)!r} does not end in {allowed}", f"Give a name that ends in {allowed}")
+
+
 @contextmanager
 def writable_outputs(*outputs: Path | None) -> Iterator[None]:
     """Check that files can be written before the work that makes them. Outputs that are None are ignored.

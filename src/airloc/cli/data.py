@@ -18,7 +18,7 @@ from rich.table import Table
 from airloc.areas import DATASETS, Dataset, Status, data_root, list_datasets, load_dataset
 from airloc.areas.download import Progress, Timeouts
 from airloc.areas.prepared import check_free, write_prepared
-from airloc.cli.console import say
+from airloc.cli.console import PICTURES, check_suffix, say
 from airloc.drawing.sheet import contact_sheet, draw_grid
 from airloc.errors import AirlocError
 from airloc.files import check_writable, save_picture
@@ -147,6 +147,7 @@ class Show:
         grid = Grid.parse(self.grid)
         if self.columns < 1:
             raise AirlocError(f"A sheet of {self.columns} columns shows nothing", "Give --columns of 1 or more")
+        check_suffix(self.out, *PICTURES)
         _check_sheet("areas", self.limit, self.limit, self.tile)
         check_writable(self.out)
         with Console(stderr=True).status("reading areas"):
@@ -182,6 +183,7 @@ class Photos:
         grid = Grid.parse(self.grid)
         for strength in self.strengths:
             check_strength(strength)
+        check_suffix(self.out, *PICTURES)
         _check_sheet("photos", self.limit, self.limit * (1 + len(ROLES) * len(self.strengths)), self.tile)
         check_writable(self.out)
         with Console(stderr=True).status("reading areas"):

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
+from airloc.agents.agent import Agent
 from airloc.agents.registry import DEFAULT_AGENT, available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.dataset import Dataset
@@ -31,6 +32,7 @@ from airloc.task.suites import read_suite
 if TYPE_CHECKING:
     from airloc import game
 
+MAX_PEOPLE = 10_000
 PRACTICE_AREAS = 8
 PRACTICE_SEED = 999
 """Random seed of the procedural areas of practice; no other command uses it by default."""
@@ -90,6 +92,9 @@ class Create:
                 f"A study of {self.people} participants with {self.per_distance} games per distance is empty",
                 "Give --people and --per-distance of 1 or more",
             )
+        if self.people > MAX_PEOPLE:
+            problem = f"A study of {self.people} participants is too large"
+            raise AirlocError(problem, f"Give --people of at most {MAX_PEOPLE}")
         check_screen(grid)
         check_size(grid)
         return game.StudyConfig(
@@ -226,12 +231,14 @@ class Results:
         """Read the games, let the agents play, write the files and print the tables."""
         from airloc import game
 
-        results = game.Results.read(game.Study(self.study))
+        study = game.Study(self.study)
         names = available_agents() if self.agents is None else list(self.agents)
+        players = [make_agent(name) for name in names]  # a wrong name is an error before the areas are read
+        results = game.Results.read(study)
         folder = [] if self.records is None else [self.records / f"{name}.json" for name in ("Human", *names)]
         with writable_outputs(self.csv, self.json, self.trajectories, self.save_episodes, *folder):
             human = results.score()
-            agents = _score_agents(names, results)
+            agents = _score_agents(players, results)
             self._write(results, human, agents)
         _print_results(results, human, agents)
 
@@ -264,9 +271,8 @@ def main(arguments: Sequence[str]) -> None:
     command.run()
 
 
-def _score_agents(names: Sequence[str], results: "game.Results") -> list[Score]:
+def _score_agents(agents: Sequence[Agent], results: "game.Results") -> list[Score]:
     """Let agents play the episodes of the study; the best comes last."""
-    agents = [make_agent(name) for name in names]
     with progress_bar("playing", len(results.suite) * len(agents)) as advance:
         scores = [evaluate(agent, results.suite, results.areas, on_batch=advance) for agent in agents]
     return sorted(scores, key=lambda score: score.value("success") or 0.0)

@@ -10,13 +10,14 @@ import json
 import secrets
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 from scipy.optimize import linear_sum_assignment
 
@@ -338,47 +339,52 @@ def assign_episodes(episodes: Sequence[Episode], people: int, each: int, seed: i
         AirlocError: If there are too few areas to play each game on another one.
     """
     rng = stream(seed, "study", "assignment")
-    available: dict[tuple[int, int], list[Episode]] = defaultdict(list)
+    drawn: dict[tuple[int, int], list[Episode]] = defaultdict(list)
     for episode in (episodes[i] for i in rng.permutation(len(episodes))):
-        available[distance(episode.start, episode.goal), episode.area].append(episode)
-    distances, areas = (sorted({key[part] for key in available}) for part in (0, 1))
-    slots = [away for away in distances for _ in range(each)]
-    uses: Counter[Episode] = Counter()
+        drawn[distance(episode.start, episode.goal), episode.area].append(episode)
+    distances, areas = (sorted({key[part] for key in drawn}) for part in (0, 1))
+    available = [[drawn.get((away, area), []) for area in areas] for away in distances for _ in range(each)]
     games = []
+    size = np.array([[len(some) for some in row] for row in available])
+    used = np.zeros_like(size)
     for people_left in range(people, 0, -1):
-        chosen = _choose_episodes(slots, areas, available, uses, people_left, rng)
-        uses.update(chosen)
+        slots = _choose_areas(size, used, each, people_left, rng)
+        chosen = [available[row][col][used[row, col] % size[row, col]] for row, col in enumerate(slots)]
+        for row, col in enumerate(slots):
+            first = row - row % each
+            used[first : first + each, col] += 1  # the slots of a distance share its episodes
         games.append([chosen[i] for i in rng.permutation(len(chosen))])
     return games
 
 
-def _choose_episodes(
-    slots: Sequence[int],
-    areas: Sequence[int],
-    available: Mapping[tuple[int, int], Sequence[Episode]],
-    uses: Counter[Episode],
-    people_left: int,
-    rng: np.random.Generator,
-) -> list[Episode]:
-    """Choose one participant's episodes on different areas, the least used ones.
+def _choose_areas(
+    size: npt.NDArray[np.int64], used: npt.NDArray[np.int64], each: int, people_left: int, rng: np.random.Generator
+) -> list[int]:
+    """Choose one participant's areas, a different one for each slot, where the episodes are least used.
 
     An area with as many unused episodes as participants left comes first: each of them has to take one, or some
     episodes would never be played (the decomposition of a bipartite graph into matchings).
+
+    Args:
+        size: Number of episodes by slot and area; the `each` slots of a distance follow each other.
+        used: How often one of them was chosen.
+        each: Games per distance and participant.
+        people_left: Number of participants without games.
+        rng: Random numbers for ties.
     """
-    best = {key: min(some, key=uses.__getitem__) for key, some in available.items()}
-    unused = Counter(area for (_, area), some in available.items() for episode in some if not uses[episode])
-    cost = np.full((len(slots), len(areas)), _IMPOSSIBLE)
-    for (row, away), (col, area) in ((r, c) for r in enumerate(slots) for c in enumerate(areas)):
-        if (away, area) in best:
-            urgent = 1000 * (unused[area] >= people_left)
-            cost[row, col] = _REPEATED * uses[best[away, area]] - urgent - unused[area] + rng.random()
-    rows, cols = linear_sum_assignment(cost) if len(areas) >= len(slots) else ([], [])
-    if len(rows) < len(slots) or cost[rows, cols].max() >= _IMPOSSIBLE:
+    unused = np.maximum(size - used, 0)[::each].sum(axis=0)
+    there = size > 0
+    cost = np.full(size.shape, _IMPOSSIBLE)
+    urgency = np.broadcast_to(1000 * (unused >= people_left) + unused, size.shape)
+    cost[there] = _REPEATED * (used[there] // size[there]) - urgency[there] + rng.random(there.sum())
+    slots, areas = size.shape
+    rows, cols = linear_sum_assignment(cost) if areas >= slots else ([], [])
+    if len(rows) < slots or cost[rows, cols].max() >= _IMPOSSIBLE:
         raise AirlocError(
-            f"{len(areas)} areas are too few for {len(slots)} games per participant, each on another area",
+            f"{areas} areas are too few for {slots} games per participant, each on another area",
             "Give more areas, or fewer games with --per-distance",
         )
-    return [best[slots[row], areas[col]] for row, col in zip(rows, cols, strict=True)]
+    return [int(col) for col in cols]
 
 
 def count_shared(games: Sequence[Sequence[Episode]]) -> int:
