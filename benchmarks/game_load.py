@@ -1,9 +1,10 @@
 """200 people play at once, about a move per second each: the latency of moves and endings, and whether a move is lost.
 
 `airloc study serve` runs in a process of its own on a study in a file. The players are loopback connections that open
-their links, give consent, play game after game, and wait for every ending as the page does: the last move reveals the
-goal, then the page loads the whole area and the player's progress. They look at it for two seconds and ask for the path
-of the agent meanwhile. Halfway through, the study is copied. The reference is the latency of a small static file.
+their links within five seconds, give consent, play game after game, and wait for every ending as the page does: the
+last move reveals the goal, then the page loads the whole area and the player's progress. They look at it for two
+seconds and ask for the path of the agent meanwhile. Halfway through, the study is copied. The reference is the latency
+of a small static file.
 """
 
 import asyncio
@@ -27,6 +28,8 @@ from airloc.grid import Grid
 from airloc.web import bind
 
 PLAYERS, SECONDS, AREAS = 200, 25.0, 60
+ARRIVAL_SECONDS = 5.0
+"""Time within which all players open their links."""
 LOOK_SECONDS = 2.0
 """Time that a player looks at an ending."""
 
@@ -94,12 +97,12 @@ async def look_at_ending(connection: Connection, game: str, began: float, load: 
 async def play(port: int, person: Participant, load: Load, until: float) -> None:
     """Play like a person, a move after 0.5 to 1.5 seconds."""
     dice = random.Random(person.number)
+    await asyncio.sleep(dice.uniform(0, ARRIVAL_SECONDS))
     connection = Connection(port)
     await connection.open()
     await connection.ask("GET", f"/join/{person.token}")
     await connection.ask("POST", "/api/consent", {})
     await connection.ask("POST", "/api/practised", {})
-    await asyncio.sleep(dice.random())
     while time.monotonic() < until:
         status, body = await connection.ask("POST", "/api/games", {"kind": "recorded"})
         if status != 201:

@@ -50,6 +50,7 @@ ACTIONS = st.one_of(
         st.sampled_from(["agents", "area.png", "goal", "moves", "../games", "%2e%2e/x", "\u0394"]),
     ),
     st.tuples(st.just("look")),
+    st.tuples(st.just("leave")),
     st.tuples(st.just("method"), st.sampled_from(["PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"])),
 )
 
@@ -124,6 +125,9 @@ def send(kind: str, details: list, client: Client, stranger: Client, game: str, 
         answer = client.ask("GET", path)
         if not model.over:
             assert 400 <= answer.status < 500
+    elif kind == "leave":
+        answer = client.ask("POST", f"{where}/leave")
+        assert (answer.status, stranger.ask("POST", f"{where}/leave").status) == (204, 404)
     elif kind == "look":
         answer = client.ask("GET", where)
         assert answer.status == 200
