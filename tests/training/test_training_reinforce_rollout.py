@@ -87,21 +87,24 @@ def test_the_most_probable_moves_are_those_of_the_agent_played(stage, seen, name
     assert np.array_equal(rollout.distance[0].numpy(), distance)
 
 
-@pytest.mark.parametrize("name", ["airloc", "airloc-priv"])
-def test_drawn_moves_are_played_by_the_rules_step_by_step(stage, seen, name):
+@pytest.mark.parametrize(
+    ("name", "reward"),
+    [("airloc", None), ("airloc-priv", None), ("airloc", lambda found, before, after: 4 * found + before - after)],
+)
+def test_drawn_moves_are_played_by_the_rules_step_by_step(stage, seen, name, reward):
     torch.manual_seed(0)
     policy, features = Policy(VARIANTS[name], 2), seen[True]
     episodes = sample_episodes(features, 2, 50)
-    rollout = roll_out(policy, features, episodes, BUDGET, sample=True)
-    env = BatchEnv(stage.env.cells, BUDGET)
+    rollout = roll_out(policy, features, episodes, BUDGET, sample=True, reward=reward)
+    env = BatchEnv(stage.env.cells, BUDGET, reward=reward)
     area, start, goal = episodes.area.flatten(), *(celled(cells).flatten(0, 1) for cells in episodes[1:])
     position = env.reset(area, start, goal).position
     ended = found = torch.zeros(100, dtype=torch.bool)
     for step in range(BUDGET):
         assert torch.equal(rollout.active[..., step].flatten(), ~ended)
         assert torch.equal(rollout.distance[..., step].flatten(), (position - goal).abs().amax(dim=1))
-        (_, position, _), reward, found, ended = env.step(rollout.action[..., step].flatten())
-        assert torch.equal(rollout.reward[..., step].flatten(), reward)
+        (_, position, _), rewards, found, ended = env.step(rollout.action[..., step].flatten())
+        assert torch.equal(rollout.reward[..., step].flatten(), rewards)
         if name == "airloc-priv":
             assert rules.inside(position, GRID).all()
     assert ended.all()

@@ -2,6 +2,7 @@
 
 import logging
 import shlex
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -77,6 +78,8 @@ def run_belief(options: TrainBelief, command: str) -> None:
 def run(options: Train, command: str) -> None:
     """Train AiRLoc up to a stage."""
     device, settings = _device(options.device), options.settings
+    if settings.reward:
+        sys.path.insert(0, str(Path.cwd()))  # as Python itself does for a module of the current folder
     steps = {"segmenter": settings.segmenter_steps, "embedder": settings.embedder_steps, "policy": settings.episodes}
     with _progress(steps, settings.seeds) as on_step:
         train_stages(options.out, settings, options.stage, device=device, command=command, on_step=on_step)

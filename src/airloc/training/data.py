@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
-from airloc.areas import DATASETS, Dataset, ImageRecord, SearchArea, fit, load_dataset, weight_terms
+from airloc.areas import DATASETS, Dataset, ImageRecord, SearchArea, find_kind, fit, load_dataset, weight_terms
 from airloc.areas.area import Mask, Pixels, crop_ground, tile_of
 from airloc.areas.folder import has_images
 from airloc.areas.synthetic import DISASTERS, generate
@@ -206,7 +206,7 @@ def _open_datasets(config: DataConfig) -> list[tuple[Dataset, float]]:
     found = [(root / name, weight) for name, weight in weighted.items() if (root / name).is_dir()]
     if not found or has_images(root):
         found.insert(0, (root, weighted.get(root.name, 1.0)))
-    opened = [(load_dataset(folder, only=patterns), weight) for folder, weight in found]
+    opened = [(_open_folder(folder, patterns), weight) for folder, weight in found]
     try:
         return [(dataset, weight) for dataset, weight in opened if dataset.scan()]
     except AirlocError as error:
@@ -216,12 +216,19 @@ def _open_datasets(config: DataConfig) -> list[tuple[Dataset, float]]:
         ) from error
 
 
+def _open_folder(folder: Path, patterns: tuple[str, ...]) -> Dataset:
+    """Open a folder of images: by its layout, or as the dataset of another package whose name it has."""
+    if folder.name not in DATASETS and find_kind(folder.name) is not None:
+        return load_dataset(folder.name, root=folder, only=patterns)
+    return load_dataset(folder, only=patterns)
+
+
 def _pair_dataset(config: PairConfig, root: Path | None) -> Dataset | None:
     """Open the dataset of image pairs; None if the config names none."""
     if not config.pairs:
         return None
     patterns = () if config.pairs_only == "*" else (config.pairs_only,)
-    if config.pairs in DATASETS:
+    if find_kind(config.pairs) is not None:
         folder = None if root is None else root / config.pairs
         return load_dataset(config.pairs, root=folder, only=patterns)
     return load_dataset(Path(config.pairs), only=patterns)

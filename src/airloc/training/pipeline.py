@@ -20,6 +20,7 @@ from airloc.agents.policy import Policy, Variant
 from airloc.agents.pretrained import load_units, save_airloc
 from airloc.agents.registry import find_checkpoint
 from airloc.errors import AirlocError
+from airloc.task.rules import load_reward
 from airloc.training.data import DataConfig, terms
 from airloc.training.embedder import EmbedderConfig, train_embedder
 from airloc.training.reinforce import (
@@ -66,6 +67,8 @@ class AirlocConfig:
     """Learning rate of Adam for the policies."""
     anneal: bool = False
     """Reduce that learning rate linearly to 2 % over the training."""
+    reward: str = ""
+    """Reward function of the moves as MODULE:FUNCTION (see `airloc.task.rules`); by default 3 * found - 1."""
     validate_every: int = 1000
     """Updates of the policies between validations."""
     select: Literal["own", "both"] = "own"
@@ -114,6 +117,7 @@ class AirlocConfig:
             batch=self.batch,
             learning_rate=self.learning_rate,
             anneal=self.anneal,
+            reward=self.reward,
             validate_every=self.validate_every,
             select=self.select,
             table_bytes=self.table_bytes,
@@ -158,6 +162,7 @@ def train_stages(
     """
     # Check the settings of all stages and the data before anything is written.
     segmenter, embedder, policy = config.for_segmenter, config.for_embedder, config.for_policy
+    load_reward(config.reward)
     pretrained = _pretrained_segmenter(config, until)
     all_terms = " and ".join(dict.fromkeys(filter(None, (terms(config.data), pretrained.terms if pretrained else ""))))
     torch.manual_seed(config.seed)

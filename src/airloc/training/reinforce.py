@@ -84,6 +84,8 @@ class PolicyConfig:
     """Reduce the learning rate linearly to 2 % over the training."""
     gamma: float = 0.9
     """Discount factor."""
+    reward: str = ""
+    """Reward function of the moves as MODULE:FUNCTION (see `airloc.task.rules`); by default 3 * found - 1."""
     validate_every: int = 1000
     """Updates between validations; each validation saves the state."""
     patience: int = 15
@@ -225,7 +227,7 @@ def reinforce_update(policy: Policy, learner: Learner, features: FeatureTable, c
     """Make one update, and return its loss and success, (2,)."""
     # Roll out.
     episodes = sample_episodes(features, config.seeds, config.batch)
-    rollout = roll_out(policy, features, episodes, config.budget, sample=True)
+    rollout = roll_out(policy, features, episodes, config.budget, sample=True, reward=rules.load_reward(config.reward))
     # Returns, normalised among moves with the same distance to the goal.
     returns = discounted_returns(rollout.reward, config.gamma)  # (K, B, T)
     active = rollout.active.float().flatten(1)  # (K, N)
@@ -249,7 +251,15 @@ def sample_episodes(features: FeatureTable, policies: int, batch: int) -> Episod
     return Episodes(area, start, goal)
 
 
-def roll_out(policy: Policy, features: FeatureTable, episodes: Episodes, budget: int, *, sample: bool) -> Rollout:
+def roll_out(
+    policy: Policy,
+    features: FeatureTable,
+    episodes: Episodes,
+    budget: int,
+    *,
+    sample: bool,
+    reward: rules.RewardFunction | None = None,
+) -> Rollout:
     """Roll out episodes with sampled moves, or with the most probable ones.
 
     The loop holds only what the next step needs; rewards and distances follow from the path afterwards.
@@ -275,11 +285,12 @@ def roll_out(policy: Policy, features: FeatureTable, episodes: Episodes, budget:
     log_prob = log_probs.gather(3, action[..., None]).squeeze(3)
     # Rewards and distances.
     position, goal = padded.positions[torch.stack(path, dim=2)], padded.positions[padded.places[episodes.goal]]
-    distance = (position - goal[:, :, None]).abs().amax(dim=3)  # (K, B, T + 1)
+    offset = position - goal[:, :, None]  # (K, B, T + 1, 2)
+    distance = offset.abs().amax(dim=3)
     closest = distance.cummin(dim=2).values  # zero from the arrival on
     active = closest[..., :-1] > 0
-    reward = (rules.FOUND_REWARD * (closest[..., 1:] == 0) + rules.STEP_REWARD) * active
-    return Rollout(action, log_prob, reward, active, distance[..., :-1] * active, closest[..., -1] == 0)
+    rewards = rules.move_reward(reward, closest[..., 1:] == 0, offset[:, :, :-1], offset[:, :, 1:]) * active
+    return Rollout(action, log_prob, rewards, active, distance[..., :-1] * active, closest[..., -1] == 0)
 
 
 def _gumbel_noise(policy: Policy, budget: int, batch: int, *, sample: bool) -> torch.Tensor:
