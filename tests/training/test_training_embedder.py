@@ -8,7 +8,9 @@ from airloc.errors import AirlocError
 from airloc.grid import MOVES
 from airloc.task.cells import cut_patches
 from airloc.training import embedder as embedder_module
+from airloc.training import runs
 from airloc.training.atlas import Atlas
+from airloc.training.augment import apply_symmetry
 from airloc.training.data import DataConfig, load_atlas, validation_areas
 from airloc.training.embedder import (
     GRID,
@@ -198,3 +200,23 @@ def test_validation_pairs_are_all_adjacent_pairs_of_the_grid(world):
 def test_invalid_settings_are_refused(settings, facts):
     with pytest.raises(AirlocError, match=facts):
         EmbedderConfig(**settings)
+
+
+def test_killed_between_validations_it_goes_on_from_a_save_of_the_last_30_seconds(world, tmp_path, monkeypatch):
+    config = tiny(world, steps=4, validate_every=4)
+    whole = train_embedder(tmp_path / "whole", config, fresh(), on_step=silent)
+    monkeypatch.setattr(runs, "SAVE_SECONDS", 0.0)
+    updates = []
+
+    def killed(symmetries, *rest):
+        updates.append(0)
+        if len(updates) == 3:
+            raise KilledError
+        return apply_symmetry(symmetries, *rest)
+
+    monkeypatch.setattr(embedder_module, "apply_symmetry", killed)
+    with pytest.raises(KilledError):
+        train_embedder(tmp_path / "broken", config, fresh(), on_step=silent)
+    assert runs.read_state(tmp_path / "broken" / "state.pt")[0] == 1
+    assert same(train_embedder(tmp_path / "broken", config, fresh(), on_step=silent), whole)
+    assert (tmp_path / "broken" / "metrics.jsonl").read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()

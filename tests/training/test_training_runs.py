@@ -16,6 +16,7 @@ import torch
 
 from airloc.agents.checkpoint import load_checkpoint, save_checkpoint
 from airloc.errors import AirlocError
+from airloc.training import runs as runs_module
 from airloc.training.runs import (
     COUNT,
     NON_NEGATIVE,
@@ -259,6 +260,17 @@ def test_a_step_cannot_be_logged_twice_or_backwards(tmp_path):
         for step in (4, 3, -1):
             with pytest.raises(ValueError, match=str(step)):
                 run.log(step, loss=1.0)
+
+
+def test_a_save_is_due_30_seconds_after_the_start_and_after_each_save(tmp_path, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(runs_module.time, "monotonic", lambda: now[0])
+    with Run.open(tmp_path, Settings()) as run:
+        assert not run.is_due()
+        now[0] += 30.0
+        assert run.is_due()
+        run.save_state(0, {})
+        assert not run.is_due()
 
 
 def test_resuming_drops_the_metrics_after_the_last_save_and_half_a_line(tmp_path):

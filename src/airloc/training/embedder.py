@@ -34,7 +34,7 @@ from airloc.task.photos import MARGIN
 from airloc.training.atlas import Atlas
 from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
 from airloc.training.data import DataConfig, load_atlas, validation_areas
-from airloc.training.learner import Learner, cosine_schedule
+from airloc.training.learner import Learner, RunningMean, cosine_schedule
 from airloc.training.photos import photograph_cells
 from airloc.training.runs import (
     COUNT,
@@ -143,20 +143,27 @@ def _train(
         return torch.stack([loss.detach(), correct])
 
     fast_update = learner.capture(update)
+    running = RunningMean(2, device)
     if run.state:
         restore_rng(run.state["rng"])
-    totals = torch.zeros(2, device=device)
+        running.load_state_dict(run.state["running"])
     for step in range(run.step + 1, config.steps):
         learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
-        totals += fast_update()
+        running.add(fast_update())
+        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
+        if not (validates or run.is_due()):
+            continue
         # Validate, log and save.
-        if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
-            loss, correct = (totals / (step - run.step)).tolist()
-            totals.zero_()
-            check_finite(loss, step, run)
-            metrics = {"loss": loss, "accuracy": correct, "val_accuracy": accuracy(encoder, pairs)}
+        loss, correct = running.mean()
+        check_finite(loss, step, run)
+        metrics = {"loss": loss, "accuracy": correct}
+        if validates:
+            running.reset()
+            metrics["val_accuracy"] = accuracy(encoder, pairs)
             run.log(step, **metrics)
-            run.save_state(step, {"learner": learner.state_dict(), "rng": rng_state(device)})
+        state = {"learner": learner.state_dict(), "rng": rng_state(device), "running": running.state_dict()}
+        run.save_state(step, state)
+        if validates:
             on_step(step + 1, metrics)
 
 

@@ -38,7 +38,7 @@ from airloc.task.cells import ORIENTATIONS, flip_image
 from airloc.training.atlas import Atlas
 from airloc.training.data import DataConfig, large_validation_areas, load_atlas, validation_areas
 from airloc.training.features import FeatureTable, PrivilegedMoves, tabulate
-from airloc.training.learner import Learner
+from airloc.training.learner import Learner, RunningMean
 from airloc.training.runs import (
     COUNT,
     NON_NEGATIVE,
@@ -182,13 +182,14 @@ def train_policy(
         best = {name: tensor.detach().clone() for name, tensor in policy.named_parameters()}
         best_success = torch.full((config.seeds,), -1.0, device=device)
         highest, waited = -1.0, 0
+        running = RunningMean(2, device)
         if run.state:
             learner.load_state_dict(run.state["learner"])
             best = {name: tensor.to(device) for name, tensor in run.state["best"].items()}
             best_success = run.state["success"].to(device)
             highest, waited = run.state["highest"], run.state["waited"]
+            running.load_state_dict(run.state["running"])
             restore_rng(run.state["rng"])
-        totals = torch.zeros(2, device=device)
         for step in range(run.step + 1, config.updates):
             if waited >= config.patience:
                 break
@@ -197,29 +198,33 @@ def train_policy(
                 learner.set_learning_rate(config.learning_rate * share)
 
             # Roll out, compute returns and loss, and step.
-            totals += update()
-            if (step + 1) % config.validate_every and step + 1 < config.updates:
+            running.add(update())
+            validates = (step + 1) % config.validate_every == 0 or step + 1 == config.updates
+            if not (validates or run.is_due()):
                 continue
-
-            # Validate, and keep the best weights of each policy.
-            loss, found = (totals / (step - run.step)).tolist()
-            totals.zero_()
+            loss, found = running.mean()
             check_finite(loss, step, run)
-            success, metrics = validate()
-            better = success > best_success
-            best_success = torch.where(better, success, best_success)
-            for name, tensor in policy.named_parameters():
-                best[name][better] = tensor.detach()[better]
-            mean = float(success.mean())
-            waited = 0 if mean > highest else waited + 1
-            highest = max(highest, mean)
+            metrics = {"loss": loss, "success": found}
 
-            # Log and save.
-            metrics = {"loss": loss, "success": found, **metrics, "val_best": float(best_success.mean())}
-            run.log(step, **metrics)
+            # Validate, keep the best weights of each policy, and log.
+            if validates:
+                running.reset()
+                success, validated = validate()
+                better = success > best_success
+                best_success = torch.where(better, success, best_success)
+                for name, tensor in policy.named_parameters():
+                    best[name][better] = tensor.detach()[better]
+                mean = float(success.mean())
+                waited = 0 if mean > highest else waited + 1
+                highest = max(highest, mean)
+                metrics |= {**validated, "val_best": float(best_success.mean())}
+                run.log(step, **metrics)
+
+            # Save.
             state = {"learner": learner.state_dict(), "best": best, "success": best_success, "rng": rng_state(device)}
-            run.save_state(step, {**state, "highest": highest, "waited": waited})
-            on_step((step + 1) * config.batch, metrics)
+            run.save_state(step, {**state, "running": running.state_dict(), "highest": highest, "waited": waited})
+            if validates:
+                on_step((step + 1) * config.batch, metrics)
     return PolicyResult(best, tuple(best_success.tolist()))
 
 

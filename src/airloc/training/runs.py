@@ -6,8 +6,8 @@
     state.pt         the exact state at the last save
     lock             held while a process trains here
 
-A loop logs a step before it saves its state. When a run resumes, it drops the metrics that were logged after the last
-save, and logs them again:
+A loop saves its state after each validation, and at least every `SAVE_SECONDS`. It logs a step before it saves it. When
+a run resumes, it drops the metrics that were logged after the last save, and logs them again:
 
     with Run.open(folder, config) as run:
         if run.state:
@@ -18,7 +18,7 @@ save, and logs them again:
             loss = ...
             check_finite(loss, step, run)
             run.log(step, loss=loss)
-            if step % config.save_every == 0:
+            if run.is_due():
                 run.save_state(step, {"model": model.state_dict(), ..., "rng": rng_state(device)})
 
 Loading a state runs no code from the file. A state therefore holds tensors, numbers, text, `None`, and lists, tuples
@@ -32,6 +32,7 @@ import json
 import logging
 import math
 import os
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -54,6 +55,8 @@ log = logging.getLogger(__name__)
 
 CONFIG, METRICS, STATE, LOCK = "config.json", "metrics.jsonl", "state.pt", "lock"
 STATE_FORMAT = 1
+SAVE_SECONDS = 30.0
+"""A running training loses at most about this much work when it is killed."""
 _RESTORE = "Restore it from a copy, or delete it to start the run over"
 
 
@@ -118,6 +121,7 @@ class Run:
             self.step, self.state = saved
         self._lock = lock
         self._created = created
+        self._saved_at = time.monotonic()
         with _translate_write_errors(folder / METRICS, self.step):
             self._logged = _truncate_metrics(folder / METRICS, self.step)
             self._metrics = (folder / METRICS).open("ab", buffering=0)
@@ -163,6 +167,10 @@ class Run:
                     self._board.add_scalar(name, number, step)
         self._logged = step
 
+    def is_due(self) -> bool:
+        """Return True if the last save, or the start, is `SAVE_SECONDS` or more ago."""
+        return time.monotonic() - self._saved_at >= SAVE_SECONDS
+
     def save_state(self, step: int, state: Mapping[str, Any]) -> None:
         """Save the state from which the loop continues after `step`, the last completed step.
 
@@ -178,7 +186,7 @@ class Run:
                 self._board.flush()
         with _translate_write_errors(self.folder / STATE, self.step):
             self.state = write_state(self.folder / STATE, step, state)
-        self.step = step
+        self.step, self._saved_at = step, time.monotonic()
 
     def close(self) -> None:
         """Release the folder."""

@@ -27,7 +27,7 @@ from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
 from airloc.training.data import DataConfig, load_atlas, validation_areas
-from airloc.training.learner import Learner, cosine_schedule
+from airloc.training.learner import Learner, RunningMean, cosine_schedule
 from airloc.training.runs import (
     CONFIG,
     COUNT,
@@ -113,22 +113,28 @@ def _train(
         return loss.detach()[None]
 
     fast_update = learner.capture(update)
+    running = RunningMean(1, device)
     if run.state:
         restore_rng(run.state["rng"])
-    total = torch.zeros(1, device=device)
+        running.load_state_dict(run.state["running"])
     for step in range(run.step + 1, config.steps):
         learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
-        total += fast_update()
+        running.add(fast_update())
+        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
+        if not (validates or run.is_due()):
+            continue
         # Validate, log and save.
-        if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
-            loss = float(total) / (step - run.step)
-            total.zero_()
-            check_finite(loss, step, run)
-            metrics: dict[str, float] = {"loss": loss}
+        [loss] = running.mean()
+        check_finite(loss, step, run)
+        metrics: dict[str, float] = {"loss": loss}
+        if validates:
+            running.reset()
             if (match := overlap(segmenter, validation, device)) is not None:
                 metrics |= {"iou": match.iou, "f1": match.f1, **match._asdict()}
             run.log(step, **metrics)
-            run.save_state(step, {"learner": learner.state_dict(), "rng": rng_state(device)})
+        state = {"learner": learner.state_dict(), "rng": rng_state(device), "running": running.state_dict()}
+        run.save_state(step, state)
+        if validates:
             on_step(step + 1, metrics)
 
 
