@@ -47,6 +47,8 @@ def test_the_plugin_of_the_docs_trains_and_is_evaluated(example: Path, airloc, a
     outcome = airloc("evaluate", "sb3-ppo", "--areas", areas_folder, "--against", "priv-random", "--json", record)
     assert outcome.code == 0, outcome
     assert "sb3-ppo" in outcome.out
+    written = json.loads(record.read_text())
+    assert (written["package"], written["weights_sha256"]) == ("airloc-sb3 0.1.0", {})
     assert json.loads(record.read_text())["agent"] == "sb3-ppo"
     first, again = (json.loads(_scored(airloc, areas_folder, example, batch)) for batch in (1, 16))
     assert first["success"] == again["success"], "the batch does not matter"

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from airloc.agents.registry import make_agent
+from airloc.agents.registry import make_agent, weight_hashes
 from airloc.areas.synthetic import generate
 from airloc.cli import train as train_module
 from airloc.cli.train import Train, _progress
@@ -118,6 +118,33 @@ def test_the_checkpoint_has_the_variant_of_the_flags_and_can_be_evaluated(airloc
     assert any("4 areas" in line for line in lines), "nor is the computation of features"
     assert f"--root {world}" in (agent / "card.md").read_text()
     assert airloc("evaluate", agent, "--areas", world / "images", "--json", tmp_path / "out.json").code == 0
+
+
+def test_the_config_and_the_reward_function_of_a_training_are_fed_back(airloc, world, tmp_path, monkeypatch):
+    (tmp_path / "rewards_to_train_with.py").write_text(
+        "def closer(found, before, after):\n    return 3 * found + before - after\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    first, again, plain = (tmp_path / name for name in ("first", "again", "plain"))
+    given = ("--root", world, *TINY, "--no-sem-seg", "--seed", 3)
+    assert airloc("train", "airloc", *given, "--reward", "rewards_to_train_with:closer", "--out", first).code == 0
+    fed = airloc("train", "--config", first / "config.json", "--out", again)
+    assert fed.code == 0, fed
+    assert (again / "config.json").read_bytes() == (first / "config.json").read_bytes()
+    hashes = [weight_hashes(str(folder / "agent")) for folder in (first, again)]
+    assert hashes[0] == hashes[1]
+    assert airloc("train", "--config", first / "config.json", "--reward", "", "--out", plain).code == 0
+    losses = [json.loads((folder / "policy" / "metrics.jsonl").read_text())["loss"] for folder in (first, again, plain)]
+    assert losses[0] == losses[1] != losses[2]
+
+
+def test_bad_configs_and_rewards_are_refused_before_anything_is_written(airloc, tmp_path):
+    out = tmp_path / "run"
+    assert airloc("train", "--config", tmp_path / "none.json", "--out", out).refused("none.json")
+    assert airloc("train", "belief", "--config", tmp_path / "none.json", "--out", out).refused("none.json")
+    assert airloc("train", "--config", tmp_path / "none.json", "--preset", "fast", "--out", out).refused("--preset")
+    assert airloc("train", "--reward", "nowhere:reward", "--out", out).refused("nowhere:reward")
+    assert not out.exists()
 
 
 def test_weights_from_xbd_carry_its_terms_and_say_them_when_used(airloc, tmp_path):

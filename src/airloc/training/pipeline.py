@@ -4,6 +4,7 @@
     FOLDER/embedder     the run of the patch embedder
     FOLDER/policy       the run of the policies
     FOLDER/agent        the checkpoint of the agent: the policy with the median validation success
+    FOLDER/config.json  the settings, for `airloc train --config`
 
 A stopped training resumes, and finished stages are not repeated. A segmentation unit that is taken from another agent
 stays frozen.
@@ -30,7 +31,15 @@ from airloc.training.reinforce import (
     tabulate_features,
     train_policy,
 )
-from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, PROBABILITY, check_settings
+from airloc.training.runs import (
+    CONFIG,
+    COUNT,
+    NON_NEGATIVE,
+    POSITIVE,
+    PROBABILITY,
+    check_settings,
+    write_settings,
+)
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
 from airloc.vision.embedder import PatchEncoder, Segmenter
 
@@ -167,15 +176,20 @@ def train_stages(
     all_terms = " and ".join(dict.fromkeys(filter(None, (terms(config.data), pretrained.terms if pretrained else ""))))
     torch.manual_seed(config.seed)
     encoder = PatchEncoder(config.variant.sem_seg).to(device)
+
+    def report(stage: str, step: int, metrics: dict[str, float]) -> None:
+        write_settings(folder / CONFIG, config)
+        on_step(stage, step, metrics)
+
     # Segmentation unit.
     if pretrained is not None:
         encoder.segmenter = pretrained.segmenter.to(device)
     elif encoder.segmenter is not None:
-        train_segmenter(folder / "segmenter", segmenter, encoder.segmenter, on_step=_of_stage("segmenter", on_step))
+        train_segmenter(folder / "segmenter", segmenter, encoder.segmenter, on_step=_of_stage("segmenter", report))
     if until == "segmenter":
         return
     # Embedder.
-    train_embedder(folder / "embedder", embedder, encoder, on_step=_of_stage("embedder", on_step))
+    train_embedder(folder / "embedder", embedder, encoder, on_step=_of_stage("embedder", report))
     if until == "embedder":
         return
     # Policies.
@@ -183,7 +197,7 @@ def train_stages(
     result = finished_result(run_folder, policy)
     if result is None:
         tables = tabulate_features(encoder, policy, device, run_folder)
-        result = train_policy(run_folder, policy, *tables, on_step=_of_stage("policy", on_step))
+        result = train_policy(run_folder, policy, *tables, on_step=_of_stage("policy", report))
     if until == "policy":
         return
     # Checkpoint of the agent.
