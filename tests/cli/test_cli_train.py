@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -292,3 +293,65 @@ def test_invalid_settings_of_airloc_are_refused_before_anything_is_written(airlo
     outcome = airloc("train", "airloc", f"--{option}={value}", "--out", tmp_path / "run")
     assert outcome.refused(f"{option.replace('-', '_')} = {value}", f"--{option}")
     assert not (tmp_path / "run").exists()
+
+
+def draw_ground(seed: int, side: int) -> tuple[np.ndarray, np.ndarray]:
+    """Bright buildings on dark noise, and their mask."""
+    chance = np.random.default_rng(seed)
+    mask = chance.random((side // 20, side // 20)).repeat(20, axis=0).repeat(20, axis=1) < 0.3
+    return (np.where(mask, 200, 60)[..., None] + chance.integers(0, 40, (side, side, 3))).astype(np.uint8), mask
+
+
+def save(pixels: np.ndarray, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path)
+
+
+def write_masa(root: Path) -> None:
+    """Two tiles of four pieces of 500 m, with labels, as `airloc data fetch masa` writes them."""
+    for number, split in ((0, "train"), (1, "val")):
+        image, mask = draw_ground(number, 1000)
+        save(image, root / split / f"2267{number}_15.tiff")
+        save(mask, root / f"{split}_labels" / f"2267{number}_15.tif")
+
+
+def write_dubai(root: Path) -> None:
+    """Two scenes, each with an image and its class mask."""
+    for number in (1, 2):
+        image, mask = draw_ground(number, 520)
+        save(image, root / f"Tile {number}" / "images" / "image_part_001.jpg")
+        classes = np.where(mask[..., None], (0x3C, 0x10, 0x98), (0, 0, 0)).astype(np.uint8)
+        save(classes, root / f"Tile {number}" / "masks" / "image_part_001.png")
+
+
+def write_xbd(root: Path) -> None:
+    """Two images of hurricane Michael before the event, with the outline of a building."""
+    square = {"properties": {"feature_type": "building"}, "wkt": "POLYGON ((20 20, 90 20, 90 90, 20 90, 20 20))"}
+    labels = {"metadata": {"width": 300, "height": 300}, "features": {"xy": [square]}}
+    for number in range(2):
+        name = f"hurricane-michael_0000000{number}_pre_disaster"
+        save(draw_ground(number, 300)[0], root / "tier1" / "images" / f"{name}.png")
+        (root / "tier1" / "labels").mkdir(exist_ok=True)
+        (root / "tier1" / "labels" / f"{name}.json").write_text(json.dumps(labels))
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "options", "images"),
+    [
+        ("masa", write_masa, (), ["6", "1"]),
+        ("dubai", write_dubai, ("--split", "test"), ["2"]),
+        ("xbd", write_xbd, (), ["2"]),
+    ],
+)
+def test_published_layouts_are_trained_on_with_their_masks_and_splits(
+    airloc, name: str, write, options: tuple[str, ...], images: list[str], tmp_path: Path, monkeypatch
+):
+    monkeypatch.setattr(data_module, "VALIDATION_COUNT", 2)
+    write(tmp_path / name)
+    trained = airloc("train", "embedder", "--root", tmp_path / name, *TINY, *options, "--out", tmp_path / "run")
+    assert trained.code == 0, trained
+    assert re.findall(rf"Reading (\d+) images of {tmp_path / name}", trained.err)[: len(images)] == images
+    assert (tmp_path / "run" / "segmenter" / "state.pt").is_file(), "the segmentation unit needs the masks"
+    if name == "masa":
+        parent = ("--root", tmp_path, "--datasets", "masa", "--weights", 1, *TINY)
+        assert "Reading 6 images" in airloc("train", "segmenter", *parent, "--out", tmp_path / "other").err
