@@ -22,7 +22,7 @@ from airloc.training.pipeline import PRESETS
 pytestmark = pytest.mark.long
 
 TINY = (
-    *("--segmenter-steps", 1, "--embedder-steps", 1, "--embedder-blocks", 1, "--areas", 1, "--seeds", 1),
+    *("--segmenter-steps", 1, "--embedder-steps", 1, "--embedder-pairs", 4, "--areas", 1, "--seeds", 1),
     *("--episodes", 8, "--batch", 8, "--synthetic", 0),
 )
 
@@ -52,8 +52,8 @@ def world(tmp_path_factory) -> Path:
 def test_the_paper_is_the_preset_unless_another_is_named(airloc, calls):
     assert airloc("train").code == 0
     assert airloc("train", "airloc", "--preset", "fast").code == 0
-    assert airloc("train", "--preset=large", "policy").code == 0
-    assert [options.settings for options in calls] == [PRESETS["paper"], PRESETS["fast"], PRESETS["large"]]
+    assert airloc("train", "--preset=tuned", "policy").code == 0
+    assert [options.settings for options in calls] == [PRESETS["paper"], PRESETS["fast"], PRESETS["tuned"]]
     assert [options.stage for options in calls] == ["airloc", "airloc", "policy"]
 
 
@@ -73,14 +73,14 @@ def test_options_change_a_preset(airloc, calls, tmp_path):
 
 @pytest.mark.parametrize("arguments", [("--preset", "slow"), ("--preset=slow",)])
 def test_an_unknown_preset_is_refused(airloc, calls, arguments):
-    assert airloc("train", *arguments).refused("'slow'", "paper, large, fast")
+    assert airloc("train", *arguments).refused("'slow'", "paper, tuned, fast")
     assert calls == []
 
 
 def test_help_names_stages_presets_and_options(airloc):
     outcome = airloc("train", "--help")
     assert outcome.code == 0
-    for word in ("segmenter", "embedder", "policy", "paper, large or fast", "--root", "--seeds", "--no-residual"):
+    for word in ("segmenter", "embedder", "policy", "tuned", "--root", "--seeds", "--no-residual"):
         assert word in outcome.out
 
 
@@ -156,7 +156,7 @@ def test_weights_from_xbd_carry_its_terms_and_say_them_when_used(airloc, tmp_pat
         Image.fromarray(generate(n, (280, 280)).image).save(images / f"hurricane-{name}_disaster.png")
     data = ("--root", tmp_path / "data", "--datasets", "xbd", "--weights", 1, "--fold", 0, "--folds", 3)
     only, out = ("--only", "hurricane-michael_*_pre_disaster*"), tmp_path / "run"
-    done = airloc("train", "airloc", *data, *only, "--segmenter", "airloc", *TINY, "--out", out)
+    done = airloc("train", "airloc", *data, *only, "--segmenter", "airloc", "--unet", "light", *TINY, "--out", out)
     assert done.code == 0, done
     assert "segmenter " not in done.err
     card = (out / "agent" / "card.md").read_text()

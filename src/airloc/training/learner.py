@@ -7,7 +7,7 @@ address, so that states are copied into the existing tensors and never replace t
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -23,6 +23,15 @@ def enable_fast_math(device: torch.device) -> None:
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = True
         torch.backends.cudnn.benchmark = True
+
+
+Schedule = Literal["cosine", "constant"]
+"""Learning rate over a training: a short warm-up and a cosine to zero, or always the same."""
+
+
+def schedule_factor(schedule: Schedule, step: int, steps: int) -> float:
+    """Return the factor of the learning rate at a step."""
+    return cosine_schedule(step, steps) if schedule == "cosine" else 1.0
 
 
 def cosine_schedule(step: int, steps: int) -> float:

@@ -310,7 +310,7 @@ def _to_plain(value: Any, where: str) -> Any:
 
 def write_settings(path: Path, config: "DataclassInstance") -> None:
     """Write the settings of a training, so that `read_settings` can read them."""
-    content = {"airloc": __version__, "kind": type(config).__name__, "settings": _plain_settings(config)}
+    content = {"airloc": __version__, "kind": type(config).__name__, "settings": plain_settings(config)}
     write_atomically(path, json.dumps(content, indent=2) + "\n")
 
 
@@ -325,15 +325,15 @@ def read_settings(path: Path, kind: type[_ConfigT]) -> _ConfigT:
         problem = f"{str(path)!r} has the settings of {saved['kind']}, not of {kind.__name__}"
         raise AirlocError(problem, "Give the config.json that the same command has written")
     try:
-        config = _build_settings(kind, {name: value for name, value in saved.items() if name != "kind"})
+        config = build_settings(kind, {name: value for name, value in saved.items() if name != "kind"})
     except (TypeError, ValueError) as error:
         problem = f"The settings in {str(path)!r} are not those of this version of airloc: {error}"
         raise AirlocError(problem, cure) from error
     return config
 
 
-def _build_settings(kind: type[_ConfigT], values: Mapping[str, Any]) -> _ConfigT:
-    """Build a dataclass of settings from JSON values, with exactly its fields."""
+def build_settings(kind: type[_ConfigT], values: Mapping[str, Any]) -> _ConfigT:
+    """Build a dataclass of settings from JSON values, with exactly its fields: the inverse of `plain_settings`."""
     hints = get_type_hints(kind)
     names = {each.name for each in fields(kind)}
     if odd := sorted(names ^ set(values)):
@@ -344,7 +344,7 @@ def _build_settings(kind: type[_ConfigT], values: Mapping[str, Any]) -> _ConfigT
 def _build_setting(hint: Any, value: Any) -> Any:
     """Convert a JSON value back to the type of a setting."""
     if is_dataclass(hint) and isinstance(hint, type):
-        return _build_settings(hint, value)
+        return build_settings(hint, value)
     kinds = get_args(hint) or (hint,)
     if Path in kinds and isinstance(value, str):
         return Path(value)
@@ -353,7 +353,8 @@ def _build_setting(hint: Any, value: Any) -> Any:
     return value
 
 
-def _plain_settings(config: "DataclassInstance") -> dict[str, Any]:
+def plain_settings(config: "DataclassInstance") -> dict[str, Any]:
+    """Return settings as JSON values."""
     settings: dict[str, Any] = json.loads(json.dumps(asdict(config), default=_json_setting))
     return settings
 
@@ -376,7 +377,7 @@ def _write_or_compare_config(path: Path, config: "DataclassInstance") -> None:
         write_settings(path, config)
         return
     saved = _read_config(path, "Restore it from a copy, or choose another folder")
-    if different := _first_difference(saved, {"kind": kind, **_plain_settings(config)}):
+    if different := _first_difference(saved, {"kind": kind, **plain_settings(config)}):
         problem = f"The run in {str(folder)!r} has other settings: {different}"
         raise AirlocError(problem, "Give the same settings to resume it, or another folder for a new run")
 
