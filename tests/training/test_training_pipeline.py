@@ -244,6 +244,7 @@ def test_the_preset_paper_has_the_values_of_the_paper():
     assert (policy.areas, policy.grid, policy.budget, policy.gamma) == (832, "5x5", 10, 0.9)
     assert (policy.batch, policy.updates, policy.learning_rate, policy.anneal) == (64, 50_000, 1e-4, False)
     assert (policy.position, policy.validation) == (PositionEncoding("printed", "raw"), "episodes")
+    assert policy.patience * policy.validate_every >= policy.updates, "about 50,000 batches"
     assert (policy.normalise, policy.reward, policy.select, policy.seeds) == ("returns", "", "own", 5)
 
 
@@ -268,6 +269,7 @@ def test_the_preset_tuned_is_the_recipe_of_the_shipped_weights():
         learning_rate=3e-4,
         anneal=True,
         validation="all-pairs",
+        patience=15,
         seeds=3,
     )
 

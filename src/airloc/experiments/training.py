@@ -104,8 +104,8 @@ def _config(settings: Mapping[str, Any], images: Path) -> AirlocConfig:
     The settings hold options of `AirlocConfig` as JSON values, `variant` as a name, and as `data` the fields of
     `DataConfig` that differ from one dataset.
     """
-    alone = {"root": images, "datasets": (IMAGES_SET,), "weights": (1.0,), "synthetic": 0}
-    data = build_settings(DataConfig, plain_settings(DataConfig(**alone)) | settings.get("data", {}))
+    alone = DataConfig(root=images, datasets=(IMAGES_SET,), weights=(1.0,), synthetic=0)
+    data = build_settings(DataConfig, plain_settings(alone) | settings.get("data", {}))
     options = {name: value for name, value in settings.items() if name not in ("variant", "data")}
     config = build_settings(AirlocConfig, plain_settings(AirlocConfig()) | options)
     return replace(config, data=data, variant=VARIANTS[settings["variant"]])

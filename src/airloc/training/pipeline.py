@@ -106,6 +106,8 @@ class AirlocConfig:
     """Updates of the policies between validations."""
     validation: Literal["episodes", "all-pairs"] = "episodes"
     """Validate policies on one fixed episode for each distance and area, or on all pairs of start and goal."""
+    patience: int = 50
+    """Validations without a better mean success before the training of policies stops."""
     select: Literal["own", "both"] = "own"
     """Keep the best policies by success on 5 x 5, or by its mean with success on 7 x 7."""
     table_bytes: int | None = None
@@ -117,10 +119,9 @@ class AirlocConfig:
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        names = (
-            "segmenter_steps embedder_steps embedder_pairs embedder_blocks areas episodes batch validate_every seeds"
-        )
-        counts = dict.fromkeys(names.split(), COUNT)
+        units = ("segmenter_steps", "embedder_steps", "embedder_pairs", "embedder_blocks")
+        policy = ("areas", "episodes", "batch", "validate_every", "patience", "seeds")
+        counts = dict.fromkeys((*units, *policy), COUNT)
         rates = dict.fromkeys(("learning_rate", "embedder_learning_rate", "building_weight"), POSITIVE)
         check_settings(self, **counts, **rates, photos=PROBABILITY, table_bytes=NON_NEGATIVE)
 
@@ -178,6 +179,7 @@ class AirlocConfig:
             reward=self.reward,
             validate_every=self.validate_every,
             validation=self.validation,
+            patience=self.patience,
             select=self.select,
             table_bytes=self.table_bytes,
             seeds=self.seeds,
@@ -210,6 +212,7 @@ _TUNED = AirlocConfig(
     learning_rate=3e-4,
     anneal=True,
     validation="all-pairs",
+    patience=15,
     seeds=3,
 )
 
@@ -321,6 +324,7 @@ def _airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_t
     only = "" if data.only == "*" else f" (files that match `{data.only}`)"
     fold = "" if data.fold is None else f"; fold {data.fold} of {data.folds} was held out and validated on"
     segmenter = f"- Segmentation unit: that of `{config.segmenter}`, frozen.\n" if config.segmenter else ""
+    on = "all pairs, equal distances" if config.validation == "all-pairs" else "one episode per distance and area"
     mean = "; mean of 5 x 5 and 7 x 7" if config.select == "both" else ""
     successes = ", ".join(f"{100 * success:.1f} %" for success in result.success)
     return (
@@ -328,6 +332,6 @@ def _airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_t
         f"- Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}.\n{segmenter}"
         f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
         f"- Command: `{command}`\n"
-        f"- Validation success of the {config.seeds} policies trained (all pairs, equal distances{mean}): "
+        f"- Validation success of the {config.seeds} policies trained ({on}{mean}): "
         f"{successes}; this is the median one, {100 * result.success[result.median]:.1f} %.\n"
     )

@@ -392,7 +392,7 @@ class Validation:
         """Return the success of every policy, (K,)."""
         total = self.weight.new_zeros(self.policies)
         numbers = torch.arange(len(self.weight), device=self.weight.device)
-        for part in numbers.split(max(1, VALIDATION_BATCH // self.policies)):
+        for part in torch.split(numbers, max(1, VALIDATION_BATCH // self.policies)):
             episodes = Episodes(*(column[part].expand(self.policies, -1) for column in self.episodes))
             found = roll_out(policy, self.features, episodes, budget, sample=False).found
             total += (found * self.weight[part]).sum(dim=1)
