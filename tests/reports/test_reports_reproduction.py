@@ -9,7 +9,7 @@ import pytest
 
 from airloc.drawing.page import page
 from airloc.evaluation.benchmarks.paper import TABLES, Setup
-from airloc.reports.comparison import compare_table, table_html
+from airloc.reports.comparison import compare_table, successor_html, table_html
 from airloc.reports.reproduction import ReportOptions, make_report
 from paper_results import VAL, record, results
 
@@ -41,13 +41,16 @@ def test_every_table_with_all_its_rows_fits_a_window_of_1200_px(tmp_path: Path):
     setups = {Setup.of(each, row) for each in TABLES for row in each.rows if row.seed != "average"}
     setups |= {Setup("belief-no-memory", each.data, each.split, "7x7") for each in TABLES}
     found = results(*((setup, record(0.6, 0.251, 0.748)) for setup in sorted(setups, key=str)))
+    far = Setup("belief-no-memory", *VAL, "5x5", episodes="far-pairs", moves=4)
+    tables = [table_html(each, compare_table(each, found)) for each in TABLES]
+    tables.append(successor_html(results((far, record(0.6, 0.251, 0.748, d4=0.5, d5=0.5, d6=1.0, d7=1.0, d8=1.0)))))
     path = tmp_path / "page.html"
-    path.write_text(page("Tables", "\n".join(table_html(each, compare_table(each, found)) for each in TABLES)))
+    path.write_text(page("Tables", "\n".join(tables)))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         window = browser.new_page(viewport={"width": 1200, "height": 900})
         window.goto(path.as_uri(), wait_until="load")
         widths = window.eval_on_selector_all(".table", "all => all.map(t => [t.scrollWidth, t.clientWidth])")
         browser.close()
-    assert len(widths) == len(TABLES)
+    assert len(widths) == len(tables)
     assert [(needed, given) for needed, given in widths if needed > given] == []
