@@ -201,7 +201,7 @@ def test_normalised_rewards_have_no_mean_at_any_distance_and_only_single_steps_v
     share = float(found.float().mean())
     scaled = torch.where(found, (1 - share), -share) / (share * (1 - share)) ** 0.5
     expected = -(rollout.log_prob[0][near] * scaled).sum() / active.sum()
-    assert float(losses[0]) == pytest.approx(float(expected), rel=1e-4)
+    assert losses[0].item() == pytest.approx(expected.item(), rel=1e-4)
 
 
 def test_a_validation_is_the_same_for_any_number_of_areas_at_once(seen, monkeypatch):

@@ -260,12 +260,12 @@ def reinforce_update(policy: Policy, learner: Learner, features: FeatureTable, c
     # Returns; they, or the rewards, are normalised among moves with the same distance to the goal.
     active = rollout.active.float().flatten(1)  # (K, N)
     groups = features.grid.max_distance + config.budget + 1
-    normalise = partial(normalise_by_group, group=rollout.distance.flatten(1), counts=active, groups=groups)
+    how = rollout.distance.flatten(1), active, groups
     if config.normalise == "rewards":
-        rewards = (normalise(rollout.reward.float().flatten(1)) * active).view_as(rollout.reward)
-        advantage = discounted_returns(rewards, config.gamma).flatten(1)
+        rewards = normalise_by_group(rollout.reward.float().flatten(1), *how) * active
+        advantage = discounted_returns(rewards.view_as(rollout.reward), config.gamma).flatten(1)
     else:
-        advantage = normalise(discounted_returns(rollout.reward, config.gamma).flatten(1))
+        advantage = normalise_by_group(discounted_returns(rollout.reward, config.gamma).flatten(1), *how)
     # Loss: policies share no weights, so that their losses can be added.
     weight = active * advantage / active.sum(dim=1, keepdim=True)
     loss = -(rollout.log_prob.flatten(1) * weight).sum()
