@@ -83,6 +83,14 @@ def check_suffix(path: Path | None, *suffixes: str) -> None:
         raise AirlocError(f"The file {str(path)!r} does not end in {allowed}", f"Give a name that ends in {allowed}")
 
 
+def device_name(name: str) -> str:
+    """Return the name of a device with its model, for records."""
+    import torch
+
+    device = torch.device(name)
+    return f"{name} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else name
+
+
 @contextmanager
 def writable_outputs(*outputs: Path | None) -> Iterator[None]:
     """Check that files can be written before the work that makes them. Outputs that are None are ignored.

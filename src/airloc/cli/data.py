@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColu
 from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
-from airloc.areas import DATASETS, Dataset, Status, data_root, list_datasets, load_dataset
+from airloc.areas import Dataset, Status, all_datasets, data_root, list_datasets, load_dataset
 from airloc.areas.download import Progress, Timeouts
 from airloc.areas.prepared import check_free, write_prepared
 from airloc.cli.console import PICTURES, check_suffix, say
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     AnyDataset: TypeAlias = Dataset
     FetchName: TypeAlias = str
 else:
-    AnyDataset = reduce(operator.or_, (Annotated[kind, tyro.conf.subcommand(name)] for name, kind in DATASETS.items()))
-    FetchName = Literal[tuple(name for name, kind in DATASETS.items() if kind.location_option == "root")]
+    _KINDS = all_datasets()
+    AnyDataset = reduce(operator.or_, (Annotated[kind, tyro.conf.subcommand(name)] for name, kind in _KINDS.items()))
+    FetchName = Literal[tuple(name for name, kind in _KINDS.items() if kind.location_option == "root")]
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,9 @@ class Reproduce:
     """All tables and figures, and the successors' protocol."""
     data: Path | None = None
     """Folder of datasets (masa, dubai, xbd), such as $AIRLOC_DATA. Default: procedural areas."""
-    preset: Literal["smoke", "fast", "paper"] = "smoke"
-    """Amount of computation: a test run of minutes on two cores, small trainings, or the paper's numbers on a GPU."""
+    preset: Literal["smoke", "fast", "paper", "tuned"] = "smoke"
+    """A test run of minutes on two cores, small trainings, or on a GPU the paper's training, or that of the shipped
+    weights."""
     weights: Weights = "trained"
     """Train the agents of the paper, or use the shipped weights."""
     seeds: int = 5
