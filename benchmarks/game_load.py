@@ -1,8 +1,10 @@
-"""200 people play at once, one move per second each: the latency of a move, and whether a move is lost.
+"""200 people play at once, about a move per second each: the latency of moves and endings, and whether a move is lost.
 
 `airloc study serve` runs in a process of its own on a study in a file. The players are loopback connections that open
-their links, give consent, play game after game, and load every result, for which the server runs an agent. The
-reference is the latency of a small static file.
+their links within five seconds, give consent, play game after game, and wait for every ending as the page does: the
+last move reveals the goal, then the page loads the whole area and the player's progress. They look at it for two
+seconds and ask for the path of the agent meanwhile. Halfway through, the study is copied. The reference is the latency
+of a small static file.
 """
 
 import asyncio
@@ -14,6 +16,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,10 @@ from airloc.grid import Grid
 from airloc.web import bind
 
 PLAYERS, SECONDS, AREAS = 200, 25.0, 60
+ARRIVAL_SECONDS = 5.0
+"""Time within which all players open their links."""
+LOOK_SECONDS = 2.0
+"""Time that a player looks at an ending."""
 
 
 @dataclass
@@ -36,10 +43,15 @@ class Load:
     files: list[float] = field(default_factory=list)
     """Latency of every request for a small file in seconds."""
     acknowledged: dict[str, list[int]] = field(default_factory=dict)
-    endings: int = 0
+    endings: list[float] = field(default_factory=list)
+    """Time in seconds from every last move to everything that the page shows of the ending, except agents."""
+    agents: list[float] = field(default_factory=list)
+    """Time in seconds until the agents' paths were there, of the endings whose player saw them."""
     errors: list[str] = field(default_factory=list)
     lost: int = 0
     """Acknowledged moves that are missing from the file afterwards."""
+    lost_in_copy: int = 0
+    """Moves that were acknowledged before the study was copied and are missing from the copy."""
 
 
 class Connection:
@@ -65,24 +77,32 @@ class Connection:
         return int(lines[0].split()[1]), await self._reader.readexactly(int(headers["content-length"]))
 
 
-async def load_result(port: int, cookie: str, game: str, load: Load) -> None:
-    """Load the result of a game while the next one is in progress."""
-    connection = Connection(port, cookie)
-    await connection.open()
-    await connection.ask("GET", f"/api/games/{game}/reveal")
-    await connection.ask("GET", f"/api/games/{game}/area.png")
-    load.endings += 1
+async def look_at_ending(connection: Connection, game: str, began: float, load: Load) -> None:
+    """Load the ending of a game, and ask for the agents' paths as often as the page does until it is time to go on."""
+    for path in (f"/api/games/{game}/area.png", "/api/me"):
+        status, body = await connection.ask("GET", path)
+        if status != 200:
+            load.errors.append(f"{path}: {status} {body[:80]!r}")
+    load.endings.append(time.perf_counter() - began)
+    until, pause, status = time.perf_counter() + LOOK_SECONDS, 0.3, 202
+    while status == 202 and time.perf_counter() + pause < until:
+        await asyncio.sleep(pause)
+        status, _ = await connection.ask("GET", f"/api/games/{game}/agents")
+        pause *= 1.5
+    if status == 200:
+        load.agents.append(time.perf_counter() - began)
+    await asyncio.sleep(max(0.0, until - time.perf_counter()))
 
 
-async def play(port: int, person: Participant, load: Load, until: float, results: asyncio.TaskGroup) -> None:
-    """Play like a person, one move per second."""
+async def play(port: int, person: Participant, load: Load, until: float) -> None:
+    """Play like a person, a move after 0.5 to 1.5 seconds."""
     dice = random.Random(person.number)
+    await asyncio.sleep(dice.uniform(0, ARRIVAL_SECONDS))
     connection = Connection(port)
     await connection.open()
     await connection.ask("GET", f"/join/{person.token}")
     await connection.ask("POST", "/api/consent", {})
     await connection.ask("POST", "/api/practised", {})
-    await asyncio.sleep(dice.random())
     while time.monotonic() < until:
         status, body = await connection.ask("POST", "/api/games", {"kind": "recorded"})
         if status != 201:
@@ -99,9 +119,10 @@ async def play(port: int, person: Participant, load: Load, until: float, results
                 return
             moves.append(move)
             ending, turn = json.loads(body)["ending"], turn + 1
-            await asyncio.sleep(max(0.0, 1.0 - (time.perf_counter() - began)))
-        if ending is not None:
-            results.create_task(load_result(port, connection.cookie, game, load))
+            if ending is None:
+                await asyncio.sleep(max(0.0, dice.uniform(0.5, 1.5) - (time.perf_counter() - began)))
+            else:
+                await look_at_ending(connection, game, began, load)
 
 
 async def fetch(port: int, load: Load, count: int) -> None:
@@ -126,18 +147,34 @@ def measure(players: int = PLAYERS, seconds: float = SECONDS) -> Load:
         command = [sys.executable, "-m", "airloc.cli.main", "study", "serve", str(path), "--port", str(port)]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
-            asyncio.run(_crowd(port, study.participants(), load, seconds))
+            asyncio.run(_crowd(port, study, load, seconds))
         finally:
             server.kill()
             server.wait()
-        for game, moves in load.acknowledged.items():
-            held = study.store.game(game)
-            load.lost += len(moves) if held is None else sum(a != b for a, b in zip(moves, held.moves, strict=True))
+        load.lost = _count_missing(study, load.acknowledged)
         study.store.close()
     return load
 
 
-async def _crowd(port: int, people: list[Participant], load: Load, seconds: float) -> None:
+def _count_missing(study: Study, acknowledged: dict[str, list[int]]) -> int:
+    """Return how many moves a study does not hold."""
+    missing = 0
+    for game, moves in acknowledged.items():
+        held = study.store.game(game)
+        missing += len(moves) if held is None else sum(a != b for a, b in zip_longest(moves, held.moves[: len(moves)]))
+    return missing
+
+
+async def _copy(study: Study, load: Load, seconds: float) -> None:
+    """Copy the study after some seconds."""
+    await asyncio.sleep(seconds)
+    acknowledged = {game: list(moves) for game, moves in load.acknowledged.items()}
+    copy = study.path.with_name("copy.db")
+    await asyncio.to_thread(study.backup, copy)
+    load.lost_in_copy = _count_missing(Study(copy), acknowledged)
+
+
+async def _crowd(port: int, study: Study, load: Load, seconds: float) -> None:
     while True:
         try:
             await fetch(port, load, 200)
@@ -145,8 +182,8 @@ async def _crowd(port: int, people: list[Participant], load: Load, seconds: floa
         except OSError:
             await asyncio.sleep(0.1)
     until = time.monotonic() + seconds
-    async with asyncio.TaskGroup() as results:
-        await asyncio.gather(*(play(port, person, load, until, results) for person in people))
+    players = [play(port, person, load, until) for person in study.participants()]
+    await asyncio.gather(_copy(study, load, seconds / 2), *players)
 
 
 def make_study(path: Path, players: int) -> Study:
@@ -175,5 +212,17 @@ def run() -> list[tuple[str, str, str, str]]:
             "",
         ),
         (f"latency of a move with {PLAYERS} players, ms, maximum", f"{1000 * max(load.moves):.1f}", "", ""),
-        ("acknowledged moves lost", lost, "0", f"{load.endings} games finished"),
+        (
+            f"time to an ending with {PLAYERS} players, ms, median",
+            f"{percentile(load.endings, 50):.1f}",
+            "",
+            f"{len(load.endings)} games finished",
+        ),
+        (
+            f"time to an ending with {PLAYERS} players, ms, 99th percentile",
+            f"{percentile(load.endings, 99):.1f}",
+            "200",
+            f"{len(load.agents)} of them with the agent's path within {LOOK_SECONDS:.0f} s",
+        ),
+        ("acknowledged moves lost", lost, "0", f"{load.lost_in_copy} in a copy"),
     ]

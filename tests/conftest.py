@@ -1,8 +1,10 @@
 """Fixtures for all tests: small areas, the folder of real imagery, and the command line in this process."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +50,33 @@ def data_root() -> Path:
             pytest.fail("AIRLOC_DATA is not a folder, but CI needs the data")
         pytest.skip("AIRLOC_DATA is not a folder")
     return Path(root)
+
+
+@pytest.fixture
+def install_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Lay out a package with entry points as an installer does, and return its folder."""
+
+    def install(name: str, version: str, entry_points: dict[str, dict[str, str]], **modules: str) -> Path:
+        info = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        groups = (
+            (group, "".join(f"{k} = {v}\n" for k, v in entries.items())) for group, entries in entry_points.items()
+        )
+        (info / "entry_points.txt").write_text("".join(f"[{group}]\n{lines}" for group, lines in groups))
+        for module, code in modules.items():
+            (tmp_path / f"{module}.py").write_text(code, encoding="utf-8")
+            monkeypatch.delitem(sys.modules, module, raising=False)
+        monkeypatch.syspath_prepend(tmp_path)
+        return tmp_path
+
+    yield install
+    for module in [name for name, loaded in sys.modules.items() if _file_of(loaded).parent == tmp_path]:
+        del sys.modules[module]
+
+
+def _file_of(module: ModuleType) -> Path:
+    return Path(getattr(module, "__file__", None) or "/")
 
 
 class Outcome(NamedTuple):

@@ -40,6 +40,8 @@ from airloc.game.worker_pool import AgentCache
 from airloc.grid import MOVES, Cell, Grid
 from airloc.task.sampling import EpisodeSampler
 
+LETTERS = ("ArrowUp", "e", "ArrowRight", "c", "ArrowDown", "z", "ArrowLeft", "q")
+"""Keys of the eight moves."""
 OPEN_PAGES = ExitStack()
 """Closes the open pages before their server stops, so that no page reports a failed request."""
 
@@ -240,7 +242,7 @@ def take_part(study: Study, lobby: StudyLobby, seed: int = 0, skill: float = 0.5
 
 def game_of(page: Any, room: PlayRoom) -> Game:
     """Return the latest game of the player in the browser, as the server stores it."""
-    player = next(cookie["value"] for cookie in page.context.cookies() if cookie["name"] == "airloc")
+    player = next(cookie["value"] for cookie in page.context.cookies() if cookie["name"].startswith("airloc"))
     game = room.store.latest(player)
     assert game is not None
     return game
@@ -261,20 +263,26 @@ def click_move(page: Any, room: PlayRoom, move: int, tap: bool = False) -> None:
 
 
 def wait_for_turn(page: Any, room: PlayRoom, turn: int) -> None:
-    """Wait until the server has reached a turn and the page shows it."""
+    """Wait until the server has reached a turn and the page shows it, or the end of the game."""
     until = time.monotonic() + 10
-    while (game := game_of(page, room)).turn < turn:
+    while game_of(page, room).turn < turn:
         assert time.monotonic() < until, "the move did not arrive"
         time.sleep(0.01)
-    if game.ending is None:
-        page.wait_for_selector(f"#board .cell.here >> text='{turn}'")
+    shown = """turn => document.querySelector("#ending:not([hidden])")
+        || [...document.querySelectorAll("#board .here b")].some(number => number.textContent === turn)"""
+    page.wait_for_function(shown, arg=str(turn))
 
 
-def win(page: Any, room: PlayRoom, **options: Any) -> int:
-    """Click along a shortest path to the end; return the number of moves."""
+def win(page: Any, room: PlayRoom, keys: Sequence[str] = (), **options: Any) -> int:
+    """Click along a shortest path to the end, or press the keys of its moves; return the number of moves."""
     moves = 0
     while (game := game_of(page, room)).ending is None:
-        click_move(page, room, move_towards(game.position, game.episode.goal), **options)
+        move = move_towards(game.position, game.episode.goal)
+        if keys:
+            page.keyboard.press(keys[move])
+            wait_for_turn(page, room, game.turn + 1)
+        else:
+            click_move(page, room, move, **options)
         moves += 1
     page.wait_for_selector("#ending:not([hidden])")
     return moves

@@ -24,7 +24,7 @@ def record(success: float, low: float = 0.0, high: float = 1.0, **by_distance: f
         "step_ratio_table": 1.49,
         "residual_distance": None,
         "runtime_ms": 3.0,
-        "episodes": 8,
+        "episodes": 712,
         "grid": "5x5",
         "success_by_distance": strata,
         "success_by_distance_ci95": {distance: [0.0, 1.0] for distance in strata},

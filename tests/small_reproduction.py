@@ -8,7 +8,7 @@ from airloc.experiments.paper_data import PaperData, Preset
 TRAINING = {
     "segmenter_steps": 1,
     "embedder_steps": 2,
-    "embedder_blocks": 1,
+    "embedder_pairs": 4,
     "areas": 1,
     "episodes": 16,
     "batch": 8,

@@ -1,4 +1,14 @@
-"""Errors that state the problem and the cure."""
+"""Errors that state the problem and the cure, in text that a terminal can show."""
+
+
+def printable(text: str) -> str:
+    r"""Return a text with control characters as escapes: a file name must not control the terminal.
+
+    >>> printable("a\x1b[31m.png") == r"a\x1b[31m.png"
+    True
+    """
+    shown = (char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)
+    return "".join(shown)
 
 
 class AirlocError(Exception):
@@ -15,4 +25,4 @@ class AirlocError(Exception):
         self.cure = cure
 
     def __str__(self) -> str:
-        return f"{self.problem}. {self.cure}."
+        return printable(f"{self.problem}. {self.cure}.")

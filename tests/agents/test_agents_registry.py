@@ -29,25 +29,14 @@ def block(title: str) -> str:
     return found[1]
 
 
-def install(folder: Path, name: str, version: str, entries: dict[str, str]) -> None:
-    """Lay out a package's metadata as an installer does."""
-    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    lines = "".join(f"{entry} = {value}\n" for entry, value in entries.items())
-    (info / "entry_points.txt").write_text(f"[airloc.agents]\n{lines}")
-
-
 @pytest.fixture
-def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def example(install_package, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The example's package, installed as its pyproject.toml says."""
     project = tomllib.loads(block("pyproject.toml"))["project"]
-    install(tmp_path, project["name"], project["version"], project["entry-points"]["airloc.agents"])
-    (tmp_path / "airloc_sb3.py").write_text(block("airloc_sb3.py"), encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("AIRLOC_SB3_WEIGHTS", str(tmp_path / "ppo.zip"))
-    yield tmp_path
-    sys.modules.pop("airloc_sb3", None)
+    code = block("airloc_sb3.py")
+    folder = install_package(project["name"], project["version"], project["entry-points"], airloc_sb3=code)
+    monkeypatch.setenv("AIRLOC_SB3_WEIGHTS", str(folder / "ppo.zip"))
+    return folder
 
 
 def test_the_plugin_of_the_docs_trains_and_is_evaluated(example: Path, airloc, areas_folder: Path, toy_areas):
@@ -58,6 +47,8 @@ def test_the_plugin_of_the_docs_trains_and_is_evaluated(example: Path, airloc, a
     outcome = airloc("evaluate", "sb3-ppo", "--areas", areas_folder, "--against", "priv-random", "--json", record)
     assert outcome.code == 0, outcome
     assert "sb3-ppo" in outcome.out
+    written = json.loads(record.read_text())
+    assert (written["package"], written["weights_sha256"]) == ("airloc-sb3 0.1.0", {})
     assert json.loads(record.read_text())["agent"] == "sb3-ppo"
     first, again = (json.loads(_scored(airloc, areas_folder, example, batch)) for batch in (1, 16))
     assert first["success"] == again["success"], "the batch does not matter"
@@ -77,9 +68,8 @@ def test_the_plugin_is_planned_beside_our_agents(example: Path):
     assert Setup("sb3-ppo", "masa", "test") in planner().plan(Selection(tables=(1,))).evaluations
 
 
-def test_a_plugin_cannot_take_the_name_of_our_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    install(tmp_path, "usurper", "1", {"blind": "nowhere:make"})
-    monkeypatch.syspath_prepend(tmp_path)
+def test_a_plugin_cannot_take_the_name_of_our_agents(install_package):
+    install_package("usurper", "1", {"airloc.agents": {"blind": "nowhere:make"}})
     assert plugin_agents() == {}
     assert make_agent("blind").name == "blind"
 
@@ -93,10 +83,8 @@ def test_a_plugin_cannot_take_the_name_of_our_agents(tmp_path: Path, monkeypatch
         ("make = lambda options: object()", "reset"),
     ],
 )
-def test_errors_of_a_plugin_name_its_package(code: str, fact: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    install(tmp_path, "broken-package", "1", {"broken": "broken_module:make"})
-    (tmp_path / "broken_module.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
+def test_errors_of_a_plugin_name_its_package(code: str, fact: str, install_package):
+    install_package("broken-package", "1", {"airloc.agents": {"broken": "broken_module:make"}}, broken_module=code)
     with pytest.raises(AirlocError, match="broken-package") as caught:
         make_agent("broken")
     assert fact in str(caught.value)

@@ -3,14 +3,20 @@
 import dataclasses
 import inspect
 import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
-from airloc.areas import DATASETS, Dataset, SearchArea, Status, list_datasets, load_dataset, weight_terms
+from airloc.areas import DATASETS, Dataset, SearchArea, Status, all_datasets, list_datasets, load_dataset, weight_terms
 from airloc.areas.dubai import Dubai
 from airloc.areas.folder import Folder
 from airloc.areas.geotiff import GeoTiff
@@ -20,6 +26,8 @@ from airloc.areas.synthetic import Synthetic
 from airloc.areas.xbd import Xbd
 from airloc.errors import AirlocError
 from airloc.grid import Grid
+from airloc.task import SearchEnv
+from airloc.training.data import DataConfig, load_atlas
 
 GRID = Grid(5, 5)
 PUBLISHED = ("masa", "dubai", "xbd", "naip", "austin", "deepglobe")
@@ -124,6 +132,53 @@ def test_unknown_datasets_and_options_are_named(
     with pytest.raises(AirlocError) as error:
         load_dataset(source, **options)  # type: ignore[arg-type]
     assert [fact for fact in facts if fact not in str(error.value)] == []
+
+
+@pytest.fixture
+def lakes(install_package, areas_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example of docs/data.md as a package, and its images under the data folder."""
+    page = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    code, project = (
+        re.search(rf'```\w+ title="{title}"\n(.*?)```', page, re.DOTALL)[1]  # type: ignore[index]
+        for title in ("lakes.py", "pyproject.toml")
+    )
+    about = tomllib.loads(project)["project"]
+    folder: Path = install_package(about["name"], about["version"], about["entry-points"], lakes=code)
+    (folder / "data").mkdir()
+    areas_folder.rename(folder / "data" / "lakes")
+    monkeypatch.setenv("AIRLOC_DATA", str(folder / "data"))
+    return folder
+
+
+def test_a_dataset_of_another_package_is_loaded_listed_evaluated_and_trained_on(lakes: Path, airloc) -> None:
+    assert [type(load_dataset("lakes")).__name__, len(load_dataset("lakes", split="test").records())] == ["Lakes", 4]
+    assert len(SearchEnv("lakes").sampler.names) == 4
+    assert "lakes" in [status.name for status in list_datasets(lakes / "data")]
+    assert airloc("evaluate", "spiral", "--dataset", "lakes").code == 0
+    assert airloc("evaluate", "spiral", "--dataset", "lake").refused("'lake'", "lakes")
+    config = DataConfig(root=lakes / "data", datasets=("lakes",), weights=(1.0,), split="test", synthetic=0)
+    assert len(load_atlas(config, 48, torch.device("cpu")).height) >= 4
+
+
+def test_a_dataset_of_another_package_is_shown(lakes: Path) -> None:
+    path = os.pathsep.join([str(lakes), *sys.path])
+    command = [sys.executable, "-m", "airloc_cli", "data", "show", "lakes", "--out", str(lakes / "sheet.png")]
+    shown = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
+    assert "4 areas" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    "code", ["raise OSError('no')", "class Rivers: pass", "from airloc.areas.masa import Masa as Rivers"]
+)
+def test_a_dataset_of_another_package_that_fails_is_named_and_stops_no_other(
+    install_package, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    entries = {"rivers": "rivers:Rivers", "masa": "rivers:Rivers"}
+    install_package("airloc-rivers", "1", {"airloc.datasets": entries}, rivers=code)
+    with pytest.raises(AirlocError, match=r"'rivers' of airloc-rivers"):
+        load_dataset("rivers")
+    assert all_datasets() == DATASETS
+    assert "airloc-rivers" in caplog.text
 
 
 def test_weights_carry_the_terms_of_their_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

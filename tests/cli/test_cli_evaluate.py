@@ -1,12 +1,17 @@
 """`airloc evaluate`: the JSON contract and every option of its own."""
 
 import csv
+import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from PIL import Image
 
+from airloc.agents.pretrained import weights_root
 from airloc.agents.registry import available_agents
 
 pytestmark = pytest.mark.long
@@ -139,6 +144,36 @@ def test_controls_and_comparisons_are_recorded_and_shown(score, airloc, areas_fo
     shown = airloc("evaluate", "priv-random", "--areas", areas_folder, "--against", "random").out
     assert "priv-random minus random" in shown
     assert "blind optimum" in shown
+
+
+def test_the_record_names_weights_images_device_batch_versions_and_resamples(score, areas_folder, tmp_path: Path):
+    record = score("airloc", "--areas", areas_folder, "--batch", 5)
+    files = {name: weights_root() / name / "weights.safetensors" for name in ("airloc", "vision-sem-seg")}
+    hashes = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    assert record["weights_sha256"] == hashes
+    assert (record["device"], record["batch"], record["torch"]) == ("cpu", 5, torch.__version__)
+    assert (record["package"], record["resamples"], record["clusters"]) == (None, 2000, 4)
+    assert record["images"]["goals_sha256"] is None
+    folder = score(weights_root() / "airloc", "--areas", areas_folder)
+    assert (folder["weights_sha256"], folder["images"]) == (hashes, record["images"])
+    with Image.open(areas_folder / "a.png") as image:
+        image.putpixel((60, 60), (1, 2, 3))
+        image.save(areas_folder / "a.png")
+    goals = shutil.copytree(areas_folder, tmp_path / "goals")
+    other = score("blind", "--areas", areas_folder, "--goals", goals)
+    assert other["weights_sha256"] == {}
+    assert other["images"]["sha256"] == other["images"]["goals_sha256"] != record["images"]["sha256"]
+
+
+def test_a_comparison_has_all_metrics_and_intervals_of_both_agents(score, areas_folder: Path):
+    both = score("blind", "--areas", areas_folder, "--against", "belief", "--no-timing")
+    alone = score("belief", "--areas", areas_folder, "--no-timing")
+    for key in (*METRICS, "agent", "runtime_ms", "ci95", "success_by_distance", "success_by_distance_ci95"):
+        assert both["against"][key] == alone[key], key
+    assert both["against"]["weights_sha256"] == alone["weights_sha256"] != both["weights_sha256"] == {}
+    for name in METRICS:
+        first, second, gap = both[name], alone[name], both["against"]["metrics"][name]["difference"]
+        assert gap == (None if first is None or second is None else first - second)
 
 
 def test_a_change_is_recorded_and_shown_whatever_the_batch(score, airloc, areas_folder: Path):

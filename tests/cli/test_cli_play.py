@@ -49,10 +49,11 @@ def test_it_opens_the_page_plays_a_game_against_agents_and_stops_with_ctrl_c(are
     while ending is None:
         answer = client.move(game, turn, move_away(tuple(position), (-9, -9), Grid(5, 5))).json
         turn, position, ending = answer["turn"], answer["position"], answer["ending"]
-    reveal = client.ask("GET", f"/api/games/{game}/reveal").json
-    assert [agent["agent"] for agent in reveal["agents"]] == ["spiral"]
+    while (agents := client.ask("GET", f"/api/games/{game}/agents")).status == 202:
+        pass  # each response waits for the agents a moment
+    assert [agent["agent"] for agent in agents.json["agents"]] == ["spiral"]
     assert client.ask("GET", f"/api/games/{game}/area.png").body.startswith(b"\x89PNG")
-    played, watched = reveal["area"], client.ask("GET", "/api/watch").json["areas"]
+    played, watched = answer["reveal"]["area"], client.ask("GET", "/api/watch").json["areas"]
     assert played not in watched, "spectators see areas whole, so nobody plays on them"
     assert len(watched) == 2
     record = client.ask("GET", f"/api/watch/search?area={watched[0]}&start=0,0&goal=2,3&agent=blind").json

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from airloc.cli import reproduce
 from airloc.cli.main import main
 from airloc.evaluation.benchmarks import paper as benchmark
 from airloc.evaluation.benchmarks.paper import TABLES, Table
@@ -118,6 +119,24 @@ def test_a_second_run_computes_nothing_and_writes_the_same_page(everything: Path
     assert (outcome.code, outcome.err) == (0, "")
     assert times(everything) == results
     assert (everything / "report.html").read_bytes() == before
+
+
+def test_a_smoke_reproduction_uses_one_thread_a_task_unless_told_otherwise(airloc, monkeypatch, tmp_path: Path):
+    monkeypatch.undo()  # the real presets
+    threads = []
+
+    class StoppedError(Exception):
+        """Ends the command before it computes."""
+
+    def run_missing(*arguments: object, **options: object) -> None:
+        threads.append(options["threads"])
+        raise StoppedError
+
+    monkeypatch.setattr(reproduce, "run_missing", run_missing)
+    for options in ((), ("--threads", 2), ("--preset", "fast")):
+        with pytest.raises(StoppedError):
+            airloc("reproduce", "--table", 4, "--out", tmp_path, *options)
+    assert threads == [1, 2, None]
 
 
 def test_one_table_is_made_from_stored_results(everything: Path, airloc, tmp_path: Path):

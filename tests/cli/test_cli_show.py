@@ -49,11 +49,23 @@ def test_a_search_in_flight_conditions_is_drawn_with_its_photos(airloc, areas_fo
     assert plain == zero != one
 
 
+def test_the_name_of_a_file_does_not_control_the_terminal(airloc, areas_folder, tmp_path):
+    (areas_folder / "a.png").rename(areas_folder / "\x1b[31mred.png")
+    how = ("--areas", areas_folder, "--scale", "1", "--strip", tmp_path / "\x1b[32mgreen.png", "--area")
+    done = airloc("show", "spiral", *how, "\x1b[31mred.png")
+    assert done.code == 0
+    assert ("\\x1b[31mred.png" in done.out, "\\x1b[32mgreen.png" in done.out) == (True, True)
+    refused = airloc("show", "spiral", *how, "\x1b[33mother.png")
+    assert refused.refused("x1b[33mother.png")
+    assert "\x1b[3" not in done.out + done.err + refused.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "facts"),
     [
         (("--flight-conditions", "9"), ("9", "to 5")),
         (("--start", "5,0"), ("5,0", "5x5")),
+        (("--gif", "search.png"), ("search.png", ".gif")),
         (("--goal", "1;2"), ("'1;2'", "--goal 0,3")),
         (("--goal", "1"), ("'1'", "--goal 0,3")),
         (("--start", "1,1", "--goal", "1,1"), ("1,1",)),
@@ -70,6 +82,24 @@ def test_bad_input_is_refused_and_leaves_nothing(airloc, areas_folder, tmp_path,
     out = tmp_path / "new" / "strip.png"
     assert airloc("show", *arguments, "--areas", areas_folder, "--strip", out).refused(*facts)
     assert not out.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("show", "spiral", "--strip"),
+        ("data", "show", "synthetic", "--out"),
+        ("data", "photos", "synthetic", "--out"),
+        ("demo", "--picture"),
+        ("analyse", "failures", "random", "--sheet"),
+        ("analyse", "calibration", "--chart"),
+        ("analyse", "exploitation", "--chart"),
+        ("analyse", "shortcuts", "--chart"),
+    ],
+)
+def test_a_file_whose_ending_promises_another_format_is_refused(airloc, tmp_path, command):
+    assert airloc(*command, tmp_path / "new" / "picture.gif").refused("picture.gif", "ends in")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_procedural_area_that_does_not_exist_is_named(airloc, monkeypatch):

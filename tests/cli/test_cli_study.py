@@ -3,13 +3,14 @@
 import csv
 import json
 import resource
+import stat
 from pathlib import Path
 
 import pytest
 
 from airloc.agents.registry import available_agents
 from airloc.game import Study
-from game_server import lobby_of, small_study, take_part
+from game_server import joined, lobby_of, move_away, serving_study, small_study, take_part
 
 pytestmark = pytest.mark.long
 
@@ -43,6 +44,7 @@ def test_the_games_can_come_from_an_episode_file(airloc, areas_folder: Path, tmp
     ("arguments", "facts"),
     [
         (["--people", "0"], ["--people", "0"]),
+        (["--people", "1000000"], ["1000000", "10000"]),
         (["--per-distance", "2"], ["4 areas", "8 games", "--per-distance"]),
         (["--grid", "13x13"], ["13x13", "12x12"]),
         (["--seconds", "nan"], ["nan", "--seconds"]),
@@ -128,8 +130,41 @@ def test_the_row_human_stands_beside_all_agents(airloc, tmp_path: Path):
     check_results(airloc, tmp_path, available_agents())
 
 
+def test_a_backup_holds_every_move_that_the_running_server_has_acknowledged(airloc, tmp_path: Path):
+    study, copy = small_study(tmp_path / "s.db"), tmp_path / "new" / "copy.db"
+    with serving_study(study) as (url, _):
+        client = joined(url, study.participants()[0].token)
+        client.ask("POST", "/api/consent", {"age": 41})
+        client.ask("POST", "/api/practised")
+        game = client.begin("recorded")
+        move = move_away(tuple(game["position"]), study.episodes(1)[0].goal, study.grid)
+        assert client.move(game["game"], 0, move).status == 200
+        made = airloc("study", "backup", study.path, copy)
+        assert (made.code, made.out) == (0, f"{copy}: 1 game with 1 move.\n")
+        client.close()
+    held = Study(copy)
+    assert [played.moves for played in held.store.recorded()] == [(move,)]
+    assert held.participants() == study.participants()
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert airloc("study", "backup", study.path, copy).refused("copy.db", "already exists")
+    assert airloc("study", "backup", tmp_path / "none.db", tmp_path / "x" / "y.db").refused("none.db")
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_study_has_one_server_at_a_time(airloc, tmp_path: Path):
+    study = small_study(tmp_path / "s.db")
+    serve = ("study", "serve", study.path, "--port", 0, "--agents", "spiral")
+    with study.served():
+        assert airloc(*serve).refused("s.db", "Another server")
+    with Study(study.path).served():
+        pass
+
+
 def test_results_need_a_study_with_a_finished_game(airloc, tmp_path: Path):
     small_study(tmp_path / "s.db").store.close()
     assert airloc("study", "results", tmp_path / "s.db").refused("s.db")
+    unknown = airloc("study", "results", tmp_path / "s.db", "--agents", "nobody", "--csv", tmp_path / "x" / "y.csv")
+    assert unknown.refused("'nobody'")
+    assert not (tmp_path / "x").exists()
     assert airloc("study", "results", tmp_path / "none.db").refused("none.db", "airloc study create")
     assert airloc("study", "serve", tmp_path / "s.db", "--host", "0.0.0.0").refused("--public")

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from airloc.agents.registry import make_agent
+from airloc.agents.registry import make_agent, weight_hashes
 from airloc.areas.synthetic import generate
 from airloc.cli import train as train_module
 from airloc.cli.train import Train, _progress
@@ -21,7 +22,7 @@ from airloc.training.pipeline import PRESETS
 pytestmark = pytest.mark.long
 
 TINY = (
-    *("--segmenter-steps", 1, "--embedder-steps", 1, "--embedder-blocks", 1, "--areas", 1, "--seeds", 1),
+    *("--segmenter-steps", 1, "--embedder-steps", 1, "--embedder-pairs", 4, "--areas", 1, "--seeds", 1),
     *("--episodes", 8, "--batch", 8, "--synthetic", 0),
 )
 
@@ -51,8 +52,8 @@ def world(tmp_path_factory) -> Path:
 def test_the_paper_is_the_preset_unless_another_is_named(airloc, calls):
     assert airloc("train").code == 0
     assert airloc("train", "airloc", "--preset", "fast").code == 0
-    assert airloc("train", "--preset=large", "policy").code == 0
-    assert [options.settings for options in calls] == [PRESETS["paper"], PRESETS["fast"], PRESETS["large"]]
+    assert airloc("train", "--preset=tuned", "policy").code == 0
+    assert [options.settings for options in calls] == [PRESETS["paper"], PRESETS["fast"], PRESETS["tuned"]]
     assert [options.stage for options in calls] == ["airloc", "airloc", "policy"]
 
 
@@ -72,14 +73,14 @@ def test_options_change_a_preset(airloc, calls, tmp_path):
 
 @pytest.mark.parametrize("arguments", [("--preset", "slow"), ("--preset=slow",)])
 def test_an_unknown_preset_is_refused(airloc, calls, arguments):
-    assert airloc("train", *arguments).refused("'slow'", "paper, large, fast")
+    assert airloc("train", *arguments).refused("'slow'", "paper, tuned, fast")
     assert calls == []
 
 
 def test_help_names_stages_presets_and_options(airloc):
     outcome = airloc("train", "--help")
     assert outcome.code == 0
-    for word in ("segmenter", "embedder", "policy", "paper, large or fast", "--root", "--seeds", "--no-residual"):
+    for word in ("segmenter", "embedder", "policy", "tuned", "--root", "--seeds", "--no-residual"):
         assert word in outcome.out
 
 
@@ -120,6 +121,33 @@ def test_the_checkpoint_has_the_variant_of_the_flags_and_can_be_evaluated(airloc
     assert airloc("evaluate", agent, "--areas", world / "images", "--json", tmp_path / "out.json").code == 0
 
 
+def test_the_config_and_the_reward_function_of_a_training_are_fed_back(airloc, world, tmp_path, monkeypatch):
+    (tmp_path / "rewards_to_train_with.py").write_text(
+        "def closer(found, before, after):\n    return 3 * found + before - after\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    first, again, plain = (tmp_path / name for name in ("first", "again", "plain"))
+    given = ("--root", world, *TINY, "--no-sem-seg", "--seed", 3)
+    assert airloc("train", "airloc", *given, "--reward", "rewards_to_train_with:closer", "--out", first).code == 0
+    fed = airloc("train", "--config", first / "config.json", "--out", again)
+    assert fed.code == 0, fed
+    assert (again / "config.json").read_bytes() == (first / "config.json").read_bytes()
+    hashes = [weight_hashes(str(folder / "agent")) for folder in (first, again)]
+    assert hashes[0] == hashes[1]
+    assert airloc("train", "--config", first / "config.json", "--reward", "", "--out", plain).code == 0
+    losses = [json.loads((folder / "policy" / "metrics.jsonl").read_text())["loss"] for folder in (first, again, plain)]
+    assert losses[0] == losses[1] != losses[2]
+
+
+def test_bad_configs_and_rewards_are_refused_before_anything_is_written(airloc, tmp_path):
+    out = tmp_path / "run"
+    assert airloc("train", "--config", tmp_path / "none.json", "--out", out).refused("none.json")
+    assert airloc("train", "belief", "--config", tmp_path / "none.json", "--out", out).refused("none.json")
+    assert airloc("train", "--config", tmp_path / "none.json", "--preset", "fast", "--out", out).refused("--preset")
+    assert airloc("train", "--reward", "nowhere:reward", "--out", out).refused("nowhere:reward")
+    assert not out.exists()
+
+
 def test_weights_from_xbd_carry_its_terms_and_say_them_when_used(airloc, tmp_path):
     """A fake of the published layout: the event trained on before and after it, and an event for testing."""
     images = tmp_path / "data" / "xbd" / "images"
@@ -128,7 +156,7 @@ def test_weights_from_xbd_carry_its_terms_and_say_them_when_used(airloc, tmp_pat
         Image.fromarray(generate(n, (280, 280)).image).save(images / f"hurricane-{name}_disaster.png")
     data = ("--root", tmp_path / "data", "--datasets", "xbd", "--weights", 1, "--fold", 0, "--folds", 3)
     only, out = ("--only", "hurricane-michael_*_pre_disaster*"), tmp_path / "run"
-    done = airloc("train", "airloc", *data, *only, "--segmenter", "airloc", *TINY, "--out", out)
+    done = airloc("train", "airloc", *data, *only, "--segmenter", "airloc", "--unet", "light", *TINY, "--out", out)
     assert done.code == 0, done
     assert "segmenter " not in done.err
     card = (out / "agent" / "card.md").read_text()
@@ -265,3 +293,61 @@ def test_invalid_settings_of_airloc_are_refused_before_anything_is_written(airlo
     outcome = airloc("train", "airloc", f"--{option}={value}", "--out", tmp_path / "run")
     assert outcome.refused(f"{option.replace('-', '_')} = {value}", f"--{option}")
     assert not (tmp_path / "run").exists()
+
+
+def draw_ground(seed: int, side: int) -> tuple[np.ndarray, np.ndarray]:
+    """Bright buildings on dark noise, and their mask."""
+    chance = np.random.default_rng(seed)
+    mask = chance.random((side // 20, side // 20)).repeat(20, axis=0).repeat(20, axis=1) < 0.3
+    return (np.where(mask, 200, 60)[..., None] + chance.integers(0, 40, (side, side, 3))).astype(np.uint8), mask
+
+
+def save(pixels: np.ndarray, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path)
+
+
+def write_masa(root: Path) -> None:
+    """A tile of four pieces of 500 m, with labels, as `airloc data fetch masa` writes them."""
+    image, mask = draw_ground(0, 1000)
+    save(image, root / "train" / "22670_15.tiff")
+    save(mask, root / "train_labels" / "22670_15.tif")
+
+
+def write_dubai(root: Path) -> None:
+    """Two scenes, each with an image and its class mask."""
+    for number in (1, 2):
+        image, mask = draw_ground(number, 520)
+        save(image, root / f"Tile {number}" / "images" / "image_part_001.jpg")
+        classes = np.where(mask[..., None], (0x3C, 0x10, 0x98), (0, 0, 0)).astype(np.uint8)
+        save(classes, root / f"Tile {number}" / "masks" / "image_part_001.png")
+
+
+def write_xbd(root: Path) -> None:
+    """Two images of hurricane Michael before the event, with the outline of a building."""
+    square = {"properties": {"feature_type": "building"}, "wkt": "POLYGON ((20 20, 90 20, 90 90, 20 90, 20 20))"}
+    labels = {"metadata": {"width": 300, "height": 300}, "features": {"xy": [square]}}
+    for number in range(2):
+        name = f"hurricane-michael_0000000{number}_pre_disaster"
+        save(draw_ground(number, 300)[0], root / "tier1" / "images" / f"{name}.png")
+        (root / "tier1" / "labels").mkdir(exist_ok=True)
+        (root / "tier1" / "labels" / f"{name}.json").write_text(json.dumps(labels))
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "options", "images"),
+    [
+        ("masa", write_masa, (), ["2", "1"]),
+        ("dubai", write_dubai, ("--split", "test"), ["2"]),
+        ("xbd", write_xbd, (), ["2"]),
+    ],
+)
+def test_published_layouts_are_trained_on_with_their_masks_and_splits(
+    airloc, name: str, write, options: tuple[str, ...], images: list[str], tmp_path: Path, monkeypatch
+):
+    monkeypatch.setattr(data_module, "VALIDATION_COUNT", 2)
+    write(tmp_path / name)
+    trained = airloc("train", "embedder", "--root", tmp_path / name, *TINY, *options, "--out", tmp_path / "run")
+    assert trained.code == 0, trained
+    assert re.findall(rf"Reading (\d+) images of {tmp_path / name}", trained.err)[: len(images)] == images
+    assert (tmp_path / "run" / "segmenter" / "state.pt").is_file(), "the segmentation unit needs the masks"

@@ -1,22 +1,29 @@
 """Dataset tasks: published datasets and windows become images to train on and search areas."""
 
 import csv
+import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from airloc.agents.policy import VARIANTS
+from airloc.areas import load_dataset
 from airloc.areas.folder import read_windows
 from airloc.areas.prepared import Prepared
 from airloc.evaluation.benchmarks.paper import Setup
+from airloc.experiments import training
 from airloc.experiments.datasets import AREAS_FOLDER, IMAGES_SET
 from airloc.experiments.graph import Task
 from airloc.experiments.paper import PaperPlanner, Selection
-from airloc.experiments.paper_data import PaperData
+from airloc.experiments.paper_data import PRESETS, PaperData
 from airloc.experiments.runner import run_tasks
 from airloc.experiments.store import Store
 from airloc.grid import Grid
+from airloc.training.pipeline import PRESETS as TRAINING_PRESETS
 from small_reproduction import TINY, RecordedProgress
 
 
@@ -125,3 +132,39 @@ def test_real_data_trains_both_ways_of_the_third_table(windows: Path, tmp_path: 
         assert found[Setup("airloc", "xbd-disaster", "test", trained_on=trained_on)].record["areas"] == 2
     segmenters = {task.key for task in plan.tasks if task.kind.name == "segmenter"}
     assert len(segmenters) == 1, "the segmentation unit is that of Massachusetts in both"
+
+
+@pytest.mark.parametrize("preset", ["paper", "tuned"])
+def test_a_preset_trains_with_all_settings_of_the_training_of_that_name(windows: Path, preset: str, tmp_path: Path):
+    data = PaperData(windows, PRESETS[preset])
+    policy = PaperPlanner(data, seeds=5, seed=3).policy("airloc-priv", "masa")
+    expected = TRAINING_PRESETS[preset]
+    for task in (policy, policy.inputs["embedder"], policy.inputs["embedder"].inputs["segmenter"]):
+        config = training._config(task.settings, tmp_path)
+        assert config.for_segmenter == replace(expected.for_segmenter, data=config.data, seed=3)
+    config = training._config(policy.settings, tmp_path)
+    assert config == replace(expected, data=config.data, variant=VARIANTS["airloc-priv"], seeds=5, seed=3)
+    assert (
+        config.for_embedder
+        == training._config(policy.inputs["embedder"].settings | {"variant": "airloc-priv"}, tmp_path).for_embedder
+    )
+    assert json.loads(json.dumps(policy.settings)) == policy.settings
+
+
+def test_the_preset_tuned_trains_on_the_other_datasets_and_procedural_areas_too(windows: Path, tmp_path: Path):
+    root = tmp_path / "data"
+    shutil.copytree(windows / "masa", root / "masa")
+    for number in range(2):
+        image(root / "naip" / f"sacramento_2018_{number}.png", 64, seed=number)
+    (root / "naip" / "windows.csv").write_text(
+        "image,side_m,split\nsacramento_2018_0.png,154,\nsacramento_2018_1.png,154,\n"
+    )
+    tuned, paper = (PaperData(root, PRESETS[name]) for name in ("tuned", "paper"))
+    written = result(tuned.images("masa"), tmp_path / "result")
+    assert len(load_dataset(written / "naip").records()) == 2
+    assert {area.ground_m for area in load_dataset(written / "naip").images()} == {(154.0, 154.0)}
+    config = training._config(PaperPlanner(tuned).policy("airloc", "masa").settings, written)
+    assert (config.data.datasets, config.data.weights, config.data.synthetic) == (("images", "naip"), (6.0, 2.0), 1500)
+    alone = training._config(PaperPlanner(paper).policy("airloc", "masa").settings, written)
+    assert (alone.data.datasets, alone.data.synthetic) == (("images",), 0)
+    assert "more" not in paper.images("masa").settings

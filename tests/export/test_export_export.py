@@ -31,7 +31,7 @@ from airloc.export.runners import airloc as airloc_runner
 from airloc.grid import MOVES, Grid
 from airloc.task.batch import Observation
 from airloc.task.cells import CellTable
-from airloc.vision.position import to_training_grid
+from airloc.vision.position import PositionEncoding, to_training_grid
 from untrained import untrained_airloc, untrained_relation
 
 pytestmark = pytest.mark.export
@@ -179,6 +179,13 @@ def test_an_agent_without_recurrent_state_and_with_privileges_is_exported_too(ai
     assert same_paths(agent, airloc_export, "step", tmp_path)
     state = load_runner(tmp_path).Agent(tmp_path).reset(np.zeros((48, 48, 3), np.uint8), 5, 5)
     assert state.memory == {}
+
+
+def test_an_agent_that_encodes_positions_as_the_paper_prints_is_exported_too(airloc_export, airloc_agent, tmp_path):
+    agent = replace(airloc_agent, position_encoding=PositionEncoding("printed", "raw"))
+    assert same_paths(agent, airloc_export, "step", tmp_path)
+    assert json.loads((tmp_path / "agent.json").read_text())["training_grid"] is None
+    assert airloc_runner._to_training_grid((6, 2), (7, 7), None).tolist() == [[6.0, 2.0]]
 
 
 def test_an_agent_without_a_network_cannot_be_exported(tmp_path: Path):

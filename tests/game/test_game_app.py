@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from airloc.game import Limits
-from airloc.game.app import TokenBuckets
+from airloc.game.app import SECURITY_HEADERS, TokenBuckets
 from game_server import Client, play_room, playing
 
 LOADED = """
@@ -55,8 +55,51 @@ def test_the_cookie_is_for_this_site_only_and_out_of_reach_of_scripts(client: Cl
     cookie = client.ask("GET", "/api/me").headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
-    assert len(cookie.split(";")[0]) >= len("airloc=") + 32
+    assert len(cookie.split(";")[0].split("=")[1]) >= 32
     assert "set-cookie" not in client.ask("GET", "/api/me").headers
+
+
+def test_servers_on_two_ports_of_a_host_have_cookies_of_their_own(url: str):
+    client = Client(url)
+    first = client.ask("GET", "/api/me").headers["set-cookie"]
+    with playing(play_room()) as other_url:
+        other = Client(other_url)
+        other.cookie = client.cookie  # browsers send it to every port
+        second = other.ask("GET", "/api/me").headers["set-cookie"]
+        other.close()
+    client.close()
+    assert first.split("=")[0] != second.split("=")[0]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 201),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "https://study.example.org"}, 201),
+        ({"Origin": "http://{host}"}, 201),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Origin": "http://localhost:1"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://["}, 403),
+    ],
+)
+def test_a_page_of_another_origin_changes_nothing(url: str, client: Client, headers: dict[str, str], status: int):
+    sent = {name: value.format(host=url.split("/")[2]) for name, value in headers.items()}
+    assert client.ask("POST", "/api/games", {}, sent).status == status
+    assert client.ask("GET", "/", headers=sent).status == 200
+
+
+def test_an_unexpected_error_is_one_sentence_with_the_security_headers(monkeypatch: pytest.MonkeyPatch):
+    room = play_room()
+    monkeypatch.setattr(room, "tally", lambda player: 1 / 0)
+    with playing(room) as url:
+        client = Client(url)
+        answer = client.ask("GET", "/api/me")
+        client.close()
+    assert (answer.status, answer.json["error"]) == (500, "failed")
+    assert SECURITY_HEADERS.items() <= answer.headers.items()
 
 
 def test_only_the_files_of_the_page_are_served(client: Client):

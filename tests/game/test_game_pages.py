@@ -1,16 +1,23 @@
-"""The game page in a real browser: won and lost games, keyboard, touch, reload, two windows."""
+"""The game page in a real browser: won and lost games, mouse, keyboard, touch, screens, reload, two windows."""
 
-from collections.abc import Iterator
+import asyncio
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
-from airloc.game import PlayRoom
+from airloc.game import Baselines, Episode, PlayRoom, Store
+from airloc.game.worker_pool import play_agents
+from airloc.task.sampling import EpisodeSampler
 from game_server import (
+    LETTERS,
+    ThreadWorkerPool,
     cell_after,
     click_move,
     game_of,
     move_away,
-    move_towards,
     noise_sampler,
     play_room,
     playing,
@@ -24,6 +31,8 @@ pytestmark = pytest.mark.browser
 KEYS = ("ArrowUp", "PageUp", "ArrowRight", "PageDown", "ArrowDown", "End", "ArrowLeft", "Home")
 NUMPAD = ("Numpad8", "Numpad9", "Numpad6", "Numpad3", "Numpad2", "Numpad1", "Numpad4", "Numpad7")
 
+SCREENS = [(1280, 800), (768, 1024), (390, 844), (844, 390), (640, 400)]
+
 
 @pytest.fixture(scope="module")
 def room() -> PlayRoom:
@@ -36,22 +45,84 @@ def url(room: PlayRoom) -> Iterator[str]:
         yield url
 
 
+def begin(page: Any, room: PlayRoom, episode: Episode) -> None:
+    """Begin a game on this episode."""
+    start_game(page)
+    game = game_of(page, room)
+    room.delete(game.id)
+    room.begin(game.player, episode)
+    page.reload()
+    page.wait_for_selector("#game:not([hidden])")
+
+
 def test_a_won_game_shows_the_area_the_paths_and_the_result(open_page, url: str, room: PlayRoom):
     page = open_page(url)
     start_game(page)
     assert page.locator("#board .cell.visited").count() == 1
     assert page.locator("#board .cell canvas").count() == 1, "unvisited patches are not on the page"
     moves = win(page, room)
-    assert str(moves) in page.inner_text("#ending-title")
-    assert [word for word in ("lawnmower", "blind") if word not in page.inner_text("#ending-text")] == []
-    assert page.locator("#routes label").count() == 4, "the player, a shortest path, two agents"
+    assert f"You found it in {moves} move" in page.inner_text("#ending-title")
+    assert f"The shortest route takes {moves} move" in page.inner_text("#ending-text")
+    expect(page.locator("#routes label")).to_have_count(4)  # the player, a shortest path, two agents
+    assert [
+        word for word in ("The lawnmower", "The best blind path") if word not in page.inner_text("#ending-agents")
+    ] == []
     assert page.locator("#map polyline").count() == 8, "four paths, each with its outline"
+    assert page.inner_text(".marks").split()[:4] == ["S", "start", "G", "goal"]
     page.locator("#routes input").nth(2).uncheck()
     assert page.eval_on_selector_all("#map g", "all => all.filter(g => g.style.display === 'none').length") == 1
     assert page.locator("#map image").bounding_box()["width"] > 300
     page.click("#again")
     page.wait_for_selector("#game:not([hidden])")
     assert game_of(page, room).turn == 0
+
+
+class SlowAgents(ThreadWorkerPool):
+    """Lets no agent play before `released` is set."""
+
+    def __init__(self, samplers: Mapping[str, EpisodeSampler]) -> None:
+        super().__init__(samplers)
+        self.released = threading.Event()
+
+    async def run(self, job, sampler: str, *args: Any, **kwargs: Any) -> Any:
+        if job is play_agents:
+            await asyncio.to_thread(self.released.wait, 20)
+        return await super().run(job, sampler, *args, **kwargs)
+
+
+def test_the_ending_is_shown_at_once_and_the_agents_follow(open_page):
+    sampler = noise_sampler(1)
+    pool = SlowAgents({"play": sampler})
+    room = PlayRoom(sampler, Store(), 60.0, Baselines(("lawnmower",), pool, "play"))
+    with playing(room) as url:
+        page = open_page(url)
+        start_game(page)
+        goal = page.evaluate("document.querySelector('#goal').toDataURL()")
+        moves = win(page, room)
+        assert page.inner_text("#ending-title").startswith(f"You found it in {moves} move")
+        page.wait_for_function("document.querySelector('#map image').getBBox().width > 200")
+        assert page.evaluate("document.querySelector('#ending-goal').toDataURL()") == goal
+        assert "searching" in page.inner_text("#ending-agents")
+        page.locator("#routes input").first.uncheck()
+        pool.released.set()
+        expect(page.locator("#routes label")).to_have_count(3)
+        assert "lawnmower" in page.inner_text("#ending-agents")
+        assert not page.locator("#routes input").first.is_checked(), "what the player has hidden stays hidden"
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#game:not([hidden])")
+        assert game_of(page, room).turn == 0
+
+
+def test_the_frame_of_a_goal_in_the_corner_is_whole(open_page, url: str, room: PlayRoom):
+    page = open_page(url)
+    begin(page, room, Episode(0, (1, 1), (0, 0)))
+    win(page, room)
+    corners = """all => all.map(one => {
+        const box = one.getBBox(), rim = one.getAttribute("stroke-width") / 2;
+        return [box.x - rim, box.y - rim];
+    })"""
+    left, top, *_ = map(float, page.get_attribute("#map svg", "viewBox").split())
+    assert all(x >= left and y >= top for x, y in page.eval_on_selector_all("#map rect", corners))
 
 
 def test_a_game_ends_when_no_moves_are_left(open_page, url: str, room: PlayRoom):
@@ -63,7 +134,7 @@ def test_a_game_ends_when_no_moves_are_left(open_page, url: str, room: PlayRoom)
         click_move(page, room, move_away(game.position, game.episode.goal, room.sampler.grid))
     page.wait_for_selector("#ending:not([hidden])")
     assert game_of(page, room).ending == "moves"
-    assert "moves" in page.inner_text("#ending-title")
+    assert page.inner_text("#ending-title") == "No moves left: you did not find it"
 
 
 def test_a_game_ends_when_no_time_is_left(open_page):
@@ -74,22 +145,16 @@ def test_a_game_ends_when_no_time_is_left(open_page):
         assert 0 < int(page.inner_text("#seconds-left")) <= 2
         page.wait_for_selector("#ending:not([hidden])")
         assert (game_of(page, room).ending, game_of(page, room).turn) == ("time", 0)
-        assert "time" in page.inner_text("#ending-title")
+        assert page.inner_text("#ending-title") == "Time's up: you did not find it"
 
 
-@pytest.mark.parametrize("keys", [KEYS, NUMPAD], ids=["arrows", "number pad"])
+@pytest.mark.parametrize("keys", [KEYS, LETTERS, NUMPAD], ids=["arrows", "letters", "number pad"])
 def test_the_keyboard_is_enough_to_play(open_page, url: str, room: PlayRoom, keys):
     page = open_page(url)
     page.keyboard.press("Enter")  # the button has the focus
     page.wait_for_selector("#game:not([hidden])")
-    while (game := game_of(page, room)).ending is None:
-        page.keyboard.press(keys[move_towards(game.position, game.episode.goal)])
-        wait_for_turn(page, room, game.turn + 1)
-    page.wait_for_selector("#ending:not([hidden])")
-    for _ in range(11):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.id") == "again":
-            break
+    win(page, room, keys)
+    page.wait_for_selector("#again:enabled")
     page.keyboard.press("Enter")
     page.wait_for_selector("#game:not([hidden])")
     assert game_of(page, room).turn == 0
@@ -134,6 +199,43 @@ def test_tab_reaches_the_neighbouring_cells_and_every_cell_has_its_own_name(open
     wait_for_turn(page, room, 1)
 
 
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_the_board_fits_on_the_screen_and_both_pictures_have_one_size(open_page, url: str, room, width, height):
+    page = open_page(url, viewport={"width": width, "height": height})
+    assert page.locator("#start").bounding_box()["y"] < height
+    start_game(page)
+    game = game_of(page, room)
+    click_move(page, room, move_away(game.position, game.episode.goal, room.sampler.grid))
+    board, side, goal, glimpse = (
+        page.locator(name).bounding_box() for name in ("#board", ".side", "#goal", "#glimpse")
+    )
+    assert board["y"] + board["height"] <= height
+    assert board["width"] >= (600 if min(width, height) > 700 else 290)
+    beside = side["x"] + side["width"] <= board["x"]
+    assert beside == (width > height), "pictures beside the board on wide screens"
+    assert beside or side["y"] + side["height"] <= board["y"]
+    assert (goal["width"], goal["height"]) == (glimpse["width"], glimpse["height"])
+    shown = "query => document.querySelector(query).toDataURL()"
+    assert page.evaluate(shown, "#glimpse") == page.evaluate(shown, "#board .here canvas")
+    assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+
+
+def test_the_numbers_do_not_hide_the_cells_of_a_large_board_on_a_phone(open_page):
+    room = play_room(noise_sampler(1, grid="12x12"))
+    with playing(room) as url:
+        page = open_page(url, viewport={"width": 390, "height": 844})
+        start_game(page)
+        cell, mark = (page.locator(f"#board .here{name}").bounding_box() for name in ("", " b"))
+        assert mark["width"] * mark["height"] < 0.2 * cell["width"] * cell["height"]
+        assert cell["width"] >= 24
+
+
+def test_keys_are_explained_only_where_there_are_keys(open_page, url: str):
+    assert open_page(url).locator(".keys").is_visible()
+    touch = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    assert open_page(url, **touch).locator(".keys").is_hidden()
+
+
 def test_touch_on_a_phone_is_enough_to_play(open_page, url: str, room: PlayRoom):
     page = open_page(url, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page.locator("#start").tap()
@@ -143,6 +245,8 @@ def test_touch_on_a_phone_is_enough_to_play(open_page, url: str, room: PlayRoom)
     assert board["y"] + board["height"] <= 844, "the whole area is visible without scrolling"
     win(page, room, tap=True)
     assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+    page.locator("#again").tap()
+    page.wait_for_selector("#game:not([hidden])")
 
 
 def test_a_game_continues_after_a_reload(open_page, url: str, room: PlayRoom):
@@ -158,6 +262,16 @@ def test_a_game_continues_after_a_reload(open_page, url: str, room: PlayRoom):
     assert page.eval_on_selector_all("#board .cell canvas", canvases) == before
     assert game_of(page, room).id == game.id
     win(page, room)
+
+
+def test_the_page_tells_the_server_when_it_is_closed_during_a_game(open_page, url: str, room: PlayRoom, monkeypatch):
+    left = threading.Event()
+    page = open_page(url)
+    start_game(page)
+    game = game_of(page, room)
+    monkeypatch.setattr(room, "leave", lambda *who: left.set() if who == (game.id, game.player) else None)
+    page.close()
+    assert left.wait(10)
 
 
 def test_two_windows_show_the_same_game(open_page, url: str, room: PlayRoom):

@@ -32,8 +32,8 @@ def test_results_are_the_finished_games(tmp_path: Path):
     assert lines[0].startswith("person,age,gender,game,area,")
 
 
-def test_a_game_out_of_time_counts_as_not_found_with_all_of_its_moves(tmp_path: Path):
-    study = small_study(tmp_path / "s.db", people=1)
+def test_a_game_out_of_time_counts_as_not_found_with_all_of_its_moves_and_one_without_a_page_does_not(tmp_path: Path):
+    study = small_study(tmp_path / "s.db", people=1, each=2)
     samplers, now = study.samplers(), [0.0]
     baselines = lobby_of(study).rooms[0].baselines
     room = Room(samplers["games"], study.store, 60.0, baselines, clock=lambda: now[0])
@@ -41,13 +41,20 @@ def test_a_game_out_of_time_counts_as_not_found_with_all_of_its_moves(tmp_path: 
     token = study.participants()[0].token
     lobby.give_consent(token, None, None)
     lobby.end_practice(token)
-    for _ in range(2):
+    for wait, ending in ((61, "time"), (71, "disconnected"), (61, "time")):
         _, game = lobby.begin(token, recorded=True)
-        now[0] += 61
-        assert room.game(game.id, token).ending == "time"
+        now[0] += wait
+        assert room.game(game.id, token).ending == ending
+    _, game = lobby.begin(token, recorded=True)
+    room.leave(game.id, token)
+    now[0] += 71
+    room.end_late_games()
     results = Results.read(study)
     score = results.score()
     assert (score.value("success"), score.value("steps")) == (0.0, 6.0)
     assert score.value("residual_distance") == results.suite.distance.mean()
     summary = results.summary(score)
+    assert (summary.games, summary.left, summary.disconnected, summary.unfinished) == (2, 1, 1, 0)
+    endings = [line.split(",")[10] for line in results.csv().splitlines()]
+    assert endings == ["ending", "time", "disconnected", "time", "left"]
     assert (summary.lost_by_time, summary.age.span, summary.gender) == (2, None, {"not said": 1})

@@ -64,7 +64,7 @@ def test_the_clock_stops_while_nothing_can_be_recorded(tmp_path: Path):
     room.store.db.execute("PRAGMA query_only = ON")  # every write fails, as on a full disk
     now[0] += 50
     with pytest.raises(sqlite3.Error):
-        room.end_late_games()
+        room.game(game.id, "p")
     now[0] += 1000
     assert room.seconds_left(room.game(game.id, "p")) == 40, "continues from the last move"
     with pytest.raises(sqlite3.Error):
@@ -74,15 +74,38 @@ def test_the_clock_stops_while_nothing_can_be_recorded(tmp_path: Path):
     assert room.move(game.id, "p", 1, 4).moves == (3, 4)
 
 
-def test_late_games_end_without_a_request():
+def test_out_of_time_page_closed_and_connection_lost_are_told_apart():
     now = [0.0]
     room = play_room(seconds=30.0, clock=lambda: now[0])
-    games = [room.begin("p", EPISODE) for _ in range(3)]
-    room.delete(games[2].id)
+    shown, closed, opened_again, silent, deleted = (room.begin("p", EPISODE).id for _ in range(5))
+    room.delete(deleted)
+    now[0] = 7.0
+    room.move(silent, "p", 0, 3)
+    room.leave(closed, "p")
+    room.leave(opened_again, "p")
+    room.game(opened_again, "p")
     now[0] = 31.0
     room.end_late_games()
-    assert [room.store.game(game.id).ending for game in games[:2]] == ["time", "time"]
-    assert room.store.game(games[0].id).elapsed == 30.0
+    assert [room.store.game(game).ending for game in (shown, closed, silent)] == [None] * 3, "a page may still ask"
+    assert room.game(shown, "p").ending == "time"
+    now[0] = 41.0
+    room.end_late_games()
+    games = [room.store.game(game) for game in (shown, closed, opened_again, silent)]
+    assert [game.ending for game in games] == ["time", "left", "disconnected", "disconnected"]
+    assert [game.elapsed for game in games] == [30.0, 0.0, 0.0, 7.0], "of the others the last move is known"
+
+
+def test_late_games_end_once_the_store_can_be_written_again(tmp_path: Path):
+    now = [0.0]
+    room = play_room(store=Store(tmp_path / "g.db"), clock=lambda: now[0])
+    game = room.begin("p", EPISODE).id
+    room.store.db.execute("PRAGMA query_only = ON")
+    now[0] = 100.0
+    with pytest.raises(sqlite3.Error):
+        room.end_late_games()
+    room.store.db.execute("PRAGMA query_only = OFF")
+    room.end_late_games()
+    assert room.store.game(game).ending == "disconnected"
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), 0.0, -1.0])

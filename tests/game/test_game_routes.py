@@ -1,5 +1,6 @@
 """Whatever clients send, a game on the server equals the rules replayed over the acknowledged moves."""
 
+import asyncio
 import threading
 from dataclasses import dataclass, field
 
@@ -8,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airloc.game import Baselines
+from airloc.game.worker_pool import AgentPath
 from airloc.grid import MOVES
 from airloc.task import rules
-from game_server import Client, noise_sampler, play_room, playing
+from game_server import Client, move_towards, noise_sampler, play_room, playing
 
 ROOM = play_room(noise_sampler(3, "3x4", budget=5))
 
@@ -43,9 +46,11 @@ ACTIONS = st.one_of(
     st.tuples(st.just("huge"), st.integers(2100, 200_000)),
     st.tuples(st.just("stranger"), st.integers(0, 7)),
     st.tuples(
-        st.just("peek"), st.sampled_from(["reveal", "area.png", "goal", "moves", "../games", "%2e%2e/x", "\u0394"])
+        st.just("peek"),
+        st.sampled_from(["agents", "area.png", "goal", "moves", "../games", "%2e%2e/x", "\u0394"]),
     ),
     st.tuples(st.just("look")),
+    st.tuples(st.just("leave")),
     st.tuples(st.just("method"), st.sampled_from(["PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"])),
 )
 
@@ -120,6 +125,9 @@ def send(kind: str, details: list, client: Client, stranger: Client, game: str, 
         answer = client.ask("GET", path)
         if not model.over:
             assert 400 <= answer.status < 500
+    elif kind == "leave":
+        answer = client.ask("POST", f"{where}/leave")
+        assert (answer.status, stranger.ask("POST", f"{where}/leave").status) == (204, 404)
     elif kind == "look":
         answer = client.ask("GET", where)
         assert answer.status == 200
@@ -164,4 +172,44 @@ def test_any_number_of_players_play_at_once(url: str):
         held = ROOM.store.game(game)
         assert list(held.moves) == [0, 2, 4][: held.turn]
         assert held.turn == 3 or held.ending == "found"
+        client.close()
+
+
+class StuckWorkerPool:
+    """A worker pool whose agents do not finish before they are released."""
+
+    def __init__(self) -> None:
+        self.release = threading.Event()
+
+    async def run(self, job, sampler: str, *args, **kwargs):
+        while not self.release.is_set():
+            await asyncio.sleep(0.01)
+        return (AgentPath("spiral", ((0, 0), (0, 1)), True),)
+
+
+def test_the_last_move_reveals_everything_but_the_agents_for_whom_nobody_waits(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("airloc.game.routes._AGENTS_SECONDS", 0.05)
+    room, pool = play_room(noise_sampler(2, "3x3")), StuckWorkerPool()
+    room.baselines = Baselines(["spiral"], pool, "play")
+    with playing(room) as url:
+        client = Client(url)
+        state, answer = client.begin(), None
+        where, episode = f"/api/games/{state['game']}", room.store.game(state["game"]).episode
+        assert state["reveal"] is None
+        while answer is None or answer["reveal"] is None:
+            game = room.store.game(state["game"])
+            answer = client.move(game.id, game.turn, move_towards(game.position, game.episode.goal)).json
+        reveal = answer["reveal"]
+        assert (reveal["ending"], reveal["agents"]) == ("found", None)
+        assert (tuple(reveal["start"]), tuple(reveal["goal"])) == (episode.start, episode.goal)
+        assert len(reveal["path"]) == reveal["distance"] + 1
+        assert client.ask("GET", reveal["image"]).body.startswith(b"\x89PNG")
+        assert client.ask("GET", where).json["reveal"] == reveal, "also for a page that reloads"
+        waiting = client.ask("GET", f"{where}/agents")
+        assert (waiting.status, waiting.json) == (202, {"agents": None})
+        pool.release.set()
+        monkeypatch.setattr("airloc.game.routes._AGENTS_SECONDS", 5.0)
+        done = client.ask("GET", f"{where}/agents")
+        path = {"agent": "spiral", "path": [[0, 0], [0, 1]], "found": True}
+        assert (done.status, done.json) == (200, {"agents": [path]})
         client.close()

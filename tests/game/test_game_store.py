@@ -1,7 +1,9 @@
 """The store: acknowledged moves survive a restart, and a SIGKILL under load."""
 
 import os
+import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -17,7 +19,7 @@ from airloc.errors import AirlocError
 from airloc.game import Episode, Store, Study
 from airloc.game.store import replay
 from airloc.web import bind
-from game_server import Client, joined, serving_study, small_study
+from game_server import Client, joined, move_towards, serving_study, small_study
 
 pytestmark = pytest.mark.long
 
@@ -33,6 +35,23 @@ def test_a_game_survives_in_the_file(tmp_path: Path):
     assert (again.path, again.elapsed, again.slot) == (((0, 0), (1, 0)), 1.5, 3)
 
 
+def test_a_file_of_an_earlier_version_keeps_its_games_and_takes_all_endings(tmp_path: Path):
+    path = tmp_path / "games.db"
+    store = Store(path)
+    games = [store.add_move(store.create("p", EPISODE, 10, 60.0, slot), 4, 1.5, None) for slot in (2, 0, 1)]
+    store.close()
+    with sqlite3.connect(path) as old:
+        old.execute("PRAGMA writable_schema = ON")
+        old.execute("UPDATE sqlite_master SET sql = replace(sql, ?, '')", (", 'left', 'disconnected'",))
+    old.close()
+    again = Store(path)
+    assert again.games_of("p") == games
+    assert again.end(games[0], 2.0, "disconnected") == again.game(games[0].id)
+    again.delete(games[1].id)
+    assert again.db.execute("SELECT count(*) FROM moves").fetchone() == (2,), "moves still belong to their game"
+    assert again.db.execute("PRAGMA quick_check").fetchone() == ("ok",)
+
+
 def test_only_the_owner_can_read_the_file(tmp_path: Path):
     Store(tmp_path / "games.db")
     assert stat.S_IMODE((tmp_path / "games.db").stat().st_mode) == 0o600
@@ -42,6 +61,30 @@ def test_a_file_that_is_not_a_database_is_an_airloc_error_that_names_it(tmp_path
     (tmp_path / "text.db").write_text("this is a text, and a long one, that is no database at all" * 20)
     with pytest.raises(AirlocError, match=r"text\.db.*airloc study create"):
         Store(tmp_path / "text.db")
+
+
+def test_soon_after_a_game_the_file_alone_holds_it(tmp_path: Path):
+    study = small_study(tmp_path / "s.db", people=1)
+    with serving_study(study) as (url, _):
+        client = joined(url, study.participants()[0].token)
+        client.ask("POST", "/api/consent", {})
+        client.ask("POST", "/api/practised")
+        game, goal = client.begin("recorded"), study.episodes(1)[0].goal
+        position, turn = tuple(game["position"]), 0
+        while position != goal:
+            position = tuple(client.move(game["game"], turn, move_towards(position, goal)).json["position"])
+            turn += 1
+        until = time.monotonic() + 10
+        while True:
+            shutil.copy(study.path, tmp_path / "copy.db")
+            held = Study(tmp_path / "copy.db").store
+            if [played.ending for played in held.recorded()] == ["found"]:
+                break
+            held.close()
+            assert time.monotonic() < until, "the game is only in the write-ahead log"
+            time.sleep(0.05)
+        assert held.recorded() == study.store.recorded()
+        client.close()
 
 
 class Server:

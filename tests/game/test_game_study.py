@@ -108,12 +108,23 @@ def test_a_file_that_is_not_a_study_is_an_airloc_error_that_names_it(tmp_path: P
     (tmp_path / "empty.db").touch()
     with pytest.raises(AirlocError, match=r"empty\.db"):
         Study(tmp_path / "empty.db")
+    assert (tmp_path / "empty.db").stat().st_size == 0
 
 
-def test_the_database_of_another_program_is_not_changed(tmp_path: Path):
+@pytest.mark.parametrize(
+    "tables",
+    [
+        "CREATE TABLE things (name TEXT)",
+        "PRAGMA journal_mode = WAL; CREATE TABLE study (key TEXT, value TEXT)",
+        "CREATE TABLE study (key TEXT, value TEXT); INSERT INTO study VALUES ('version', '1')",
+        "CREATE TABLE study (key TEXT, value TEXT); CREATE TABLE areas (a); CREATE TABLE people (a); "
+        "CREATE TABLE assigned (a); INSERT INTO study VALUES ('version', '1'), ('admin', 'x'), ('rules', '{\"a\": 1}')",
+    ],
+)
+def test_the_database_of_another_program_is_not_changed(tmp_path: Path, tables: str):
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as db:
-        db.execute("CREATE TABLE things (name TEXT)")
+        db.executescript(tables)
     db.close()
     before = path.read_bytes()
     with pytest.raises(AirlocError, match=r"other\.db.*airloc study create"):
@@ -126,3 +137,9 @@ def test_the_database_of_another_program_is_not_changed(tmp_path: Path):
 def test_a_time_limit_that_is_not_above_0_is_refused(seconds: float):
     with pytest.raises(AirlocError, match="--seconds"):
         StudyConfig(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", " \n\n\t"])
+def test_an_empty_consent_text_is_refused(text: str):
+    with pytest.raises(AirlocError, match="consent text is empty"):
+        StudyConfig(consent=text)

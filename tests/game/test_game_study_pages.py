@@ -10,11 +10,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from airloc.agents.registry import make_agent
+from airloc.agents.registry import AGENTS, make_agent
 from airloc.game import Episode, PlayRoom, WatchService, watch_routes
 from airloc.game.watch import record_search
 from airloc.game.worker_pool import AgentCache
 from game_server import (
+    LETTERS,
     Believer,
     ThreadWorkerPool,
     click_move,
@@ -64,38 +65,49 @@ def url(room: PlayRoom) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.parametrize("age", ["31", ""])
-def test_a_participant_practises_and_plays_and_the_results_are_there(open_page, airloc, tmp_path: Path, age: str):
+@pytest.mark.parametrize(("age", "touch"), [("31", False), ("", True)], ids=["mouse", "touch"])
+def test_a_participant_practises_and_plays_and_the_results_are_there(
+    open_page, airloc, tmp_path: Path, age: str, touch: bool
+):
     study = small_study(tmp_path / "s.db", people=1)
     with serving_study(study, ("lawnmower",)) as (url, lobby):
         games_room, practice_room = lobby.rooms
-        page = open_page(f"{url}join/{study.participants()[0].token}")
+        phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True} if touch else {}
+        page = open_page(f"{url}join/{study.participants()[0].token}", **phone)
+        press = page.tap if touch else page.click
         assert "/join/" not in page.url, "the secret does not stay in the address bar"
         page.wait_for_selector("#consent:not([hidden])")
         assert page.inner_text("#consent-text").split() == study.config.consent.split()
+        press("text=I do not agree")
+        assert "Nothing about you has been recorded" in page.inner_text("#note-text")
+        page.reload()
+        page.wait_for_selector("#consent:not([hidden])")
         page.fill("#age", age)
         page.select_option("#gender", "woman" if age else "")
-        page.click("#consent-form button")
+        press("#consent-form button")
         page.wait_for_selector("#welcome:not([hidden])")
 
-        start_game(page)
-        win(page, practice_room)
-        page.click("#again")
+        press("#start")
         page.wait_for_selector("#game:not([hidden])")
-        win(page, practice_room)
-        page.click("#stop-practice")
-
+        win(page, practice_room, tap=touch)
+        press("#again")
+        page.wait_for_selector("#game:not([hidden])")
+        win(page, practice_room, tap=touch)
+        press("#stop-practice")
+        assert "2 games are recorded" in page.inner_text("#confirm-text")
+        press("#confirm-no")
         page.wait_for_selector("#welcome:not([hidden])")
-        assert "1 of 2" in page.inner_text("#welcome-title")
-        page.click("#start")
+        assert lobby.stage(study.participants()[0].token) == "practice"
+        press("#to-recorded")
+        press("#confirm-yes")
         for number in (1, 2):
             page.wait_for_selector("#game:not([hidden])")
             assert f"{number} of 2" in page.inner_text("#game-title")
             if number == 2:
                 page.reload()
                 page.wait_for_selector("#game:not([hidden])")
-            win(page, games_room)
-            page.click("#again")
+            win(page, games_room, tap=touch)
+            press("#again")
         page.wait_for_selector("#note:not([hidden])")
         assert "2 places" in page.inner_text("#note-text")
         page.reload()
@@ -107,6 +119,49 @@ def test_a_participant_practises_and_plays_and_the_results_are_there(open_page, 
     record = json.loads(out.read_text())
     assert (record["agent"], record["episodes"], record["success"]) == ("Human", 2, 1.0)
     assert record["study"]["age"]["span"] == ([31, 31] if age else None)
+
+
+def test_a_participant_withdraws_by_keyboard_and_nothing_about_them_is_left(open_page, tmp_path: Path):
+    path = tmp_path / "s.db"
+    study = small_study(path, people=1)
+    (person,) = study.participants()
+    with serving_study(study) as (url, lobby):
+        page = open_page(f"{url}join/{person.token}")
+        for name in ("#age", "#gender"):
+            page.keyboard.press("Tab")
+            while page.evaluate("document.activeElement.id") != name[1:]:
+                page.keyboard.press("Tab")
+            page.keyboard.type("97" if name == "#age" else "w")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#welcome:not([hidden])")
+        assert (study.participants()[0].age, study.participants()[0].gender) == (97, "woman")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#confirm:not([hidden])")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#game:not([hidden])")
+        win(page, lobby.rooms[0], LETTERS)
+        page.locator("#withdraw").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#confirm:not([hidden])")
+        check_accessibility(page)
+        page.click("text=Go back")
+        page.wait_for_selector("#welcome:not([hidden])")
+        assert len(study.store.games_of(person.token)) == 1
+        page.click("#withdraw")
+        page.click("#confirm-yes")
+        page.wait_for_selector("#note:not([hidden])")
+        assert "deleted" in page.inner_text("#note-text")
+        page.reload()
+        page.wait_for_selector("#note:not([hidden])")
+        assert page.locator("#withdraw").is_hidden()
+        (person,) = study.participants()
+        assert (person.withdrawn, person.age, person.gender) == (True, None, None)
+        assert study.store.recorded() == []
+        assert study.store.db.execute("SELECT count(*) FROM moves").fetchone() == (0,)
+        assert [one["stage"] for one in lobby.progress()] == ["withdrawn"]
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -155,6 +210,21 @@ def test_the_watch_page_is_accessible(open_page, url: str, screen):
     page.click("#forward")
     page.click("#more summary")
     check_accessibility(page)
+    panel, settings = (page.locator(name).bounding_box() for name in (".panel >> nth=0", ".controls"))
+    narrow = screen["viewport"]["width"] < 500
+    assert panel["y"] < settings["y"] if narrow else panel["x"] < settings["x"], "panels come before settings"
+
+
+def test_every_agent_has_a_name_for_people(open_page, url: str):
+    page = open_page(f"{url}watch?{SEARCH}&agents=airloc,blind")
+    names = page.evaluate(
+        "agents => import('/static/agents.js').then(all => agents.map(agent => all.describe(agent)))", list(AGENTS)
+    )
+    assert [one for one in names if "-" in one["name"] or not one["line"]] == []
+    assert len({one["name"] for one in names}) == len(AGENTS)
+    assert page.locator(".panel h2").all_inner_texts()[0].startswith("AiRLoc")
+    assert "The paper's agent" in page.inner_text(".panel[data-agent=airloc] .about")
+    assert page.get_attribute("#goal-picture svg", "viewBox") == "156 52 48 48", "the goal's cell of the area"
 
 
 def test_a_search_is_played_to_the_end_shared_and_saved(open_page, url: str):

@@ -1,6 +1,7 @@
 """The store keeps every search, refuses files that it cannot use, and never changes a damaged file."""
 
 import sqlite3
+import stat
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,11 @@ def test_damage_while_the_server_runs_is_a_response_with_a_cure(tmp_path: Path, 
     assert response.status_code == 503
     assert str(path) in response.json()["problem"]
     assert response.json()["cure"]
+
+
+def test_only_the_owner_can_read_a_store(tmp_path: Path):
+    SearchStore(tmp_path / "s.sqlite").close()
+    assert stat.S_IMODE((tmp_path / "s.sqlite").stat().st_mode) == 0o600
 
 
 def test_only_one_server_at_a_time_opens_a_store(tmp_path: Path):

@@ -48,6 +48,16 @@ def test_claims_without_results_are_not_checked_and_neither_are_claims_about_peo
     assert verdict("human", {}) == HUMAN
 
 
+@pytest.mark.parametrize(("episodes", "expected"), [(24, UNCHECKED), (99, UNCHECKED), (100, CONFIRMED)])
+def test_few_episodes_give_no_verdict(episodes: int, expected: str):
+    names = ("airloc", "airloc-no-residual", "airloc-no-prior", "priv-local")
+    found = results(*((Setup(name, *VAL), record(0.5, d1=0.9, d4=0.2) | {"episodes": episodes}) for name in names))
+    [claim] = [claim for claim in CLAIMS if "start is closer" in claim.statement]
+    checked = check_claim(claim, found)
+    assert checked.verdict == expected
+    assert (f"{episodes} episodes of airloc are too few" in checked.values) == (expected == UNCHECKED)
+
+
 @pytest.mark.parametrize(("worst", "expected"), [(0.61, CONFIRMED), (0.59, REFUTED)])
 def test_the_worst_seed_is_compared_with_the_best_of_others(worst: float, expected: str):
     found = results(

@@ -1,5 +1,7 @@
 """The Gymnasium, vector and tensor environments follow the same rules, in every variant."""
 
+from pathlib import Path
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -7,8 +9,10 @@ import torch
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.env_checker import check_env as sb3_check_env
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 import airloc  # noqa: F401 (registers the environments)
+from airloc.areas import load_dataset
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import MOVES, Grid, MoveCount
@@ -41,8 +45,13 @@ def patches_at(areas: list[SearchArea], area: np.ndarray, position: np.ndarray) 
     return np.where(within[:, None, None, None], table[np.where(within, index, 0)], 0)
 
 
-def reference(position, steps, goal, number, declared, grid: Grid, declare: bool) -> rules.StepOutcome:
-    how = {"moves": MOVES, "budget": BUDGET, "grid": grid}
+def closer(found, distance, next_distance):
+    """A reward function for arrays and tensors."""
+    return 5 * found + 0.5 * (distance - next_distance) - 2
+
+
+def reference(position, steps, goal, number, declared, grid: Grid, declare: bool, reward) -> rules.StepOutcome:
+    how = {"moves": MOVES, "budget": BUDGET, "grid": grid, "reward": reward}
     if declare:
         return rules.declare_or_move(position, steps, goal, number, declared, cost=COST, **how)
     return rules.StepOutcome(*rules.move(position, steps, goal, number, **how), false_alarm=declared)
@@ -50,17 +59,25 @@ def reference(position, steps, goal, number, declared, grid: Grid, declare: bool
 
 @pytest.mark.parametrize("moves", [8, 4])
 @pytest.mark.parametrize("declare", [False, True])
-@pytest.mark.parametrize("flight", [None, FlightConditions(1.5, seed=4)])
+@pytest.mark.parametrize(("flight", "own_reward"), [(None, None), (FlightConditions(1.5, seed=4), closer)])
 def test_all_environments_agree_with_the_rules_step_by_step(
-    small_areas: list[SearchArea], moves: MoveCount, declare: bool, flight: FlightConditions | None
+    small_areas: list[SearchArea], moves: MoveCount, declare: bool, flight: FlightConditions | None, own_reward
 ):
     glimpses, goals = (small_areas, small_areas) if flight is None else flight.apply(small_areas, None, GRID)
     rng, grid = np.random.default_rng(1), Grid(4, 5, 8, 2, moves=moves)
     area = rng.integers(len(small_areas), size=EPISODES)
     start, goal = PairSampler(uniform(grid), grid).sample(rng, EPISODES)
-    how = {"declare": declare, "false_alarm_cost": COST, "flight": flight}
+    how = {"declare": declare, "false_alarm_cost": COST, "flight": flight, "reward": own_reward}
     vector = SearchVectorEnv(EPISODES, small_areas, grid, BUDGET, **how)
-    batch = BatchEnv.from_areas(small_areas, grid, BUDGET, flight=flight, by_declaration=declare, false_alarm_cost=COST)
+    batch = BatchEnv.from_areas(
+        small_areas,
+        grid,
+        BUDGET,
+        flight=flight,
+        by_declaration=declare,
+        false_alarm_cost=COST,
+        reward=own_reward,
+    )
     observation, _ = vector.reset(options={"area": area, "start": start, "goal": goal})
     first = batch.reset(*(torch.from_numpy(array) for array in (area, start, goal)))
     assert np.array_equal(observation["patch"], first.patch.numpy())
@@ -74,7 +91,7 @@ def test_all_environments_agree_with_the_rules_step_by_step(
         declared = declare & (rng.random(EPISODES) < np.where(at_goal, 0.5, 1 / 15))
         action = np.where(declared, moves, rng.integers(moves, size=EPISODES))
         number = grid.directions[np.where(declared, 0, action)]
-        expected = reference(position, steps, goal, number, declared, grid, declare)
+        expected = reference(position, steps, goal, number, declared, grid, declare, own_reward)
         observation, reward, terminated, truncated, infos = vector.step(action)
         said = batch.declare(torch.from_numpy(declared)) if declare else None
         step = batch.step(torch.from_numpy(number))
@@ -145,6 +162,110 @@ def test_gymnasium_and_stable_baselines_accept_the_environment(small_areas, name
     areas = [SearchArea(area.name, area.image.repeat(8, axis=0).repeat(8, axis=1)) for area in small_areas[:2]]
     check_env(gym.make(name, areas=areas, render_mode="rgb_array", **arguments).unwrapped)
     sb3_check_env(gym.make(name, areas=areas, **arguments).unwrapped, warn=False)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"moves": 4}, {"declare": True}])
+def test_action_masks_are_those_that_sb3_contrib_asks_a_vector_of_environments_for(small_areas, arguments: dict):
+    envs = DummyVecEnv([lambda: SearchEnv(small_areas, GRID, **arguments)] * 3)
+    envs.seed(0)
+    envs.reset()
+    masks = np.stack(envs.env_method("action_masks"))  # as sb3_contrib.common.maskable.utils.get_action_masks
+    positions = np.stack([env._position for env in envs.envs])
+    expected = envs.envs[0].actions.mask(positions)
+    assert masks.dtype == np.bool_
+    assert np.array_equal(masks, expected)
+    vector = SearchVectorEnv(50, small_areas, GRID, **arguments)
+    _, infos = vector.reset(seed=0)
+    assert np.array_equal(vector.action_masks(), infos["action_mask"])
+    assert not vector.action_masks().all()
+
+
+def test_maskable_ppo_never_leaves_the_area(small_areas: list[SearchArea]):
+    sb3_contrib = pytest.importorskip("sb3_contrib")
+    from sb3_contrib.common.maskable.utils import get_action_masks
+
+    areas = [SearchArea(area.name, area.image.repeat(8, axis=0).repeat(8, axis=1)) for area in small_areas[:2]]
+    env = gym.make("airloc/Search-5x5-v0", areas=areas)
+    model = sb3_contrib.MaskablePPO("MultiInputPolicy", env, n_steps=16, batch_size=16, n_epochs=1, device="cpu")
+    model.learn(32)
+    observation, _ = env.reset(seed=0)
+    over = False
+    while not over:
+        action, _ = model.predict(observation, action_masks=get_action_masks(env))
+        observation, _, terminated, truncated, _ = env.step(action)
+        over = terminated or truncated
+        assert rules.inside(observation["position"], Grid(5, 5))
+
+
+def test_areas_are_a_list_a_dataset_a_name_or_a_path(areas_folder: Path):
+    dataset = load_dataset(areas_folder)
+    expected = tuple(area.name for area in dataset.areas(Grid(5, 5)))
+    for areas in (dataset, areas_folder, str(areas_folder), iter(list(dataset.areas(Grid(5, 5))))):
+        assert SearchEnv(areas).sampler.names == expected
+    assert SearchVectorEnv(2, areas_folder).sampler.names == expected
+    assert len(SearchEnv(load_dataset("synthetic", count=3), "4x4").sampler.names) == 3
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("areas", 5),
+        ("areas", [np.zeros((48, 48, 3), dtype=np.uint8)]),
+        ("areas", "no-such-folder"),
+        ("grid", 5),
+        ("grid", "5y"),
+        ("budget", "ten"),
+        ("budget", 2.5),
+        ("moves", 5),
+        ("prior", "hopeful"),
+        ("distance", "far"),
+        ("false_alarm_cost", "dear"),
+        ("flight", 1.0),
+        ("reward", 3),
+        ("reward", "no_such_module:reward"),
+        ("reward", "airloc.task.rules"),
+        ("reward", "airloc.task.rules:no_such_function"),
+    ],
+)
+@pytest.mark.parametrize("kind", [SearchEnv, SearchVectorEnv])
+def test_a_bad_argument_is_named(small_areas: list[SearchArea], kind: type, argument: str, value: object):
+    arguments = {"areas": small_areas, "grid": GRID, argument: value}
+    with pytest.raises(AirlocError) as error:
+        kind(**arguments)
+    shown = "ndarray" if isinstance(value, list) else "int" if argument == "areas" and value == 5 else str(value)
+    assert shown in str(error.value)
+
+
+def test_bad_numbers_of_environments_render_modes_and_rewards_are_named(small_areas: list[SearchArea]):
+    for count in (0, -1, 2.5, "two"):
+        with pytest.raises(AirlocError, match="num_envs"):
+            SearchVectorEnv(count, small_areas, GRID)
+    with pytest.raises(AirlocError, match="render_mode 'movie'"):
+        SearchEnv(small_areas, GRID, render_mode="movie")
+    for reward in (lambda found, distance, after: 1, lambda found, distance, after: np.zeros((1, 2))):
+        env = SearchEnv(small_areas, GRID, reward=reward)
+        env.reset(seed=0)
+        with pytest.raises(AirlocError, match="reward function returns"):
+            env.step(0)
+    for env in (SearchEnv(small_areas, GRID), SearchVectorEnv(1, small_areas, GRID)):
+        with pytest.raises(AirlocError, match="reset"):
+            env.action_masks()
+
+
+def test_a_reward_function_is_named_by_its_module(small_areas: list[SearchArea], tmp_path: Path, monkeypatch):
+    (tmp_path / "my_rewards.py").write_text("def closer(found, distance, next_distance):\n    return found * 7 - 0.5\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    env = SearchEnv(small_areas, GRID, reward="my_rewards:closer")
+    env.reset(options={"start": (0, 0), "goal": (1, 1)})
+    assert env.step(4)[1] == -0.5
+    assert env.step(2)[1] == 6.5
+
+
+def test_the_tensor_environment_refuses_episodes_that_start_at_their_goal(small_areas: list[SearchArea]):
+    env = BatchEnv.from_areas(small_areas, GRID, BUDGET)
+    cells = torch.tensor([[0, 1], [2, 2]])
+    with pytest.raises(AirlocError, match="1 of 2 episodes start at their goal"):
+        env.reset(torch.tensor([0, 1]), cells, torch.tensor([[0, 1], [2, 3]]))
 
 
 def test_arguments_set_the_grid_the_budget_and_the_distance(small_areas: list[SearchArea]):

@@ -30,6 +30,7 @@ from airloc.training.data import (
     large_validation_areas,
     load_atlas,
     terms,
+    training_areas,
     validation_areas,
 )
 
@@ -322,3 +323,17 @@ def test_every_masked_window_of_massachusetts_is_held_out_once(data_root):
     assert sum(len(masked & names) for names in out) == len(masked) == 32
     assert all(5 <= len(masked & names) <= 11 for names in out)
     assert all(18 <= len(names) <= 30 for names in out)
+
+
+def test_search_areas_are_the_centres_of_the_images_with_cells_of_100_m(world):
+    config, grid = DataConfig(root=world, synthetic=0), Grid(5, 5)
+    areas = training_areas(config, grid, limit=99)
+    assert [area.image.shape for area in areas] == [(256, 256, 3)] * 2
+    assert all(area.ground_m == (500.0, 500.0) for area in areas), "of 640 m"
+    assert len(training_areas(config, grid, limit=1)) == 1
+    atlas = load_atlas(config, 48, torch.device("cpu"), masks=True, crops="grid")
+    assert atlas.height.tolist() == atlas.width.tolist() == [256, 256]
+    assert np.array_equal(atlas.pixels[: 256 * 256, :3].view(256, 256, 3), areas[0].image)
+    index, top, left = atlas.sample(500, 48, grid.pitch)
+    assert sorted({*top.tolist(), *left.tolist()}) == [0, 52, 104, 156, 208], "the cells of the grid"
+    assert set(index.tolist()) == {0, 1}

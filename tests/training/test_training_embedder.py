@@ -1,6 +1,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -8,11 +9,14 @@ from airloc.errors import AirlocError
 from airloc.grid import MOVES
 from airloc.task.cells import cut_patches
 from airloc.training import embedder as embedder_module
+from airloc.training import runs
 from airloc.training.atlas import Atlas
-from airloc.training.data import DataConfig, load_atlas, validation_areas
+from airloc.training.augment import apply_symmetry
+from airloc.training.data import DataConfig, load_atlas, training_areas, validation_areas
 from airloc.training.embedder import (
     GRID,
     SPAN,
+    Distortions,
     EmbedderConfig,
     accuracy,
     adjacent_pairs,
@@ -20,9 +24,10 @@ from airloc.training.embedder import (
     normalise_embedding,
     pair_directions,
     sample_blocks,
+    sample_pairs,
     train_embedder,
 )
-from airloc.vision.embedder import RGB_MEAN, RGB_STD, PatchEncoder
+from airloc.vision.embedder import RGB_MEAN, RGB_STD, Layers, PatchEncoder
 from untrained import untrained_encoder
 
 pytestmark = pytest.mark.long
@@ -198,3 +203,105 @@ def test_validation_pairs_are_all_adjacent_pairs_of_the_grid(world):
 def test_invalid_settings_are_refused(settings, facts):
     with pytest.raises(AirlocError, match=facts):
         EmbedderConfig(**settings)
+
+
+@pytest.fixture(scope="module")
+def areas(world) -> tuple[Atlas, torch.Tensor]:
+    """The atlas of the search areas, and their cells, (N, S, S, 3)."""
+    config = DataConfig(root=world, synthetic=0)
+    cells = np.concatenate([cut_patches(area.image, GRID) for area in training_areas(config, GRID, 99)])
+    return load_atlas(config, SPAN, CPU, crops="grid"), torch.from_numpy(cells)
+
+
+def same_cell(patches: torch.Tensor, cells: torch.Tensor) -> torch.Tensor:
+    """Index of the cell that each standardised patch shows, (B,)."""
+    shown = (patches * RGB_STD + RGB_MEAN).mul(255).round().permute(0, 2, 3, 1).flatten(1)
+    distance = torch.cdist(shown, cells.float().flatten(1), compute_mode="donot_use_mm_for_euclid_dist")
+    assert float(distance.min(dim=1).values.max()) < 1e-2, "a patch that is no cell"
+    return distance.argmin(dim=1)
+
+
+def test_pairs_are_adjacent_cells_of_the_search_areas_with_their_direction(areas):
+    torch.manual_seed(0)
+    atlas, cells = areas
+    current, goal, direction = sample_pairs(atlas, 300, Distortions(1, 0.0), GRID.pitch)
+    here, there = (same_cell(patches, cells) for patches in (current, goal))
+    assert torch.equal(here // GRID.count, there // GRID.count), "both cells are of one area"
+    step = torch.stack([there % 25 // 5 - here % 25 // 5, there % 5 - here % 5], dim=1)
+    assert np.array_equal(step, MOVES[direction])
+    assert len(here.unique()) == len(cells)
+    assert len(direction.unique()) == 8
+
+
+@pytest.mark.parametrize("symmetry", range(8))
+def test_the_direction_of_a_pair_turns_with_its_patches(areas, symmetry):
+    _, cells = areas
+    area = cells[:25].view(5, 5, 48, 48, 3)
+    whole = area.permute(4, 0, 2, 1, 3).reshape(1, 3, 240, 240).float()
+    turned = apply_symmetry(whole, torch.tensor([symmetry]))[0].view(3, 5, 48, 5, 48).permute(1, 3, 0, 2, 4)
+    for direction, (row, col) in enumerate(MOVES.tolist()):
+        pair = area[2, 2], area[2 + row, 2 + col]
+        found = []
+        for patch in pair:
+            alone = apply_symmetry(patch.permute(2, 0, 1)[None].float(), torch.tensor([symmetry]))[0]
+            found.append(next((r, c) for r in range(5) for c in range(5) if torch.equal(turned[r, c], alone)))
+        step = [found[1][0] - found[0][0], found[1][1] - found[0][1]]
+        assert MOVES[embedder_module._turned_directions(CPU)[symmetry, direction]].tolist() == step
+
+
+def test_blocks_on_the_grid_are_cells_of_the_search_areas(areas):
+    torch.manual_seed(0)
+    atlas, cells = areas
+    shown = same_cell(sample_blocks(atlas, 40, 0.0, symmetries=1, step=GRID.pitch), cells).view(40, 9)
+    assert torch.equal(shown - shown[:, :1], torch.tensor([0, 1, 2, 5, 6, 7, 10, 11, 12]).expand(40, -1))
+
+
+def test_the_papers_training_of_the_embedder_learns(world, tmp_path):
+    """Pairs, flips, a constant learning rate and no batch normalisation; two areas are learnt by heart."""
+    torch.manual_seed(0)
+    layers = Layers(batch_norm=False, unet="paper", mask="binary")
+    config = tiny(
+        world,
+        sem_seg=False,
+        steps=24,
+        batches="pairs",
+        pairs=16,
+        learning_rate=1e-3,
+        schedule="constant",
+        crops="grid",
+        augmentation="flips",
+        rescale=False,
+        layers=layers,
+        validate_every=8,
+    )
+    logged = []
+    encoder = PatchEncoder(False, layers)
+    train_embedder(tmp_path, config, encoder, on_step=lambda step, metrics: logged.append(metrics["loss"]))
+    assert all(math.isfinite(loss) for loss in logged)
+    assert logged[-1] < logged[0]
+
+
+def test_photos_need_blocks_at_any_offset(world):
+    for settings in ({"batches": "pairs"}, {"crops": "grid"}):
+        with pytest.raises(AirlocError, match="--embedder blocks"):
+            tiny(world, photos=0.5, **settings)
+
+
+def test_killed_between_validations_it_goes_on_from_a_save_of_the_last_30_seconds(world, tmp_path, monkeypatch):
+    config = tiny(world, steps=4, validate_every=4)
+    whole = train_embedder(tmp_path / "whole", config, fresh(), on_step=silent)
+    monkeypatch.setattr(runs, "SAVE_SECONDS", 0.0)
+    updates = []
+
+    def killed(symmetries, *rest):
+        updates.append(0)
+        if len(updates) == 3:
+            raise KilledError
+        return apply_symmetry(symmetries, *rest)
+
+    monkeypatch.setattr(embedder_module, "apply_symmetry", killed)
+    with pytest.raises(KilledError):
+        train_embedder(tmp_path / "broken", config, fresh(), on_step=silent)
+    assert runs.read_state(tmp_path / "broken" / "state.pt")[0] == 1
+    assert same(train_embedder(tmp_path / "broken", config, fresh(), on_step=silent), whole)
+    assert (tmp_path / "broken" / "metrics.jsonl").read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()

@@ -8,16 +8,23 @@ import pytest
 import torch
 
 from airloc.agents.policy import Variant
-from airloc.agents.pretrained import load_units
+from airloc.agents.pretrained import load_units, share_vision
+from airloc.agents.registry import make_agent
 from airloc.errors import AirlocError
 from airloc.training import data as data_module
 from airloc.training import embedder, reinforce, segmenter
 from airloc.training.data import DataConfig
+from airloc.training.embedder import EmbedderConfig
 from airloc.training.pipeline import PRESETS, AirlocConfig, train_stages
+from airloc.training.reinforce import PolicyConfig
+from airloc.training.segmenter import SegmenterConfig
+from airloc.vision.embedder import Layers
+from airloc.vision.position import PositionEncoding
 
 pytestmark = pytest.mark.long
 
-TINY = AirlocConfig(
+TINY = replace(
+    PRESETS["tuned"],
     segmenter_steps=1,
     embedder_steps=2,
     embedder_blocks=1,
@@ -160,7 +167,7 @@ def test_a_segmentation_unit_may_be_taken_from_another_agent_and_stays_as_it_is(
 
 def test_the_shipped_segmentation_unit_is_taken_by_name(config, tmp_path):
     train(tmp_path, replace(config, segmenter="airloc"), until="embedder")
-    assert [path.name for path in tmp_path.iterdir()] == ["embedder"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "embedder"]
 
 
 def test_a_segmentation_unit_that_cannot_be_taken_is_refused(whole, config, tmp_path):
@@ -224,9 +231,75 @@ def test_invalid_settings_are_refused_before_anything_is_written(config, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_paper_preset_has_the_numbers_of_the_paper():
+def test_the_preset_paper_has_the_values_of_the_paper():
     paper = PRESETS["paper"]
-    assert (paper.episodes, paper.batch, paper.learning_rate, paper.seeds) == (3_200_000, 64, 1e-4, 5)
-    assert (reinforce.PolicyConfig().gamma, reinforce.PolicyConfig().budget) == (0.9, 10)
-    assert 250 <= 9 * embedder.EmbedderConfig().blocks <= 256, "as many patches of each kind as in 256 pairs"
-    assert (segmenter.SegmenterConfig().learning_rate, segmenter.SegmenterConfig().batch) == (1e-4, 128)
+    data, unit, embedder, policy = paper.data, paper.for_segmenter, paper.for_embedder, paper.for_policy
+    assert (data.datasets, data.synthetic) == (("masa",), 0), "Massachusetts alone"
+    assert (unit.batch, unit.learning_rate, unit.schedule, unit.building_weight) == (128, 1e-4, "constant", 1.0)
+    assert (embedder.batches, embedder.pairs, embedder.learning_rate) == ("pairs", 256, 1e-3)
+    assert (embedder.schedule, embedder.rescale, embedder.photos) == ("constant", False, 0.0)
+    assert {unit.crops, embedder.crops, policy.crops} == {"grid"}
+    assert {unit.augmentation, embedder.augmentation} == {"flips"}
+    assert (unit.unet, embedder.layers) == ("paper", Layers(batch_norm=False, unet="paper", mask="binary"))
+    assert (policy.areas, policy.grid, policy.budget, policy.gamma) == (832, "5x5", 10, 0.9)
+    assert (policy.batch, policy.updates, policy.learning_rate, policy.anneal) == (64, 50_000, 1e-4, False)
+    assert (policy.position, policy.validation) == (PositionEncoding("printed", "raw"), "episodes")
+    assert policy.patience * policy.validate_every >= policy.updates, "about 50,000 batches"
+    assert (policy.normalise, policy.reward, policy.select, policy.seeds) == ("returns", "", "own", 5)
+
+
+def test_the_preset_tuned_is_the_recipe_of_the_shipped_weights():
+    """The defaults of the stages are that recipe, as the cards of the weights state it."""
+    tuned, data = PRESETS["tuned"], DataConfig(weights=(6.0, 2.0, 1.0))
+    assert data == DataConfig(None, ("masa", "naip", "austin"), (6.0, 2.0, 1.0), synthetic=1500)
+    assert tuned.for_segmenter == SegmenterConfig(
+        data, 20_000, 128, 1e-4, "cosine", 3.0, "random", "full", 0.8, "light", 2000, 0
+    )
+    assert tuned.for_embedder == EmbedderConfig(data, steps=30_000, batches="blocks", blocks=28, learning_rate=2e-3)
+    assert EmbedderConfig() == EmbedderConfig(
+        schedule="cosine", crops="random", augmentation="full", jitter=0.6, rescale=True, layers=Layers(True, "light")
+    )
+    assert tuned.for_policy == PolicyConfig(
+        data,
+        areas=3000,
+        crops="random",
+        position=PositionEncoding("restarted", "border"),
+        episodes=10_240_000,
+        batch=256,
+        learning_rate=3e-4,
+        anneal=True,
+        validation="all-pairs",
+        patience=15,
+        seeds=3,
+    )
+
+
+def test_the_preset_paper_trains_an_agent_that_keeps_its_form(world, tmp_path, airloc):
+    config = replace(
+        PRESETS["paper"],
+        data=replace(PRESETS["paper"].data, root=world),
+        segmenter_steps=1,
+        embedder_steps=2,
+        embedder_pairs=4,
+        episodes=32,
+        batch=8,
+        validate_every=4,
+        seeds=1,
+    )
+    train(tmp_path / "run", config)
+    units = load_units(tmp_path / "run" / "agent")
+    assert units.encoder.layers == config.layers
+    assert units.position_encoding == config.position
+    share_vision(tmp_path / "run" / "agent", tmp_path / "run" / "vision")
+    assert load_units(tmp_path / "run" / "agent").encoder.layers == config.layers
+    agent = make_agent(str(tmp_path / "run" / "agent"))
+    assert (agent.position_encoding, agent.encoder.layers) == (config.position, config.layers)
+    images = world / "masa" / "images"
+    assert airloc("evaluate", tmp_path / "run" / "agent", "--areas", images, "--grid", "6x6").code == 0
+
+
+def test_a_segmentation_unit_of_another_form_is_refused(world, tmp_path):
+    config = replace(PRESETS["paper"], data=DataConfig(root=world, synthetic=0), segmenter="airloc")
+    with pytest.raises(AirlocError, match="--unet light"):
+        train(tmp_path, config)
+    assert list(tmp_path.iterdir()) == []

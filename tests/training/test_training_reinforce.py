@@ -12,7 +12,7 @@ from airloc.errors import AirlocError
 from airloc.evaluation.metrics import blind_optimum
 from airloc.grid import Grid
 from airloc.task.suites import all_pairs
-from airloc.training import reinforce
+from airloc.training import reinforce, runs
 from airloc.training.atlas import Atlas
 from airloc.training.features import FeatureTable
 from airloc.training.learner import Learner
@@ -83,9 +83,12 @@ def test_it_learns_to_search_far_above_the_best_blind_path(tmp_path):
     assert trained.success[0] > floor + 0.3
 
 
-def test_a_run_killed_between_two_saves_resumes_and_ends_with_the_same_weights(small, tmp_path, monkeypatch):
+@pytest.mark.parametrize("seconds", [30.0, 0.0])
+def test_a_run_killed_between_two_saves_resumes_and_ends_with_the_same_weights(small, tmp_path, monkeypatch, seconds):
+    """With no seconds between saves, the state is saved between validations too."""
     whole = train_policy(tmp_path / "whole", tiny(seeds=2), small, small, on_step=silent)
     updates = []
+    monkeypatch.setattr(runs, "SAVE_SECONDS", seconds)
 
     def killed(features, policies, batch):
         updates.append(0)
@@ -94,9 +97,10 @@ def test_a_run_killed_between_two_saves_resumes_and_ends_with_the_same_weights(s
         return sample_episodes(features, policies, batch)
 
     monkeypatch.setattr(reinforce, "sample_episodes", killed)
-    for _ in range(2):
+    for saved in (4, 4) if seconds else (6, 9):
         with pytest.raises(KilledError):
             train_policy(tmp_path / "broken", tiny(seeds=2), small, small, on_step=silent)
+        assert runs.read_state(tmp_path / "broken" / "state.pt")[0] == saved
     resumed = train_policy(tmp_path / "broken", tiny(seeds=2), small, small, on_step=silent)
     assert resumed.success == whole.success
     assert all(torch.equal(resumed.policies[name], tensor) for name, tensor in whole.policies.items())

@@ -1,6 +1,7 @@
 """Policy training: rollouts, returns, gradients and validation."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +12,13 @@ from hypothesis import strategies as st
 
 from airloc.agents.agent import privileged_moves, unvisited, visit
 from airloc.agents.policy import VARIANTS, Policy
+from airloc.areas.area import fit
 from airloc.grid import Grid
 from airloc.rollout import rollout as play
 from airloc.task import rules
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
-from airloc.task.suites import all_pairs
+from airloc.task.suites import all_pairs, per_distance
 from airloc.training import reinforce
 from airloc.training.features import FeatureTable, tabulate
 from airloc.training.learner import Learner
@@ -30,7 +32,7 @@ from airloc.training.reinforce import (
     roll_out,
     sample_episodes,
 )
-from airloc.vision.position import encode_position
+from airloc.vision.position import PositionEncoding, encode_position
 from untrained import GRID, Stage, untrained_airloc, untrained_encoder
 
 pytestmark = pytest.mark.long
@@ -87,21 +89,24 @@ def test_the_most_probable_moves_are_those_of_the_agent_played(stage, seen, name
     assert np.array_equal(rollout.distance[0].numpy(), distance)
 
 
-@pytest.mark.parametrize("name", ["airloc", "airloc-priv"])
-def test_drawn_moves_are_played_by_the_rules_step_by_step(stage, seen, name):
+@pytest.mark.parametrize(
+    ("name", "reward"),
+    [("airloc", None), ("airloc-priv", None), ("airloc", lambda found, before, after: 4 * found + before - after)],
+)
+def test_drawn_moves_are_played_by_the_rules_step_by_step(stage, seen, name, reward):
     torch.manual_seed(0)
     policy, features = Policy(VARIANTS[name], 2), seen[True]
     episodes = sample_episodes(features, 2, 50)
-    rollout = roll_out(policy, features, episodes, BUDGET, sample=True)
-    env = BatchEnv(stage.env.cells, BUDGET)
+    rollout = roll_out(policy, features, episodes, BUDGET, sample=True, reward=reward)
+    env = BatchEnv(stage.env.cells, BUDGET, reward=reward)
     area, start, goal = episodes.area.flatten(), *(celled(cells).flatten(0, 1) for cells in episodes[1:])
     position = env.reset(area, start, goal).position
     ended = found = torch.zeros(100, dtype=torch.bool)
     for step in range(BUDGET):
         assert torch.equal(rollout.active[..., step].flatten(), ~ended)
         assert torch.equal(rollout.distance[..., step].flatten(), (position - goal).abs().amax(dim=1))
-        (_, position, _), reward, found, ended = env.step(rollout.action[..., step].flatten())
-        assert torch.equal(rollout.reward[..., step].flatten(), reward)
+        (_, position, _), rewards, found, ended = env.step(rollout.action[..., step].flatten())
+        assert torch.equal(rollout.reward[..., step].flatten(), rewards)
         if name == "airloc-priv":
             assert rules.inside(position, GRID).all()
     assert ended.all()
@@ -153,10 +158,56 @@ def test_validation_is_the_success_of_the_agent_on_all_pairs_at_equal_distances(
     assert float(Validation(features, 1).weight.sum()) == pytest.approx(1.0, abs=1e-5)
 
 
+def test_the_papers_validation_is_one_fixed_episode_for_each_distance_and_area(stage, seen):
+    agent = untrained_airloc()
+    validation = Validation(seen[True], 1, "episodes")
+    assert len(validation.weight) == 3 * 4
+    suite = per_distance([area.name for area in stage.areas], GRID)
+    assert np.array_equal(celled(validation.episodes.goal), suite.goal)
+    played = play(agent, suite, stage.env)
+    assert float(validation.success(agent.policy, BUDGET)) == pytest.approx(played.found.mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("encoding", [PositionEncoding(), PositionEncoding("printed", "raw")])
+def test_on_a_larger_grid_the_agent_reads_the_positions_of_its_training(encoding, toy_areas):
+    large = Grid(6, 6)
+    areas = [fit(area, large) for area in toy_areas[:2]]
+    agent = replace(untrained_airloc(), position_encoding=encoding)
+    images = np.stack([area.image for area in areas])
+    features = tabulate(agent.encoder, images, large, 12, device=CPU, training_grid=GRID, position=encoding)
+    suite = per_distance([area.name for area in areas], large)
+    played = play(agent, suite, BatchEnv(CellTable.from_areas(areas, large), 12))
+    cells = ((each[:, 0] * large.cols + each[:, 1])[None] for each in (suite.start, suite.goal))
+    episodes = Episodes(*(torch.from_numpy(column) for column in (suite.area[None], *cells)))
+    rollout = roll_out(agent.policy, features, episodes, 12, sample=False)
+    assert np.array_equal(rollout.active[0].sum(dim=1).numpy(), played.steps)
+
+
+def test_normalised_rewards_have_no_mean_at_any_distance_and_only_single_steps_vary(seen, monkeypatch):
+    torch.manual_seed(0)
+    config = PolicyConfig(normalise="rewards", gamma=0.0, batch=400)
+    losses, rollouts = [], []
+
+    def recorded(*arguments, **options):
+        rollouts.append(roll_out(*arguments, **options))
+        return rollouts[-1]
+
+    monkeypatch.setattr(reinforce, "roll_out", recorded)
+    reinforce_update(Policy(VARIANTS["airloc"]), SimpleNamespace(step=losses.append), seen[True], config)
+    (rollout,) = rollouts
+    active = rollout.active[0]
+    near = active & (rollout.distance[0] == 1)
+    found = rollout.reward[0][near] == 2
+    share = float(found.float().mean())
+    scaled = torch.where(found, (1 - share), -share) / (share * (1 - share)) ** 0.5
+    expected = -(rollout.log_prob[0][near] * scaled).sum() / active.sum()
+    assert losses[0].item() == pytest.approx(expected.item(), rel=1e-4)
+
+
 def test_a_validation_is_the_same_for_any_number_of_areas_at_once(seen, monkeypatch):
     torch.manual_seed(0)
     policy, validation, success = Policy(VARIANTS["airloc"], 2), Validation(seen[True], 2), []
-    for at_once in (1, 2400, 10**6):
+    for at_once in (301, 2400, 10**6):
         monkeypatch.setattr(reinforce, "VALIDATION_BATCH", at_once)
         success.append(validation.success(policy, 3))
     assert success[0].shape == (2,)

@@ -16,6 +16,10 @@ import torch
 
 from airloc.agents.checkpoint import load_checkpoint, save_checkpoint
 from airloc.errors import AirlocError
+from airloc.training import runs as runs_module
+from airloc.training.data import DataConfig
+from airloc.training.pipeline import PRESETS, AirlocConfig
+from airloc.training.relation import RelationConfig
 from airloc.training.runs import (
     COUNT,
     NON_NEGATIVE,
@@ -24,6 +28,8 @@ from airloc.training.runs import (
     Run,
     check_finite,
     check_settings,
+    read_settings,
+    write_settings,
 )
 
 pytestmark = pytest.mark.long
@@ -259,6 +265,47 @@ def test_a_step_cannot_be_logged_twice_or_backwards(tmp_path):
         for step in (4, 3, -1):
             with pytest.raises(ValueError, match=str(step)):
                 run.log(step, loss=1.0)
+
+
+def test_settings_are_read_back_as_they_were_written(tmp_path):
+    path = tmp_path / "config.json"
+    for config in (*PRESETS.values(), RelationConfig(), DataConfig(root=tmp_path, weights=(1.0, 2.5, 3.0), fold=2)):
+        write_settings(path, config)
+        assert read_settings(path, type(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("change", "facts"),
+    [
+        (lambda content: content["settings"].pop("seeds"), ("seeds", "missing")),
+        (lambda content: content["settings"].update(petals=3), ("petals", "unknown")),
+        (lambda content: content["settings"]["data"].update(petals=3), ("petals", "unknown")),
+        (lambda content: content["settings"].update(data=3), ("config.json",)),
+        (lambda content: content["settings"].update(seeds=0), ("seeds", "1 or more")),
+        (lambda content: content.update(kind="PolicyConfig"), ("PolicyConfig", "AirlocConfig")),
+        (lambda content: content.pop("settings"), ("damaged",)),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(tmp_path, change, facts):
+    path = tmp_path / "config.json"
+    write_settings(path, PRESETS["fast"])
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(AirlocError) as error:
+        read_settings(path, AirlocConfig)
+    assert [fact for fact in facts if fact not in str(error.value)] == []
+
+
+def test_a_save_is_due_30_seconds_after_the_start_and_after_each_save(tmp_path, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(runs_module.time, "monotonic", lambda: now[0])
+    with Run.open(tmp_path, Settings()) as run:
+        assert not run.is_due()
+        now[0] += 30.0
+        assert run.is_due()
+        run.save_state(0, {})
+        assert not run.is_due()
 
 
 def test_resuming_drops_the_metrics_after_the_last_save_and_half_a_line(tmp_path):

@@ -1,9 +1,10 @@
 import pytest
 import torch
+from torch import nn
 
 from airloc.agents.policy import VARIANTS, Policy
 from airloc.agents.pretrained import save_airloc
-from airloc.vision.embedder import PatchEmbedder, PatchEncoder, Segmenter, standardise
+from airloc.vision.embedder import Layers, PatchEmbedder, PatchEncoder, Segmenter, standardise
 from untrained import untrained_encoder
 
 
@@ -101,3 +102,47 @@ def test_in_eval_mode_a_patch_does_not_depend_on_the_others():
     segmenter, patches = Segmenter().eval(), torch.randn(3, 3, 48, 48)
     with torch.no_grad():
         torch.testing.assert_close(segmenter(patches)[1:2], segmenter(patches[1:2]))
+
+
+PAPER = Layers(batch_norm=False, unet="paper", mask="binary")
+
+
+def test_the_papers_embedder_has_four_convolutions_a_branch_and_no_batch_normalisation():
+    embedder = PatchEncoder(layers=PAPER).embedder
+    kinds = [type(module) for module in embedder.modules()]
+    assert nn.BatchNorm2d not in kinds
+    assert nn.BatchNorm1d not in kinds
+    # Two convolutions and a term of the third in each branch, and both fourth ones as one.
+    assert kinds.count(nn.Conv2d) == 3 + 3 + 1
+    assert all(module.bias is not None for module in embedder.modules() if isinstance(module, nn.Conv2d | nn.Linear))
+
+
+def test_without_batch_normalisation_different_pairs_start_with_different_predictions():
+    torch.manual_seed(0)
+    patches = torch.rand(2, 20, 48, 48, 3).mul(255).byte()
+    encoder = PatchEncoder(layers=PAPER).eval()
+    with torch.no_grad():
+        _, prior = encoder.embedder(*(encoder.preprocess(some) for some in patches))
+    assert 0.05 < float(prior.std(dim=0).mean()) < 5
+
+
+def test_the_papers_unet_has_two_convolutions_a_block_and_a_bottleneck_of_3_x_3_x_64():
+    segmenter = Segmenter("paper").eval()
+    blocks = [segmenter.enter, *segmenter.down, *segmenter.up]
+    assert len(segmenter.down) == len(segmenter.up) == 4
+    assert [sum(isinstance(layer, nn.Conv2d) for layer in block.modules()) for block in blocks] == [2] * 9
+    maps = segmenter.enter(torch.zeros(1, 3, 48, 48))
+    for block in segmenter.down:
+        maps = block(maps)
+    assert maps.shape == (1, 64, 3, 3)
+    assert segmenter(torch.zeros(2, 3, 48, 48)).shape == (2, 1, 48, 48)
+
+
+def test_the_papers_building_mask_is_binary():
+    torch.manual_seed(0)
+    patches = torch.randint(0, 255, (3, 48, 48, 3), dtype=torch.uint8)
+    encoder = PatchEncoder(layers=PAPER).eval()
+    with torch.no_grad():
+        encoder.segmenter.leave.bias -= encoder.segmenter(standardise(patches.permute(0, 3, 1, 2) / 255)).median()
+    mask = encoder.preprocess(patches)[:, 3]
+    assert mask.unique().tolist() == [0.0, 1.0]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airloc.grid import Grid
-from airloc.vision.position import encode_position, to_training_grid
+from airloc.vision.position import PositionEncoding, encode_position, to_training_grid
 
 
 def test_worked_numbers_of_a_short_encoding():
@@ -29,6 +29,28 @@ def test_worked_numbers_of_the_full_encoding():
     assert float(encoded[127]) == pytest.approx(math.sin(4.0 / 100**2), abs=1e-6)
     assert encoded[128::2].tolist() == [1.0] * 64, "the cosines of y = 0"
     assert encoded[129::2].tolist() == [0.0] * 64
+
+
+def test_the_printed_equation_is_computed_as_it_is_printed():
+    size, half = 256, 128
+    for x, y in ((0, 0), (4, 2), (-3, 9)):
+        expected = []
+        for i in range(1, size + 1):
+            place = x if i <= half else y
+            expected.append(
+                math.cos(place / 100 ** (2 * (i - 1) / half)) if i % 2 else math.sin(place / 100 ** (2 * i / half))
+            )
+        encoded = encode_position(torch.tensor([x, y]), printed=True)
+        assert encoded.tolist() == pytest.approx(expected, abs=1e-6)
+    columns = encode_position(torch.tensor([[2, 0], [2, 4]]), printed=True)
+    assert float((columns[0] - columns[1]).abs().max()) < 4e-4, "the column has almost no effect"
+
+
+def test_positions_are_encoded_as_they_are_or_by_the_border():
+    place, large, small = torch.tensor([6, 5]), Grid(7, 7), Grid(5, 5)
+    raw, border = (PositionEncoding(positions=kind).encode(place, large, small) for kind in ("raw", "border"))
+    assert torch.equal(raw, encode_position(place))
+    assert torch.equal(border, encode_position(torch.tensor([4, 3])))
 
 
 def test_one_half_is_x_and_the_other_y():

@@ -30,7 +30,7 @@ from airloc.agents.policy import LSTMState, Policy
 from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.vision.embedder import EMBEDDING, PatchEncoder
-from airloc.vision.position import encode_position, to_training_grid
+from airloc.vision.position import PositionEncoding
 
 _SIDE = 48
 """Side in pixels of the patches that the patch encoder takes."""
@@ -63,6 +63,8 @@ class AirlocAgent:
     """A single policy (K = 1), on the device of play."""
     training_grid: Grid = field(default_factory=Grid)
     """Grid that the policy was trained on."""
+    position_encoding: PositionEncoding = field(default_factory=PositionEncoding)
+    """How positions were encoded in the training."""
     sample: bool = False
     """Sample moves from the policy instead of taking the most probable move."""
 
@@ -85,7 +87,8 @@ class AirlocAgent:
     def act(self, observation: Observation, state: AirlocState) -> tuple[torch.Tensor, AirlocState]:
         """Embed the pair of glimpse and goal, update the LSTM and select a move."""
         embedding, prior, cache = embed_pairs(self.encoder, observation.patch, state.cache)
-        embedding = embedding + encode_position(to_training_grid(observation.position, state.grid, self.training_grid))
+        position = self.position_encoding.encode(observation.position, state.grid, self.training_grid)
+        embedding = embedding + position
         logits, memory = self.policy(embedding[None], prior[None], state.memory)
         logits, visited = _mask_moves(
             logits[0], observation.position, state.visited, state.grid, self.policy.variant.priv

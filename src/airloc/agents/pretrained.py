@@ -6,6 +6,8 @@
 |----------|---------|------------------------------------------------------------------------------|
 | "airloc" | variant | the parts in use: residual, prior, sem_seg, priv, each true or false         |
 |          | grid    | the grid of the training, "5x5" by default; the agent plays on any           |
+|          | layers  | the fields of `airloc.vision.embedder.Layers` that differ from the default   |
+|          | position | the fields of `airloc.vision.position.PositionEncoding` that differ         |
 |          | vision  | `name` and `weights_sha256` of a shared vision checkpoint, if there is one   |
 | "vision" | sem_seg | whether the patch encoder has a segmentation unit                            |
 | "belief" | width   | width of the relation network                                                |
@@ -23,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import torch
 from torch import nn
@@ -45,8 +47,11 @@ from airloc.agents.planner import PLANNERS
 from airloc.agents.policy import Policy, Variant
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.vision.embedder import PatchEncoder
+from airloc.vision.embedder import Layers, PatchEncoder
+from airloc.vision.position import PositionEncoding
 from airloc.vision.relation import RelationNetwork, upgrade_weights
+
+_ChoiceT = TypeVar("_ChoiceT", Layers, PositionEncoding)
 
 AIRLOC_KIND, VISION_KIND, BELIEF_KIND = "airloc", "vision", "belief"
 _ENCODER_PREFIX = "eyes."
@@ -92,6 +97,7 @@ class Units(NamedTuple):
     encoder: PatchEncoder
     policy: Policy
     training_grid: Grid
+    position_encoding: PositionEncoding
     config: Mapping[str, Any]
 
 
@@ -101,7 +107,7 @@ def load_airloc(checkpoint: Checkpoint, name: str, options: AgentOptions) -> Air
     _print_terms(name, units.config)
     policy = units.policy.requires_grad_(False).to(options.device)
     encoder = optimize_for_inference(units.encoder, options.device)
-    return AirlocAgent(name, encoder, policy, units.training_grid, options.sample)
+    return AirlocAgent(name, encoder, policy, units.training_grid, units.position_encoding, options.sample)
 
 
 def load_local(checkpoint: Checkpoint, name: str, options: AgentOptions, *, privileged: bool = False) -> LocalAgent:
@@ -144,13 +150,14 @@ def load_units(folder: Path) -> Units:
 
 def _make_units(checkpoint: Checkpoint) -> Units:
     variant = _variant(checkpoint)
-    encoder, policy = PatchEncoder(variant.sem_seg), Policy(variant)
+    layers, position = _choice(checkpoint, "layers", Layers), _choice(checkpoint, "position", PositionEncoding)
+    encoder, policy = PatchEncoder(variant.sem_seg, layers), Policy(variant)
     tensors = checkpoint.tensors
     if "vision" in checkpoint.config:
         shared = _shared_vision(checkpoint)
         tensors = {**tensors, **{_ENCODER_PREFIX + key: tensor for key, tensor in shared.tensors.items()}}
     load_into(_networks(encoder, policy), tensors, checkpoint.folder)
-    return Units(encoder.eval(), policy.eval(), _training_grid(checkpoint), checkpoint.config)
+    return Units(encoder.eval(), policy.eval(), _training_grid(checkpoint), position, checkpoint.config)
 
 
 def load_relation(checkpoint: Checkpoint) -> RelationNetwork:
@@ -182,6 +189,7 @@ def save_airloc(
     config_extra: Mapping[str, Any],
     card: str,
     *,
+    position: PositionEncoding | None = None,
     dtype: torch.dtype = torch.float16,
 ) -> None:
     """Save a complete AiRLoc checkpoint.
@@ -192,11 +200,13 @@ def save_airloc(
         policy: A single policy (K = 1).
         config_extra: More entries of the config: `grid`, and `terms` if there are any.
         card: Data, terms, command and scores, in Markdown.
+        position: How positions were encoded in the training.
         dtype: Data type of the stored weights. Loading returns float32.
     """
     if len(policy.bias) != 1:
         raise ValueError(f"a checkpoint holds one policy, not {len(policy.bias)}")
     config = {**config_extra, "kind": AIRLOC_KIND, "variant": asdict(policy.variant)}
+    config |= {"layers": _differences(encoder.layers), "position": _differences(position or PositionEncoding())}
     save_checkpoint(folder, stored_as(dtype, _networks(encoder, policy)), config, card)
 
 
@@ -268,6 +278,21 @@ def _shared_vision(checkpoint: Checkpoint) -> Checkpoint:
         problem = f"The vision checkpoint {str(shared.folder)!r} is not the one that {str(path)!r} was saved with"
         raise AirlocError(problem, f"Copy the folder {name!r} from the source of the checkpoint, beside it")
     return shared
+
+
+def _differences(choice: Layers | PositionEncoding) -> dict[str, Any]:
+    """Return the fields that differ from their default."""
+    return {each.name: value for each in fields(choice) if (value := getattr(choice, each.name)) != each.default}
+
+
+def _choice(checkpoint: Checkpoint, key: str, kind: type[_ChoiceT]) -> _ChoiceT:
+    """Read the layers or the position encoding of a checkpoint."""
+    hints, saved = get_type_hints(kind), checkpoint.config.get(key, {})
+    known = {name: get_args(hint) or (True, False) for name, hint in hints.items()}
+    if not isinstance(saved, dict) or any(value not in known.get(name, ()) for name, value in saved.items()):
+        problem = f"{key!r} in {str(checkpoint.folder / CONFIG)!r} is {saved!r}, which this version does not know"
+        raise AirlocError(problem, _LOAD_OTHER)
+    return kind(**saved)
 
 
 def _networks(encoder: PatchEncoder, policy: Policy) -> nn.ModuleDict:

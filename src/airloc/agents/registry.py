@@ -151,6 +151,23 @@ def find_checkpoint(name: str) -> Path:
     return checkpoint_folder(CHECKPOINTS[name], name) if name in CHECKPOINTS else Path(name)
 
 
+def weight_hashes(name: str) -> dict[str, str]:
+    """Return the SHA-256 of the weights that an agent uses, by the name of each checkpoint; empty without weights.
+
+    Args:
+        name: As for `make_agent`, of an agent that can be made.
+    """
+    if isinstance(AGENTS.get(name), Baseline) or name in plugin_agents():
+        return {}
+    folder = find_checkpoint(name)
+    config = load_checkpoint(folder).config
+    shared = config.get("vision")
+    return {
+        folder.resolve().name: config["weights_sha256"],
+        **({shared["name"]: shared["weights_sha256"]} if shared else {}),
+    }
+
+
 def _load_plugin(entry: EntryPoint, options: AgentOptions) -> Agent:
     """Create the agent of an entry point. Errors name the package that they come from."""
     source = f"The agent {entry.name!r} of {entry.dist.name if entry.dist else 'another package'} ({entry.value})"

@@ -1,11 +1,14 @@
 """All datasets by name, and `load_dataset`, which reads a dataset by name or from a path.
 
-A new dataset is a class in a file of its own and one line in `DATASETS`.
+A new dataset is a class in a file of its own and one line in `DATASETS`. Datasets of other packages are entry points in
+the group `airloc.datasets`; each names a subclass of `Dataset`.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,10 @@ from airloc.areas.synthetic import Synthetic
 from airloc.areas.xbd import Xbd
 from airloc.errors import AirlocError
 
+log = logging.getLogger(__name__)
+
+_ENTRY_POINT_GROUP = "airloc.datasets"
+
 DATASETS: dict[str, type[Dataset]] = {
     "synthetic": Synthetic,
     "masa": Masa,
@@ -35,7 +42,30 @@ DATASETS: dict[str, type[Dataset]] = {
     "geotiff": GeoTiff,
     "prepared": Prepared,
 }
-"""Datasets by the name they have on the command line."""
+"""Datasets of this package by the name they have on the command line."""
+
+
+def all_datasets() -> dict[str, type[Dataset]]:
+    """Return the datasets of this package and of others; one that cannot be loaded is left out with a warning."""
+    found = dict(DATASETS)
+    for entry in entry_points(group=_ENTRY_POINT_GROUP):
+        try:
+            found.setdefault(entry.name, _load_plugin(entry))
+        except AirlocError as error:
+            log.warning("%s", error)
+    return found
+
+
+def find_kind(name: str) -> type[Dataset] | None:
+    """Return the class of the dataset of this name, here or in another package; None if there is none.
+
+    Raises:
+        AirlocError: If the code of the other package fails.
+    """
+    if name in DATASETS:
+        return DATASETS[name]
+    entries = entry_points(group=_ENTRY_POINT_GROUP, name=name) if name else ()
+    return next((_load_plugin(entry) for entry in entries), None)
 
 
 def load_dataset(
@@ -51,8 +81,9 @@ def load_dataset(
     """Load a dataset by name or from a path.
 
     Args:
-        source: A name of `DATASETS`, or the path of a folder or GeoTIFF file. A folder may hold prepared areas, any
-            images with an optional index windows.csv, or a published layout (Massachusetts, Dubai, xBD).
+        source: Name of a dataset of this or another package, or the path of a folder or GeoTIFF file. A folder may hold
+            prepared areas, any images with an optional index windows.csv, or a published layout (Massachusetts, Dubai,
+            xBD).
         root: Folder of the dataset, with a name only; by default $AIRLOC_DATA/NAME.
         split: Only the areas of this split: train, val or test.
         cell_metres: Crop areas so that a cell covers this many metres.
@@ -84,8 +115,7 @@ def load_dataset(
 
 def _find_dataset(source: str | Path, root: Path | None = None) -> tuple[type[Dataset], Path | None]:
     """Return the class and the location that a name or a path stands for."""
-    if isinstance(source, str) and source in DATASETS:
-        kind = DATASETS[source]
+    if isinstance(source, str) and (kind := find_kind(source)) is not None:
         if root is None and kind.location_option == "path":
             raise AirlocError(f"The dataset {source} needs a location", "Give its path instead of the name")
         return kind, root
@@ -93,14 +123,28 @@ def _find_dataset(source: str | Path, root: Path | None = None) -> tuple[type[Da
     if root is not None:
         raise AirlocError(f"{source} is a path, and a root is given too", "Give a name with a root, or a path alone")
     if not path.exists():
-        near = get_close_matches(str(source), DATASETS, n=1)
+        names = list(all_datasets())
+        near = get_close_matches(str(source), names, n=1)
         hint = f"Did you mean {near[0]!r}? Datasets" if near else "Check the path; datasets"
-        raise AirlocError(f"There is no folder, file or dataset {str(source)!r}", f"{hint} are: {', '.join(DATASETS)}")
+        raise AirlocError(f"There is no folder, file or dataset {str(source)!r}", f"{hint} are: {', '.join(names)}")
     if path.is_file():
         return GeoTiff, path
     if has_images(path) and not Prepared.detect(path):
         return Folder, path
-    return next((kind for kind in DATASETS.values() if kind.detect(path)), Folder), path
+    return next((kind for kind in all_datasets().values() if kind.detect(path)), Folder), path
+
+
+def _load_plugin(entry: EntryPoint) -> type[Dataset]:
+    """Load the class of an entry point. Errors name the package that it comes from."""
+    source = f"The dataset {entry.name!r} of {entry.dist.name if entry.dist else 'another package'} ({entry.value})"
+    try:
+        kind = entry.load()
+    except Exception as error:  # the code of another package can raise anything
+        raise AirlocError(f"{source} cannot be loaded: {error!r}", "Repair or uninstall that package") from error
+    if not (isinstance(kind, type) and issubclass(kind, Dataset) and getattr(kind, "name", None) == entry.name):
+        problem = f"{source} is not a Dataset with the name {entry.name!r}"
+        raise AirlocError(problem, "See docs/data.md for the interface of datasets")
+    return kind
 
 
 def weight_terms(dataset: Dataset) -> str:
@@ -116,8 +160,8 @@ def weight_terms(dataset: Dataset) -> str:
         source = open_prepared(folder).source
         name, folder = str(source.get("name", "")), Path(str(source.get("path") or source.get("root") or "/"))
     named = folder.parent.name if folder.name == "images" else folder.name
-    kinds = [DATASETS[word] for word in (name, named) if word in DATASETS]
-    return next((kind.weight_terms for kind in kinds if kind.weight_terms), "")
+    kinds = [find_kind(word) for word in (name, named)]
+    return next((kind.weight_terms for kind in kinds if kind and kind.weight_terms), "")
 
 
 def list_datasets(root: Path) -> Iterator[Status]:
@@ -126,9 +170,10 @@ def list_datasets(root: Path) -> Iterator[Status]:
         raise AirlocError(
             f"There is no folder {root}", "Set AIRLOC_DATA to the folder of your datasets, or give --root"
         )
-    for name, kind in DATASETS.items():
+    kinds = all_datasets()
+    for name, kind in kinds.items():
         if kind.location_option == "root":
             yield load_dataset(name, root=root / name).status()
-    for folder in sorted(path for path in root.iterdir() if path.is_dir() and path.name not in DATASETS):
+    for folder in sorted(path for path in root.iterdir() if path.is_dir() and path.name not in kinds):
         if Prepared.detect(folder) or (folder / INDEX).is_file() or has_images(images_folder(folder)):
             yield replace(load_dataset(folder).status(), name=folder.name)

@@ -14,7 +14,7 @@ from tyro.conf import Positional, arg
 from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.airloc import AirlocAgent
 from airloc.agents.registry import DEFAULT_AGENT
-from airloc.cli.console import progress_bar, status, writable_outputs
+from airloc.cli.console import PICTURES, check_suffix, progress_bar, say, status, writable_outputs
 from airloc.cli.options import Episodes, PlayOptions, load_agents, load_episodes
 from airloc.cli.shortcuts import Puzzles, Shortcuts
 from airloc.errors import AirlocError
@@ -51,6 +51,7 @@ class Calibration(PlayOptions):
     def run(self) -> None:
         """Play the episodes, compare, write and print."""
         self.check()
+        check_suffix(self.chart, ".svg")
         with writable_outputs(self.chart, self.json):
             log, found = self._play()
             count = int((first_glimpses(log.path, log.suite.grid) if self.match else log.moved).sum())
@@ -101,6 +102,7 @@ class Exploitation(PlayOptions):
     def run(self) -> None:
         """Play the episodes, count, write and print."""
         self.check()
+        check_suffix(self.chart, ".svg")
         with writable_outputs(self.chart, self.json):
             found = self._play()
             if self.chart is not None:
@@ -139,6 +141,7 @@ class Failures(PlayOptions):
         if self.count < 1 or self.columns < 1:
             problem = f"A sheet of {self.count} searches in {self.columns} columns is empty"
             raise AirlocError(problem, "Use --count and --columns of 1 or more")
+        check_suffix(self.sheet, *PICTURES)
         with writable_outputs(self.sheet, self.json):
             agents = load_agents([self.agent], AgentOptions(seed=self.seed, device=self.device))
             episodes = load_episodes(self)
@@ -152,7 +155,7 @@ class Failures(PlayOptions):
                 write_atomically(self.json, to_json(_failures(log, episodes)))
         print(f"{log.agent} did not find {int((~log.found).sum())} of {len(log.suite)} goals")
         if drawn:
-            print(f"Sheet: {self.sheet.resolve()}")
+            say(f"Sheet: {self.sheet.resolve()}")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from rich.progress import (
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from airloc.areas.area import SearchArea
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, printable
 from airloc.files import check_writable
 
 EXTRAS: dict[str, tuple[str, ...]] = {
@@ -66,6 +66,29 @@ def check_device(name: str) -> str:
         reason = str(error).splitlines()[0].rstrip(".")
         raise AirlocError(f"Cannot use the device {name!r}: {reason}", "Use --device cpu") from None
     return name
+
+
+PICTURES = (".png", ".jpg", ".jpeg")
+"""Endings of the pictures that airloc writes."""
+
+
+def check_suffix(path: Path | None, *suffixes: str) -> None:
+    """Refuse a file whose name promises another format than the one that is written. Devices may have any name.
+
+    Raises:
+        AirlocError: If the name does not end in one of the suffixes.
+    """
+    if path is not None and path.suffix.lower() not in suffixes and (path.is_file() or not path.exists()):
+        allowed = " or ".join(suffixes)
+        raise AirlocError(f"The file {str(path)!r} does not end in {allowed}", f"Give a name that ends in {allowed}")
+
+
+def device_name(name: str) -> str:
+    """Return the name of a device with its model, for records."""
+    import torch
+
+    device = torch.device(name)
+    return f"{name} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else name
 
 
 @contextmanager
@@ -119,9 +142,23 @@ def _path(words: list[str]) -> Path:
     return Path(words[0])
 
 
+def plural(count: int, word: str, words: str = "") -> str:
+    """Return a count with its noun.
+
+    >>> plural(1, "person", "people"), plural(0, "game")
+    ('1 person', '0 games')
+    """
+    return f"{count} {word if count == 1 else words or word + 's'}"
+
+
+def say(text: str) -> None:
+    """Print a line that may hold names of files."""
+    print(printable(text), flush=True)
+
+
 def status(text: str) -> None:
     """Print a line about work that takes more than a second or two."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 @contextmanager

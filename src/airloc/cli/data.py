@@ -15,9 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColu
 from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
-from airloc.areas import DATASETS, Dataset, Status, data_root, list_datasets, load_dataset
+from airloc.areas import Dataset, Status, all_datasets, data_root, list_datasets, load_dataset
 from airloc.areas.download import Progress, Timeouts
 from airloc.areas.prepared import check_free, write_prepared
+from airloc.cli.console import PICTURES, check_suffix, say
 from airloc.drawing.sheet import contact_sheet, draw_grid
 from airloc.errors import AirlocError
 from airloc.files import check_writable, save_picture
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     AnyDataset: TypeAlias = Dataset
     FetchName: TypeAlias = str
 else:
-    AnyDataset = reduce(operator.or_, (Annotated[kind, tyro.conf.subcommand(name)] for name, kind in DATASETS.items()))
-    FetchName = Literal[tuple(name for name, kind in DATASETS.items() if kind.location_option == "root")]
+    _KINDS = all_datasets()
+    AnyDataset = reduce(operator.or_, (Annotated[kind, tyro.conf.subcommand(name)] for name, kind in _KINDS.items()))
+    FetchName = Literal[tuple(name for name, kind in _KINDS.items() if kind.location_option == "root")]
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Fetch:
                 file=lambda name: bar.advance(files),
             )
             result = dataset.download(mirror=self.mirror, timeouts=timeouts, progress=progress)
-        print(f"{dataset.location}: {result.new} files downloaded, {result.kept} present already")
+        say(f"{dataset.location}: {result.new} files downloaded, {result.kept} present already")
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class Prepare:
                 on_area=lambda area: bar.update(task, advance=1, at=escape(area.name)),
             )
         masks = sum(entry["mask"] is not None for entry in prepared.entries)
-        print(f"{self.out}: {len(prepared)} areas for a grid of {grid}, {masks} with masks")
+        say(f"{self.out}: {len(prepared)} areas for a grid of {grid}, {masks} with masks")
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,7 @@ class Show:
         grid = Grid.parse(self.grid)
         if self.columns < 1:
             raise AirlocError(f"A sheet of {self.columns} columns shows nothing", "Give --columns of 1 or more")
+        check_suffix(self.out, *PICTURES)
         _check_sheet("areas", self.limit, self.limit, self.tile)
         check_writable(self.out)
         with Console(stderr=True).status("reading areas"):
@@ -153,7 +156,7 @@ class Show:
         images = [area.image if self.plain else draw_grid(area.image, grid) for area in areas]
         sheet = contact_sheet(images, [area.name for area in areas], columns=self.columns, tile=self.tile)
         save_picture(sheet, self.out)
-        print(f"{self.out}: {len(areas)} areas on a grid of {grid}")
+        say(f"{self.out}: {len(areas)} areas on a grid of {grid}")
 
 
 @dataclass(frozen=True)
@@ -181,12 +184,13 @@ class Photos:
         grid = Grid.parse(self.grid)
         for strength in self.strengths:
             check_strength(strength)
+        check_suffix(self.out, *PICTURES)
         _check_sheet("photos", self.limit, self.limit * (1 + len(ROLES) * len(self.strengths)), self.tile)
         check_writable(self.out)
         with Console(stderr=True).status("reading areas"):
             areas = list(itertools.islice(self.dataset.areas(grid), self.limit))
         save_picture(photos_sheet(areas, grid, self.strengths, tile=self.tile), self.out)
-        print(f"{self.out}: photos of {len(areas)} cells")
+        say(f"{self.out}: photos of {len(areas)} cells")
 
 
 def main(arguments: Sequence[str]) -> None:

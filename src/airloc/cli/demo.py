@@ -12,7 +12,7 @@ from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.registry import BELIEF_AGENTS, DEFAULT_AGENT
 from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.synthetic import Synthetic
-from airloc.cli.console import collect_areas, progress_bar, status, writable_outputs
+from airloc.cli.console import PICTURES, check_suffix, collect_areas, progress_bar, say, status, writable_outputs
 from airloc.cli.options import load_agents
 from airloc.drawing.sheet import contact_sheet
 from airloc.errors import AirlocError
@@ -60,6 +60,7 @@ def run(options: Demo) -> None:
     check_size(grid)
     if options.areas < 1:
         raise AirlocError(f"--areas {options.areas} is out of range", "Use --areas 1 or more")
+    check_suffix(options.picture, *PICTURES)
     with writable_outputs(options.out, options.picture):
         agents = load_agents(options.agents, AgentOptions(seed=options.seed))
         areas = collect_areas(Synthetic(count=options.areas, seed=options.seed).areas(grid))
@@ -68,7 +69,7 @@ def run(options: Demo) -> None:
         floor = blind_optimum(suite)
         _write(options, scores, areas, floor, _belief_strip(scores, agents, areas))
     Console().print(score_table(scores, floor, exact=blind_optimum_is_exact(suite)))
-    print(f"A page with pictures: {options.out.resolve()}")
+    say(f"A page with pictures: {options.out.resolve()}")
 
 
 def _play(agents: Sequence[Agent], suite: Suite, areas: Sequence[SearchArea], seed: int) -> list[Score]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import torch
 import tyro
 from rich.console import Console
 from tyro.conf import Positional, arg
@@ -12,12 +13,12 @@ from tyro.conf import Positional, arg
 from airloc import __version__
 from airloc.agents.agent import AgentOptions
 from airloc.agents.matching import declaration_threshold
-from airloc.agents.registry import DEFAULT_AGENT
-from airloc.cli.console import progress_bar, writable_outputs
-from airloc.cli.options import PlayOptions, load_agents, load_episodes
+from airloc.agents.registry import DEFAULT_AGENT, plugin_agents, weight_hashes
+from airloc.cli.console import device_name, progress_bar, writable_outputs
+from airloc.cli.options import Episodes, PlayOptions, load_agents, load_episodes
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import GoalChange, check_control, check_flight
-from airloc.evaluation.scores import Score, compare, evaluate, to_json, trajectory_lines
+from airloc.evaluation.scores import Score, compare, evaluate, images_digest, to_json, trajectory_lines
 from airloc.files import write_atomically
 from airloc.reports.tables import comparison_line, goals_line, score_table
 from airloc.task.suites import end_by_declaration
@@ -88,21 +89,22 @@ def run(options: Evaluate) -> None:
     """Check the options, read the input, play, write and print."""
     options.check()
     with writable_outputs(options.json, options.trajectories, options.save_episodes):
-        scores = _score(options)
-        record = _record(scores, options)
+        scores, episodes = _score(options)
+        record = _record(scores, episodes, options)
         _write(options, scores[0], record)
     _show(scores, record, options)
 
 
-def _score(options: Evaluate) -> list[Score]:
+def _score(options: Evaluate) -> tuple[list[Score], Episodes]:
     """Play the same episodes with the agent and the one it is compared with."""
     how = AgentOptions(seed=options.seed, device=options.device, sample=options.sample, full_precision=options.exact)
     names = [options.agent] if options.against is None else [options.agent, options.against]
     agents = load_agents(names, how)
-    suite, areas, goal_areas = load_episodes(options)
+    episodes = load_episodes(options)
+    suite, areas, goal_areas = episodes
     suite = suite if options.false_alarm_cost is None else end_by_declaration(suite)
     with progress_bar("playing", len(suite) * len(agents)) as advance:
-        return [
+        scores = [
             evaluate(
                 agent,
                 suite,
@@ -118,10 +120,18 @@ def _score(options: Evaluate) -> list[Score]:
             )
             for agent in agents
         ]
+    return scores, episodes
 
 
-def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
-    record = scores[0].record(timing=options.timing)
+def _record(scores: list[Score], episodes: Episodes, options: Evaluate) -> dict[str, Any]:
+    record = scores[0].record(timing=options.timing) | _weights(options.agent)
+    record["images"] = {
+        "sha256": images_digest(episodes.areas),
+        "goals_sha256": None if episodes.goal_areas is None else images_digest(episodes.goal_areas),
+    }
+    record["device"] = device_name(options.device)
+    record["torch"] = torch.__version__
+    record["batch"] = options.batch if options.timing else None  # without timing no value depends on it
     record["control"] = options.control
     record["change"] = options.change
     record["flight_conditions"] = options.flight_conditions
@@ -145,8 +155,14 @@ def _record(scores: list[Score], options: Evaluate) -> dict[str, Any]:
         "airloc": __version__,
     }
     if len(scores) > 1:
-        record["against"] = compare(scores[0], scores[1])
+        assert options.against is not None
+        record["against"] = compare(scores[0], scores[1], timing=options.timing) | _weights(options.against)
     return record
+
+
+def _weights(agent: str) -> dict[str, Any]:
+    """Return what identifies the weights and the code of an agent."""
+    return {"weights_sha256": weight_hashes(agent), "package": plugin_agents().get(agent)}
 
 
 def _write(options: Evaluate, score: Score, record: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from tyro.conf import Positional
 
 from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import make_agent
-from airloc.cli.console import need, status, writable_outputs
+from airloc.cli.console import need, say, status, writable_outputs
 from airloc.errors import AirlocError
 
 if TYPE_CHECKING:
@@ -64,4 +64,4 @@ def _print(report: "ExportReport") -> None:
     print(f"{report.episodes} episodes on procedural areas, one core, one episode at a time")
     Console().print(table)
     print(f"Largest difference to torch on random inputs: {report.difference:.1e}")
-    print(f"Written to {report.folder.resolve()}")
+    say(f"Written to {report.folder.resolve()}")

@@ -13,7 +13,7 @@ from airloc.areas.area import SearchArea
 from airloc.areas.dataset import Dataset
 from airloc.areas.prepared import Prepared
 from airloc.areas.records import NameFilter
-from airloc.areas.registry import DATASETS, load_dataset
+from airloc.areas.registry import all_datasets, find_kind, load_dataset
 from airloc.cli.console import check_device, collect_areas
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -64,10 +64,9 @@ class AreaOptions:
             raise AirlocError("--areas and --dataset both name the areas", "Use one of them")
         if self.areas is not None and not self.areas.is_dir():
             raise AirlocError(f"There is no folder {self.areas}", "Check the path")
-        if self.dataset is not None and self.dataset not in DATASETS:
-            raise AirlocError(
-                f"There is no dataset {self.dataset!r}", f"Use one of {', '.join(DATASETS)}, or --areas with a folder"
-            )
+        if self.dataset is not None and find_kind(self.dataset) is None:
+            names = ", ".join(all_datasets())
+            raise AirlocError(f"There is no dataset {self.dataset!r}", f"Use one of {names}, or --areas with a folder")
         check_size(self.parsed_grid())
         if self.budget is not None:
             check_budget(self.budget)

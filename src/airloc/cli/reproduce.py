@@ -1,7 +1,6 @@
 """`airloc reproduce`: make the paper's tables and figures, with our results beside them, in one report."""
 
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import arg
 
-from airloc.cli.console import check_device
+from airloc.cli.console import check_device, say, status
 from airloc.errors import AirlocError
 from airloc.experiments.paper import PaperPlanner, Selection, Weights
 from airloc.experiments.paper_data import PRESETS, PaperData
@@ -34,8 +33,9 @@ class Reproduce:
     """All tables and figures, and the successors' protocol."""
     data: Path | None = None
     """Folder of datasets (masa, dubai, xbd), such as $AIRLOC_DATA. Default: procedural areas."""
-    preset: Literal["smoke", "fast", "paper"] = "smoke"
-    """Amount of computation: a test run of minutes on two cores, small trainings, or the paper's numbers on a GPU."""
+    preset: Literal["smoke", "fast", "paper", "tuned"] = "smoke"
+    """A test run of minutes on two cores, small trainings, or on a GPU the paper's training, or that of the shipped
+    weights."""
     weights: Weights = "trained"
     """Train the agents of the paper, or use the shipped weights."""
     seeds: int = 5
@@ -68,7 +68,7 @@ def run(options: Reproduce, command: str) -> None:
         for name, role in selection.required_data():
             data.require(role, name)
     if options.data is not None:
-        print(f"Reading the datasets in {options.data}", file=sys.stderr)
+        status(f"Reading the datasets in {options.data}")
     plan = PaperPlanner(data, options.seeds, options.seed, options.weights).plan(selection)
     check_ray(options.ray)
     store = Store(options.out)
@@ -80,7 +80,7 @@ def run(options: Reproduce, command: str) -> None:
             command, _base_command(options), remarks, made_with(), selection.tables, selection.successors
         )
         page = make_report(plan.results(store), plan.learning_curves(store), about).write(options.out)
-    print(f"Report: {page.resolve()}")
+    say(f"Report: {page.resolve()}")
 
 
 def _selection(options: Reproduce) -> Selection:

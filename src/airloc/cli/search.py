@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from tyro.conf import arg
 from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import read_image
-from airloc.cli.console import need, progress_bar, writable_outputs
+from airloc.cli.console import need, progress_bar, say, status, writable_outputs
 from airloc.errors import AirlocError
 from airloc.missions.flight import Camera
 from airloc.missions.units import (
@@ -128,7 +127,7 @@ def run(options: SearchOptions, made_by: str) -> None:
                     options.out, record, raster, formats=formats, sweep=options.sweep, made_by=made_by
                 )
     print(summary(record))
-    print(f"{len(written)} files in {options.out.resolve()}")
+    say(f"{len(written)} files in {options.out.resolve()}")
 
 
 def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, tuple[float, float] | None]":
@@ -219,4 +218,4 @@ def _without_georeference(options: SearchOptions) -> str:
 
 
 def _warn(message: str) -> None:
-    print(f"airloc: {message}", file=sys.stderr)
+    status(f"airloc: {message}")

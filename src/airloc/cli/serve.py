@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
-from airloc.cli.console import need
+from airloc.cli.console import need, say
 from airloc.errors import AirlocError
 
 TOKEN = "AIRLOC_TOKEN"
@@ -62,13 +62,13 @@ def run(options: ServeOptions) -> None:
             with progress.status(f"reading the store {options.store}"):
                 searches, photos = recover_store(options.store, options.recover)
             found = f"{searches} search{'es' * (searches != 1)} with {photos} photo{'s' * (photos != 1)}"
-            print(f"Recovered {found} from {options.store}", flush=True)
+            say(f"Recovered {found} from {options.store}")
         with progress.status(f"checking the store {path}"):
             store = SearchStore(path)
 
         def announce() -> None:
             url = url_of(bound).rstrip("/")
-            print(f"Listening on {url}, searches in {path}", flush=True)
+            say(f"Listening on {url}, searches in {path}")
             if is_new:
                 print(f"Token: {token}", flush=True)
 

@@ -16,7 +16,7 @@ from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import DEFAULT_AGENT
 from airloc.areas.area import SearchArea, crop_ground, cut_pieces, piece_size
 from airloc.areas.registry import load_dataset
-from airloc.cli.console import collect_areas, progress_bar, status, writable_outputs
+from airloc.cli.console import check_suffix, collect_areas, progress_bar, status, writable_outputs
 from airloc.cli.options import AreaOptions, load_agents
 from airloc.errors import AirlocError
 from airloc.evaluation.conditions import CONDITIONS, Condition
@@ -64,6 +64,7 @@ class Shortcuts(AreaOptions):
         for option, value in (("cut", self.cut), ("per-area", self.per_area), ("pairs", self.pairs)):
             if value is not None and value < 1:
                 raise AirlocError(f"--{option} {value} is out of range", "Use 1 or more")
+        check_suffix(self.chart, ".svg")
         self.chosen()
         super().check()
 

@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import DEFAULT_AGENT
 from airloc.areas.area import SearchArea
-from airloc.cli.console import status, writable_outputs
+from airloc.cli.console import PICTURES, check_suffix, say, status, writable_outputs
 from airloc.cli.options import AreaOptions, load_agents
 from airloc.drawing.sheet import save_gif
 from airloc.errors import AirlocError
@@ -57,6 +57,8 @@ class Show(AreaOptions):
             check_strength(self.flight_conditions)
         if not 1 <= self.scale <= MAX_SCALE:
             raise AirlocError(f"--scale {self.scale} is out of range", f"Use 1 to {MAX_SCALE}")
+        check_suffix(self.strip, *PICTURES)
+        check_suffix(self.gif, ".gif")
         self._check_pixels()
 
     def _check_pixels(self) -> None:
@@ -153,6 +155,6 @@ def _print(episodes: Sequence[EpisodeRecord], written: Sequence[Path]) -> None:
     for episode in episodes:
         (row, col), (to_row, to_col) = episode.path[0], episode.goal
         ended = f"found after {episode.moves}" if episode.found else f"not found in {episode.moves}"
-        print(f"{episode.agent} on {episode.area.name} from {row},{col} to {to_row},{to_col}: {ended} moves")
+        say(f"{episode.agent} on {episode.area.name} from {row},{col} to {to_row},{to_col}: {ended} moves")
     for path in written:
-        print(f"Pictures: {path.resolve()}")
+        say(f"Pictures: {path.resolve()}")

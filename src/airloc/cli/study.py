@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
+from airloc.agents.agent import Agent
 from airloc.agents.registry import DEFAULT_AGENT, available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.dataset import Dataset
 from airloc.areas.registry import load_dataset
-from airloc.cli.console import collect_areas, need, progress_bar, writable_outputs
+from airloc.cli.console import collect_areas, need, plural, progress_bar, say, writable_outputs
 from airloc.cli.options import PROCEDURAL_AREAS
 from airloc.cli.play import check_agents, check_screen, time_limit
 from airloc.errors import AirlocError
@@ -31,6 +32,7 @@ from airloc.task.suites import read_suite
 if TYPE_CHECKING:
     from airloc import game
 
+MAX_PEOPLE = 10_000
 PRACTICE_AREAS = 8
 PRACTICE_SEED = 999
 """Random seed of the procedural areas of practice; no other command uses it by default."""
@@ -74,10 +76,11 @@ class Create:
         with writable_outputs(self.out):
             areas, games = self._games(grid)
             study = game.create_study(self.out, config, areas, self._practice_areas(grid), games)
-        print(f"{self.out}: {self.people} participants, {len(games[0])} games each on {len(areas)} areas.")
+        each = f"{plural(len(games[0]), 'game')} each on {plural(len(areas), 'area')}"
+        say(f"{self.out}: {plural(self.people, 'participant')}, {each}.")
         if shared := game.count_shared(games):
             print(f"There are too few episodes: {shared} games repeat an episode of another participant.")
-        print(f"Start it with: airloc study serve {self.out}\nPrint the links with: airloc study links {self.out}")
+        say(f"Start it with: airloc study serve {self.out}\nPrint the links with: airloc study links {self.out}")
         study.store.close()
 
     def _config(self, grid: Grid) -> "game.StudyConfig":
@@ -89,6 +92,9 @@ class Create:
                 f"A study of {self.people} participants with {self.per_distance} games per distance is empty",
                 "Give --people and --per-distance of 1 or more",
             )
+        if self.people > MAX_PEOPLE:
+            problem = f"A study of {self.people} participants is too large"
+            raise AirlocError(problem, f"Give --people of at most {MAX_PEOPLE}")
         check_screen(grid)
         check_size(grid)
         return game.StudyConfig(
@@ -149,19 +155,18 @@ class Serve:
         """Serve until Ctrl-C."""
         from airloc import game, web
 
+        check_agents(self.agents)
         study = game.Study(self.study)
-        with web.bind(self.host, self.port, public=self.public) as bound:
-            check_agents(self.agents)
+        with web.bind(self.host, self.port, public=self.public) as bound, study.served():
             samplers = study.samplers()
             worker_pool = game.ProcessWorkerPool(samplers, self.agents)
             lobby = game.StudyLobby.open(study, samplers, worker_pool, self.agents)
             hosts = None if self.public else (*game.LOOPBACK_HOSTS, *self.names)
             url = web.url_of(bound)
-            print(f"The study runs at {url}. Print the participants' links with: airloc study links {self.study}")
+            say(f"The study runs at {url}. Print the participants' links with: airloc study links {self.study}")
             print(f"See their progress at {url}admin with the token {study.admin_token}", flush=True)
             game.serve(game.make_app(lobby, routers=[game.study_routes(lobby)], hosts=hosts), bound)
             worker_pool.close()
-        study.store.close()
 
 
 @dataclass(frozen=True)
@@ -179,6 +184,28 @@ class Links:
 
         for person in game.Study(self.study).participants():
             print(f"{person.number}\t{self.base.rstrip('/')}/join/{person.token}")
+
+
+@dataclass(frozen=True)
+class Backup:
+    """Copy a study to a new file. You can do that at any time, also while the server runs."""
+
+    study: Positional[Path]
+    """The study's file."""
+    out: Positional[Path]
+    """The file to write, which must not exist."""
+
+    def run(self) -> None:
+        """Copy the file and print what the copy holds."""
+        from airloc import game
+
+        with writable_outputs(self.out):
+            study = game.Study(self.study)
+            study.backup(self.out)
+            study.store.close()
+        games = game.Study(self.out).store.recorded()
+        moves = sum(one.turn for one in games)
+        say(f"{self.out}: {plural(len(games), 'game')} with {plural(moves, 'move')}.")
 
 
 @dataclass(frozen=True)
@@ -204,12 +231,14 @@ class Results:
         """Read the games, let the agents play, write the files and print the tables."""
         from airloc import game
 
-        results = game.Results.read(game.Study(self.study))
+        study = game.Study(self.study)
         names = available_agents() if self.agents is None else list(self.agents)
+        players = [make_agent(name) for name in names]  # a wrong name is an error before the areas are read
+        results = game.Results.read(study)
         folder = [] if self.records is None else [self.records / f"{name}.json" for name in ("Human", *names)]
         with writable_outputs(self.csv, self.json, self.trajectories, self.save_episodes, *folder):
             human = results.score()
-            agents = _score_agents(names, results)
+            agents = _score_agents(players, results)
             self._write(results, human, agents)
         _print_results(results, human, agents)
 
@@ -231,8 +260,8 @@ class Results:
 
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc study`."""
-    command: Create | Serve | Links | Results = tyro.extras.subcommand_cli_from_dict(
-        {"create": Create, "serve": Serve, "links": Links, "results": Results},
+    command: Create | Serve | Links | Backup | Results = tyro.extras.subcommand_cli_from_dict(
+        {"create": Create, "serve": Serve, "links": Links, "backup": Backup, "results": Results},
         args=arguments,
         prog="airloc study",
         description="Run the game as a study with people, and score them beside the agents.",
@@ -242,9 +271,8 @@ def main(arguments: Sequence[str]) -> None:
     command.run()
 
 
-def _score_agents(names: Sequence[str], results: "game.Results") -> list[Score]:
+def _score_agents(agents: Sequence[Agent], results: "game.Results") -> list[Score]:
     """Let agents play the episodes of the study; the best comes last."""
-    agents = [make_agent(name) for name in names]
     with progress_bar("playing", len(results.suite) * len(agents)) as advance:
         scores = [evaluate(agent, results.suite, results.areas, on_batch=advance) for agent in agents]
     return sorted(scores, key=lambda score: score.value("success") or 0.0)
@@ -278,9 +306,12 @@ def _summary_lines(summary: "game.StudySummary") -> list[str]:
     """Return the facts about the participants, one sentence each."""
     interval = percent_interval(summary.success_ci95_over_people) or "undefined"
     lines = [
-        f"{summary.people} people, {summary.games} games; 95 % interval of success over people: {interval}",
-        f"{summary.seconds_a_game:.1f} s per game, {summary.lost_by_time} games out of time, "
-        f"{summary.unfinished} games unfinished and not counted",
+        f"{plural(summary.people, 'person', 'people')}, {plural(summary.games, 'game')}; "
+        f"95 % interval of success over people: {interval}",
+        f"{summary.seconds_a_game:.1f} s per game, {plural(summary.lost_by_time, 'game')} out of time",
+        f"Not counted: {plural(summary.left, 'game')} whose page was closed, "
+        f"{plural(summary.disconnected, 'game')} whose connection was lost, "
+        f"{plural(summary.unfinished, 'game')} unfinished",
         "Gender: " + ", ".join(f"{count} {name}" for name, count in summary.gender.items()),
     ]
     age = summary.age

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import tyro
 from tyro.conf import Positional, UseAppendAction, arg
 
 from airloc.areas.dataset import VARIABLE
-from airloc.cli.console import check_device
+from airloc.cli.console import check_device, status
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.suites import SuiteSpec, find_suites
 from airloc.experiments.runner import check_ray, made_with, run_missing
@@ -65,7 +64,7 @@ def run(options: Suites, command: str) -> None:
     check_device(options.device)
     agents, root = choose_agents(options.agent), _data_root(options)
     if root is not None and root.is_dir():
-        print(f"Reading the datasets in {root}", file=sys.stderr)
+        status(f"Reading the datasets in {root}")
     plan = plan_suites(suites, agents, root, seed=options.seed, limit=options.limit)
     check_ray(options.ray)
     store = Store(options.out)
@@ -75,7 +74,7 @@ def run(options: Suites, command: str) -> None:
         page = make_page(plan.results(store), about)
         path = page.write(options.out)
     print(page.markdown)
-    print(f"Page: {path.resolve()}", file=sys.stderr)
+    status(f"Page: {path.resolve()}")
 
 
 def _data_root(options: Suites) -> Path | None:

@@ -2,6 +2,7 @@
 
 import logging
 import shlex
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,11 +15,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from tyro.conf import Positional
 
-from airloc.cli.console import check_device
+from airloc.cli.console import check_device, say
 from airloc.errors import AirlocError
 from airloc.training.learner import enable_fast_math
 from airloc.training.pipeline import PRESETS, AirlocConfig, OnStep, Stage, train_stages
 from airloc.training.relation import RelationConfig, train_belief
+from airloc.training.runs import read_settings
 
 BELIEF = "belief"
 HEADLINES = {"segmenter": "iou", "embedder": "val_accuracy", "policy": "val_success", "relation": "val_accuracy"}
@@ -40,7 +42,9 @@ class Train:
     device: str = "cpu"
     """Device to train on, such as cpu or cuda."""
     preset: str = "paper"
-    """Default settings: paper, large or fast."""
+    """Default settings: paper (to the letter), tuned (as the shipped weights) or fast (minutes on two cores)."""
+    config: Path | None = None
+    """Default settings from the config.json that another training has written, instead of a preset."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +56,24 @@ class TrainBelief:
     """Folder of the run; the checkpoint of the agent is its subfolder `agent`."""
     device: str = "cpu"
     """Device to train on, such as cpu or cuda."""
+    config: Path | None = None
+    """Default settings from the config.json that another training has written (in its subfolder `relation`)."""
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc train`."""
     command = "airloc train " + shlex.join(arguments)
+    config = _value(arguments, "--config")
     if arguments and arguments[0] == BELIEF:
-        defaults = TrainBelief(settings=RelationConfig())
+        belief = RelationConfig() if config is None else read_settings(Path(config), RelationConfig)
+        defaults = TrainBelief(settings=belief)
         run_belief(tyro.cli(TrainBelief, args=arguments[1:], prog="airloc train belief", default=defaults), command)
         return
     preset = _preset(arguments)
-    default = Train(stage="airloc", out=Path("runs/airloc"), settings=PRESETS[preset], preset=preset)
+    if config is not None and _value(arguments, "--preset") is not None:
+        raise AirlocError("--config and --preset both give the settings", "Use one of them")
+    settings = PRESETS[preset] if config is None else read_settings(Path(config), AirlocConfig)
+    default = Train(stage="airloc", out=Path("runs/airloc"), settings=settings, preset=preset)
     run(tyro.cli(Train, args=arguments, prog="airloc train", default=default), command)
 
 
@@ -71,17 +82,19 @@ def run_belief(options: TrainBelief, command: str) -> None:
     device = _device(options.device)
     with _progress({"relation": options.settings.steps}) as on_step:
         train_belief(options.out, options.settings, device=device, command=command, on_step=on_step)
-    print(f"The agent: {options.out / 'agent'}")
+    say(f"The agent: {options.out / 'agent'}")
 
 
 def run(options: Train, command: str) -> None:
     """Train AiRLoc up to a stage."""
     device, settings = _device(options.device), options.settings
+    if settings.reward:
+        sys.path.insert(0, str(Path.cwd()))  # as Python itself does for a module of the current folder
     steps = {"segmenter": settings.segmenter_steps, "embedder": settings.embedder_steps, "policy": settings.episodes}
     with _progress(steps, settings.seeds) as on_step:
         train_stages(options.out, settings, options.stage, device=device, command=command, on_step=on_step)
     if options.stage == "airloc":
-        print(f"The agent: {options.out / 'agent'}")
+        say(f"The agent: {options.out / 'agent'}")
 
 
 def _device(name: str) -> torch.device:
@@ -156,10 +169,15 @@ def _headline(stage: str, metrics: dict[str, float]) -> str:
     return f"{stage} {name} {metrics[name]:.3f}" if name in metrics else stage
 
 
-def _preset(arguments: Sequence[str]) -> str:
-    """Find --preset before the other options are parsed, because it sets their defaults."""
+def _value(arguments: Sequence[str], option: str) -> str | None:
+    """Find the value of an option before the others are parsed, because it sets their defaults."""
     words = [word for argument in arguments for word in argument.split("=", 1)]
-    name = words[words.index("--preset") + 1] if "--preset" in words[:-1] else "paper"
+    return words[words.index(option) + 1] if option in words[:-1] else None
+
+
+def _preset(arguments: Sequence[str]) -> str:
+    """Return the name of the preset."""
+    name = _value(arguments, "--preset") or "paper"
     if name not in PRESETS:
         raise AirlocError(f"There is no preset {name!r}", f"Use one of {', '.join(PRESETS)}")
     return name

@@ -174,7 +174,8 @@ def _found(grid: Grid, budget: int, prior: blind.PriorOf) -> npt.NDArray[np.floa
     return np.stack([found[start].ravel() for start in starts])
 
 
-_RESAMPLES = 2000
+RESAMPLES = 2000
+"""Resamples of every bootstrap."""
 _LEVEL = 0.95
 
 Interval = tuple[float | None, float | None]
@@ -193,7 +194,7 @@ class Bootstrap:
         self.clusters = len(names)
         rng = stream(seed, "bootstrap")
         # Count of each cluster in each resample, (R, C).
-        self._times = rng.multinomial(self.clusters, np.full(self.clusters, 1 / self.clusters), size=_RESAMPLES)
+        self._times = rng.multinomial(self.clusters, np.full(self.clusters, 1 / self.clusters), size=RESAMPLES)
 
     @classmethod
     def over(cls, suite: Suite, areas: Sequence[SearchArea], seed: int = 0) -> "Bootstrap":

@@ -1,5 +1,6 @@
 """Scores of agents on suites, and their JSON records."""
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import CONTROLS, GoalChange, changed_goals, check_flight
 from airloc.evaluation.metrics import (
+    RESAMPLES,
     Bootstrap,
     Interval,
     Metric,
@@ -71,23 +73,32 @@ class Score:
 
     def record(self, *, timing: bool = True) -> dict[str, Any]:
         """Return the JSON values that `airloc evaluate` writes; without timing, `runtime_ms` is None."""
-        suite, strata = self.suite, self.by_distance()
+        suite = self.suite
         return {
             "agent": self.agent,
             "episodes": len(suite),
             "areas": len(np.unique(suite.area)),
+            **self.agent_record(timing=timing),
+            "blind_optimum": blind_optimum(suite),
+            "blind_optimum_exact": blind_optimum_is_exact(suite),
+            "clusters": self.bootstrap.clusters,
+            "resamples": RESAMPLES,
+            "grid": str(suite.grid),
+            "budget": suite.budget,
+            "moves": suite.grid.moves,
+            "suite": {"name": suite.name, "sha256": suite.digest},
+        }
+
+    def agent_record(self, *, timing: bool = True) -> dict[str, Any]:
+        """Return the JSON values that differ between agents on the same episodes."""
+        strata = self.by_distance()
+        return {
+            "agent": self.agent,
             **{name: metric.value() for name, metric in self.metrics.items()},
             "runtime_ms": self.runtime_ms if timing else None,
             "success_by_distance": {str(distance): value for distance, (value, _) in strata.items()},
             "ci95": {name: list(self.interval(name)) for name in self.metrics},
             "success_by_distance_ci95": {str(distance): list(interval) for distance, (_, interval) in strata.items()},
-            "blind_optimum": blind_optimum(suite),
-            "blind_optimum_exact": blind_optimum_is_exact(suite),
-            "clusters": self.bootstrap.clusters,
-            "grid": str(suite.grid),
-            "budget": suite.budget,
-            "moves": suite.grid.moves,
-            "suite": {"name": suite.name, "sha256": suite.digest},
         }
 
 
@@ -148,16 +159,28 @@ def evaluate(
     return Score.of(log, areas, seed)
 
 
-def compare(first: Score, second: Score) -> dict[str, Any]:
-    """Return the JSON values of a paired comparison, `first` minus `second` on the same episodes."""
+def compare(first: Score, second: Score, *, timing: bool = True) -> dict[str, Any]:
+    """Return the JSON values of a paired comparison on the same episodes.
+
+    The metrics and intervals are those of `second`. The entries of `metrics` are the differences, `first` minus
+    `second`.
+    """
     only_first, only_second = discordant(first.log.found, second.log.found)
     return {
-        "agent": second.agent,
-        "success": second.value("success"),
+        **second.agent_record(timing=timing),
         "found_by_first_only": only_first,
         "found_by_second_only": only_second,
         "metrics": paired_difference(first.metrics, second.metrics, first.bootstrap),
     }
+
+
+def images_digest(areas: Sequence[SearchArea]) -> str:
+    """Return the SHA-256 of the names and the pixels of areas, in their order."""
+    digest = hashlib.sha256()
+    for area in areas:
+        digest.update(f"{area.name}\0{area.image.shape}\0".encode("utf-8", "surrogateescape"))
+        digest.update(np.ascontiguousarray(area.image).data)
+    return digest.hexdigest()
 
 
 def to_json(record: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ Only these tasks read the user's datasets. All other tasks read their results, w
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,18 +44,29 @@ def _write_areas(context: TaskContext) -> None:
 
 def _write_images(context: TaskContext) -> None:
     """Write images to train and to validate on, with masks and an index of splits and ground sizes."""
-    settings, folder = context.settings, context.out / IMAGES_SET
-    rows: list[tuple[str, str, str, str]] = [("image", "mask", "side_m", "split")]
+    settings = context.settings
+    parts = []
     for split, part in settings["splits"].items():
         dataset = _load({**settings, **part}, context.source)
-        for area in spread(list(_read_images(dataset, settings["side"])), part["limit"]):
-            name = f"{len(rows) - 1:05d}.png"
-            save_png(area.image, folder / "images" / name)
-            if area.mask is not None:
-                save_png(area.mask.astype(np.uint8) * 255, folder / MASKS / name)
-            side = "" if area.ground_m is None else f"{area.ground_m[1]:g}"
-            rows.append((name, name if area.mask is not None else "", side, split))
-            context.report(f"{len(rows) - 1} images")
+        parts += [(area, split) for area in spread(list(_read_images(dataset, settings["side"])), part["limit"])]
+    _write_set(parts, context.out / IMAGES_SET, context.report)
+    for name in settings.get("more", {}):
+        assert context.source is not None
+        others = ((area, area.split) for area in load_dataset(context.source.parent / name).images())
+        _write_set(others, context.out / name, context.report)
+
+
+def _write_set(parts: Iterable[tuple[SearchArea, str]], folder: Path, report: Callable[[str], None]) -> None:
+    """Write images, each with its split, as a folder with an index."""
+    rows: list[tuple[str, str, str, str]] = [("image", "mask", "side_m", "split")]
+    for area, split in parts:
+        name = f"{len(rows) - 1:05d}.png"
+        save_png(area.image, folder / "images" / name)
+        if area.mask is not None:
+            save_png(area.mask.astype(np.uint8) * 255, folder / MASKS / name)
+        side = "" if area.ground_m is None else f"{area.ground_m[1]:g}"
+        rows.append((name, name if area.mask is not None else "", side, split))
+        report(f"{len(rows) - 1} images")
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     (folder / INDEX).write_text(text.getvalue(), encoding="utf-8")
@@ -122,6 +133,7 @@ def images_task(
     source: Path | None = None,
     data: str = "",
     side: int | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> Task:
     """Return the task that writes images to train and to validate on.
 
@@ -133,8 +145,9 @@ def images_task(
         source: Folder of the dataset; None for procedural areas.
         data: Digest of the content of the dataset; empty for procedural areas.
         side: Resample the images to squares of this side in pixels; None for their own size.
+        more: Digests of other datasets, by the name of their folders beside the source, to write too.
     """
-    settings = {"dataset": dataset, "data": data, "splits": splits, "side": side}
+    settings = {"dataset": dataset, "data": data, "splits": splits, "side": side, **({"more": more} if more else {})}
     return Task(IMAGES, name, settings, source=source)
 
 

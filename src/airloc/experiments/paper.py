@@ -17,6 +17,7 @@ from airloc.experiments.paper_data import PaperData
 from airloc.experiments.store import Store
 from airloc.experiments.training import EMBEDDER, METRICS, POLICY, SEGMENTER
 from airloc.reports.results import EvaluationResult, LearningCurve, load_reason, load_result
+from airloc.training.pipeline import EMBEDDER_OPTIONS, SEGMENTER_OPTIONS
 
 Weights = Literal["trained", "shipped"]
 
@@ -126,7 +127,8 @@ class PaperPlanner:
     def policy(self, variant: str, trained_on: str) -> Task:
         """Return the task that trains the policies of a variant."""
         inputs = {"images": self.data.images(trained_on), "embedder": self._embedder(variant, trained_on)}
-        settings = {**self._training, "variant": variant, "seeds": self.seeds, "seed": self.seed}
+        settings = {**self._training, **self._mix(trained_on), "variant": variant, "seeds": self.seeds}
+        settings["seed"] = self.seed
         return Task(POLICY, f"{variant} on {trained_on}", settings, inputs)
 
     def _weights_digest(self, agent: str) -> str:
@@ -139,19 +141,28 @@ class PaperPlanner:
     def _training(self) -> dict[str, Any]:
         return dict(self.data.preset.training)
 
+    def _mix(self, trained_on: str) -> dict[str, Any]:
+        """Return the setting of the data to train on, if it is more than the images of the role."""
+        data = self.data.training_data(trained_on)
+        return {"data": data} if data else {}
+
+    def _options(self, names: tuple[str, ...], trained_on: str) -> dict[str, Any]:
+        """Return the settings of a stage."""
+        options = {name: self._training[name] for name in names if name in self._training}
+        return {**options, **self._mix(trained_on), "seed": self.seed}
+
     def _embedder(self, variant: str, trained_on: str) -> Task:
         base = "airloc" if VARIANTS[variant].sem_seg else "airloc-no-sem-seg"
-        options = {name: self._training[name] for name in ("segmenter_steps", "embedder_steps", "embedder_blocks")}
         inputs = {"images": self.data.images(trained_on)}
         if VARIANTS[variant].sem_seg:
             inputs["segmenter"] = self._segmenter()
-        return Task(EMBEDDER, f"{base} on {trained_on}", {**options, "variant": base, "seed": self.seed}, inputs)
+        settings = {**self._options(EMBEDDER_OPTIONS, trained_on), "variant": base}
+        return Task(EMBEDDER, f"{base} on {trained_on}", settings, inputs)
 
     def _segmenter(self) -> Task:
         """Return the segmenter task: on Massachusetts as in the paper, or on xBD if that is absent."""
         role = "masa" if self.data.has("masa") else "xbd-pre"
-        steps = self._training["segmenter_steps"]
-        settings = {"segmenter_steps": steps, "variant": "airloc", "seed": self.seed}
+        settings = {**self._options(SEGMENTER_OPTIONS, role), "variant": "airloc"}
         return Task(SEGMENTER, f"on {role}", settings, {"images": self.data.images(role)})
 
 

@@ -10,9 +10,11 @@ from typing import Any
 
 from airloc.areas import DATASETS, load_dataset
 from airloc.errors import AirlocError
-from airloc.experiments.datasets import areas_task, images_task
+from airloc.experiments.datasets import IMAGES_SET, areas_task, images_task
 from airloc.experiments.graph import Task, folder_digest
+from airloc.training.data import DataConfig
 from airloc.training.pipeline import PRESETS as TRAINING_PRESETS
+from airloc.training.runs import plain_settings
 
 CELL_METRES = 100.0
 """Side of a cell on the ground, where ground sizes are known."""
@@ -20,17 +22,8 @@ CELL_METRES = 100.0
 _VALIDATION_LIMIT = 40
 """Largest number of images to validate a training on."""
 
-_TRAINING_OPTIONS = (
-    "segmenter_steps",
-    "embedder_steps",
-    "embedder_blocks",
-    "areas",
-    "episodes",
-    "batch",
-    "learning_rate",
-    "validate_every",
-)
-"""Options of a training that a preset sets."""
+_PLANNED = ("data", "variant", "segmenter", "table_bytes", "seeds", "seed")
+"""Settings of a training that the plan sets, not the preset."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +31,7 @@ class Preset:
     """How much is computed."""
 
     training: Mapping[str, Any]
-    """Values of `_TRAINING_OPTIONS`."""
+    """Settings of `airloc.training.pipeline.AirlocConfig` as JSON values, without those that the plan sets."""
     training_images: int
     """Number of procedural images to train on."""
     validation_images: int
@@ -49,15 +42,19 @@ class Preset:
     """Largest number of real areas of an evaluation."""
     threads: int | None = None
     """CPU threads of a task; None for PyTorch's default."""
+    data: DataConfig | None = None
+    """Datasets and procedural areas to train on together with Massachusetts; None for Massachusetts alone."""
 
 
 def _training(name: str) -> dict[str, Any]:
-    return {option: getattr(TRAINING_PRESETS[name], option) for option in _TRAINING_OPTIONS}
+    settings = plain_settings(TRAINING_PRESETS[name])
+    return {option: value for option, value in settings.items() if option not in _PLANNED}
 
 
 PRESETS: dict[str, Preset] = {
     "smoke": Preset(
         training={
+            **_training("fast"),
             "segmenter_steps": 8,
             "embedder_steps": 40,
             "embedder_blocks": 4,
@@ -75,9 +72,17 @@ PRESETS: dict[str, Preset] = {
     ),
     "fast": Preset(_training("fast"), training_images=60, validation_images=8, areas=40, area_limit=40),
     "paper": Preset(_training("paper"), training_images=832, validation_images=40, areas=178, area_limit=None),
+    "tuned": Preset(
+        _training("tuned"),
+        training_images=832,
+        validation_images=40,
+        areas=178,
+        area_limit=None,
+        data=TRAINING_PRESETS["tuned"].data,
+    ),
 }
 """`smoke` takes minutes on two CPU cores and shows that everything runs; its numbers mean nothing. `fast` has trainings
-for two cores. `paper` has the numbers of the paper and needs a GPU."""
+for two cores. `paper` trains as the paper does, `tuned` as the shipped weights were trained; both need a GPU."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +178,30 @@ class PaperData:
             split: {"split": split, "options": dict(entry.options), "limit": limit} for split, limit in limits.items()
         }
         source, data = self.root / entry.dataset, self._digest(role)
-        return images_task(name, splits, dataset=entry.dataset, source=source, data=data, side=entry.training_side)
+        more = {other: self._folder_digest(other) for other in self._more(role)}
+        return images_task(
+            name, splits, dataset=entry.dataset, source=source, data=data, side=entry.training_side, more=more
+        )
+
+    def training_data(self, role: str) -> dict[str, Any]:
+        """Return the fields of `DataConfig` that train on the images of a role; empty for these images alone."""
+        data = self.preset.data
+        if data is None or self.root is None or role != "masa":
+            return {}
+        weights = dict(zip(data.datasets, data.weights, strict=True))
+        more = self._more(role)
+        return {
+            "datasets": [IMAGES_SET, *more],
+            "weights": [weights["masa"], *(weights[name] for name in more)],
+            "synthetic": data.synthetic,
+            "synthetic_weight": data.synthetic_weight,
+        }
+
+    def _more(self, role: str) -> list[str]:
+        """Return the other datasets that are present and trained on together with the images of a role."""
+        if self.preset.data is None or self.root is None or role != "masa":
+            return []
+        return [name for name in self.preset.data.datasets if name != "masa" and (self.root / name).is_dir()]
 
     def areas(self, role: str, split: str, grid: str) -> Task:
         """Return the task that writes the areas of an evaluation."""
@@ -228,8 +256,10 @@ class PaperData:
 
     def _digest(self, role: str) -> str:
         """Return the digest of the folder of a dataset, computed once."""
+        return self._folder_digest(ROLES[role].dataset)
+
+    def _folder_digest(self, name: str) -> str:
         assert self.root is not None
-        name = ROLES[role].dataset
         if name not in self._digests:
             self._digests[name] = folder_digest(self.root / name)
         return self._digests[name]

@@ -21,7 +21,7 @@ from airloc.files import write_atomically
 from airloc.training.data import DataConfig
 from airloc.training.learner import enable_fast_math
 from airloc.training.pipeline import AirlocConfig, Stage, train_stages
-from airloc.training.runs import read_state
+from airloc.training.runs import build_settings, plain_settings, read_state
 
 METRICS = "metrics.jsonl"
 """Learning curve in the result of a policy task: one JSON object per validation."""
@@ -53,15 +53,16 @@ def _train_policies(context: TaskContext) -> None:
     for rank, seed in enumerate(order):
         policy = Policy(VARIANTS[context.settings["variant"]])
         policy.load_state_dict({name: tensor[[seed]] for name, tensor in best.items()})
-        save_airloc(agent_folder(context.out, rank), units.encoder, policy, {"grid": units.config["grid"]}, card)
+        grid, position = {"grid": units.config["grid"]}, units.position_encoding
+        save_airloc(agent_folder(context.out, rank), units.encoder, policy, grid, card, position=position)
     shutil.copyfile(context.run / "policy" / METRICS, context.out / METRICS)
     record = {"val_success": [success[seed] for seed in order]}
     write_atomically(context.out / "seeds.json", json.dumps(record) + "\n")
 
 
-SEGMENTER = TaskKind("segmenter", 1, _train_segmenter, uses_gpu=True)
-EMBEDDER = TaskKind("embedder", 1, _train_embedder, uses_gpu=True)
-POLICY = TaskKind("policy", 1, _train_policies, uses_gpu=True)
+SEGMENTER = TaskKind("segmenter", 2, _train_segmenter, uses_gpu=True)
+EMBEDDER = TaskKind("embedder", 2, _train_embedder, uses_gpu=True)
+POLICY = TaskKind("policy", 2, _train_policies, uses_gpu=True)
 
 
 def agent_folder(result: Path, rank: int) -> Path:
@@ -81,12 +82,12 @@ def _rank_seeds(success: list[float]) -> list[int]:
 
 def _train(context: TaskContext, stage: Stage, inputs: tuple[str, ...]) -> None:
     """Run the training in the working folder up to a stage."""
-    images = context.inputs["images"]
+    config = _config(context.settings, context.inputs["images"])
     for role in inputs:
         if role in context.inputs:
             for run in context.inputs[role].iterdir():
                 if run.is_dir() and not (context.run / run.name).exists():
-                    _copy_run(run, context.run / run.name, images)
+                    _copy_run(run, context.run / run.name, config.data)
 
     def report(unit: str, done: int, metrics: dict[str, float]) -> None:
         values = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
@@ -94,24 +95,29 @@ def _train(context: TaskContext, stage: Stage, inputs: tuple[str, ...]) -> None:
 
     device = torch.device(context.device)
     enable_fast_math(device)
-    config = _config(context.settings, images)
     train_stages(context.run, config, stage, device=device, command=context.command, on_step=report)
 
 
 def _config(settings: Mapping[str, Any], images: Path) -> AirlocConfig:
-    """Return the configuration of the training that a task is a stage of."""
-    options = {name: value for name, value in settings.items() if name != "variant"}
-    data = DataConfig(root=images, datasets=(IMAGES_SET,), weights=(1.0,), synthetic=0)
-    return replace(AirlocConfig(), data=data, variant=VARIANTS[settings["variant"]], **options)
+    """Return the configuration of the training that a task is a stage of.
+
+    The settings hold options of `AirlocConfig` as JSON values, `variant` as a name, and as `data` the fields of
+    `DataConfig` that differ from one dataset.
+    """
+    alone = DataConfig(root=images, datasets=(IMAGES_SET,), weights=(1.0,), synthetic=0)
+    data = build_settings(DataConfig, plain_settings(alone) | settings.get("data", {}))
+    options = {name: value for name, value in settings.items() if name not in ("variant", "data")}
+    config = build_settings(AirlocConfig, plain_settings(AirlocConfig()) | options)
+    return replace(config, data=data, variant=VARIANTS[settings["variant"]])
 
 
-def _copy_run(run: Path, to: Path, images: Path) -> None:
-    """Copy a finished run, and set the path of the images in its configuration."""
+def _copy_run(run: Path, to: Path, data: DataConfig) -> None:
+    """Copy a finished run, and set the data in its configuration to that of the next stage."""
     partial = to.with_name(f".{to.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(run, partial)
     config = json.loads((partial / "config.json").read_bytes())
-    config["settings"]["data"]["root"] = str(images)
+    config["settings"]["data"] = plain_settings(data)
     write_atomically(partial / "config.json", json.dumps(config, indent=2) + "\n")
     partial.rename(to)
 

@@ -97,11 +97,12 @@ def _plan_airloc(agent: AirlocAgent) -> ExportPlan:
     goal, example = _goal_graph(agent.encoder)
     zeros = torch.zeros(1, HIDDEN)
     example |= {"position": torch.zeros(1, 2), "hidden": zeros, "cell": zeros.clone()}
-    step = Graph(_Step(agent.encoder, agent.policy).eval(), example, ("logits", "hidden_out", "cell_out"))
+    printed = agent.position_encoding.encoding == "printed"
+    step = Graph(_Step(agent.encoder, agent.policy, printed).eval(), example, ("logits", "hidden_out", "cell_out"))
     config = {
         **_airloc_config(agent.name, agent.policy.variant.priv),
         "memory": {"hidden": [1, HIDDEN], "cell": [1, HIDDEN]},
-        "training_grid": agent.training_grid.shape,
+        "training_grid": agent.training_grid.shape if agent.position_encoding.positions == "border" else None,
     }
     return ExportPlan({"goal": goal, "step": step, "match": _match_graph()}, config, "airloc.export.runners.airloc")
 
@@ -197,16 +198,16 @@ class _EncodeGoal(nn.Module):
 class _Step(nn.Module):
     """One decision of AiRLoc."""
 
-    def __init__(self, encoder: PatchEncoder, policy: Policy) -> None:
+    def __init__(self, encoder: PatchEncoder, policy: Policy, printed: bool) -> None:
         super().__init__()
-        self.encoder, self.policy = encoder, policy
+        self.encoder, self.policy, self.printed = encoder, policy, printed
 
     def forward(
         self, patch: torch.Tensor, goal: torch.Tensor, position: torch.Tensor, hidden: torch.Tensor, cell: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         current = self.encoder.embedder.current_first(self.encoder.preprocess(patch))
         embedding, prior = self.encoder.embedder.relate(current, goal)
-        embedding = embedding + encode_position(position)
+        embedding = embedding + encode_position(position, printed=self.printed)
         logits, memory = self.policy(embedding[None], prior[None], LSTMState(hidden[None], cell[None]))
         return logits[0], memory.hidden[0], memory.cell[0]
 

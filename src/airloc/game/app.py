@@ -1,4 +1,4 @@
-"""The game server as a FastAPI application, with its middleware: security headers, hosts, rate and body limits.
+"""The game server as a FastAPI application, with its middleware: security headers, hosts, origins, rate, body limits.
 
 `airloc play` serves a `PlayLobby` with the routes of watching agents, `airloc study serve` a `StudyLobby` with the
 routes of a study. The middleware is plain ASGI: it runs on every request and adds microseconds.
@@ -12,14 +12,14 @@ import sqlite3
 import time
 import webbrowser
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -28,13 +28,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from airloc import web
 from airloc.game.lobby import Lobby
-from airloc.game.routes import COOKIE, PRIVATE, STATIC, game_routes, result_routes
+from airloc.game.routes import PRIVATE, STATIC, game_routes, result_routes, token_of
 from airloc.game.store import RefusedError
 from airloc.web import BODY_TIMEOUT, BodyLimitMiddleware
 
 MAX_CONNECTIONS = 2000
 _CLOCK_SECONDS = 1.0
-"""Interval at which late games are ended."""
+"""Interval at which late games are ended and games are written to the file."""
+_LOG = logging.getLogger("uvicorn.error")
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 SECURITY_HEADERS = {
@@ -55,6 +56,7 @@ _BODY_ERRORS = {
     408: {"error": "timeout", "message": "The request did not arrive in time."},
     413: {"error": "size", "message": "The request is too large."},
 }
+_ORIGIN_ERROR = {"error": "origin", "message": "This request comes from a page of another site."}
 _RATE_ERROR = {"error": "rate", "message": "Too many requests. Wait a moment."}
 
 
@@ -104,6 +106,7 @@ def make_app(
             HTTPException: _http_error,
             RefusedError: _refused,
             sqlite3.Error: _storage_failed,
+            Exception: _failed,
         },
     )
     for router in (game_routes(lobby), result_routes(lobby), *routers):
@@ -122,22 +125,34 @@ def serve(app: FastAPI, bound: socket.socket, *, open_url: str | None = None) ->
 
 
 def _lifespan(lobby: Lobby) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """End late games while the server runs."""
-
-    async def end_late_games() -> None:
-        while True:
-            await asyncio.sleep(_CLOCK_SECONDS)
-            for room in lobby.rooms:
-                with suppress(sqlite3.Error):  # the player's next request ends the game, or reports the error
-                    room.end_late_games()
+    """Run the clock of the lobby's games while the server runs."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        task = asyncio.create_task(end_late_games())
+        task = asyncio.create_task(_run_clock(lobby))
         yield
         task.cancel()
 
     return lifespan
+
+
+async def _run_clock(lobby: Lobby) -> None:
+    """End late games and write ended games to the file, whatever happens; log when that fails and works again."""
+    works = True
+    while True:
+        await asyncio.sleep(_CLOCK_SECONDS)
+        try:
+            for room in lobby.rooms:
+                await lobby.run(room.end_late_games)
+                await asyncio.to_thread(room.store.checkpoint)
+        except Exception as error:  # without this clock abandoned games would never end
+            if works:
+                _LOG.error("Late games cannot be ended: %s. The server tries again every second.", error)
+            works = False
+        else:
+            if not works:
+                _LOG.warning("Late games are ended again.")
+            works = True
 
 
 async def _invalid_request(request: Request, error: Exception) -> Response:
@@ -158,10 +173,15 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _storage_failed(request: Request, error: Exception) -> Response:
     """Tell the player to try again: a failed transaction has changed nothing."""
-    logging.getLogger("uvicorn.error").error(
-        "The games cannot be stored: %s. Check the disk and its free space.", error
-    )
+    _LOG.error("The games cannot be stored: %s. Check the disk, and whether another program uses the file.", error)
     return _error(503, "storage", "The server cannot save games at the moment. Nothing is lost: try again in a moment.")
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """Answer outside the middleware, which an unexpected error has left."""
+    response = _error(500, "failed", "The server made an error. Nothing is lost: try again in a moment.")
+    response.headers.update(SECURITY_HEADERS)
+    return response
 
 
 def _error(status: int, reason: str, message: str) -> Response:
@@ -182,6 +202,7 @@ def make_middleware(
     return [
         Middleware(SecurityHeadersMiddleware),
         *([] if hosts is None else [Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)]),
+        Middleware(SameOriginMiddleware, hosts=set(hosts or ()) - set(LOOPBACK_HOSTS)),
         Middleware(RateLimitMiddleware, is_player=is_player, limits=limits),
         Middleware(BodyLimitMiddleware, max_bytes=limits.max_body, errors=_BODY_ERRORS, timeout=limits.body_timeout),
     ]
@@ -206,6 +227,37 @@ class SecurityHeadersMiddleware:
         await self._app(scope, receive, send_with_headers)
 
 
+class SameOriginMiddleware:
+    """Answers 403 to requests that change something and that a page of another site, or of another port, has sent.
+
+    Args:
+        app: The application.
+        hosts: Host names of the server besides that in the request, such as that of a proxy in front of it.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+        self._app, self._hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if (
+            scope["type"] != "http"
+            or scope["method"] in ("GET", "HEAD", "OPTIONS")
+            or self._allows(Headers(scope=scope))
+        ):
+            await self._app(scope, receive, send)
+        else:
+            await JSONResponse(_ORIGIN_ERROR, 403, PRIVATE)(scope, receive, send)
+
+    def _allows(self, headers: Headers) -> bool:
+        """Browsers say whether the page is of the same origin, or, over plain HTTP, only which origin it is of."""
+        site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+        if site is not None or origin is None:
+            return site in ("same-origin", "none", None)
+        host = origin.partition("://")[2]
+        return host == headers.get("host") or host.partition(":")[0] in self._hosts
+
+
 class RateLimitMiddleware:
     """Answers 429 to players and addresses that send too many requests."""
 
@@ -224,7 +276,7 @@ class RateLimitMiddleware:
             await JSONResponse(_RATE_ERROR, 429, headers)(scope, receive, send)
 
     def _allows(self, request: HTTPConnection) -> bool:
-        token = request.cookies.get(COOKIE)
+        token = token_of(request)
         if token is not None and self._is_player(token):
             return self._players.take(token)
         return self._visitors.take(request.client.host if request.client else "")

@@ -6,8 +6,8 @@ study gets the token from a personal link.
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeVar
 
 from airloc.game.messages import seconds_or_none
 from airloc.game.room import PlayRoom, Room
@@ -16,15 +16,20 @@ from airloc.game.study import Participant, Study
 from airloc.game.worker_pool import Baselines, WorkerPool
 from airloc.task.sampling import EpisodeSampler
 
+T = TypeVar("T")
 MAX_VISITORS = 20_000
 """Visitors kept; the longest absent is dropped first."""
 
-Stage = Literal["consent", "practice", "games", "done"]
+Stage = Literal["consent", "practice", "games", "done", "withdrawn"]
 """Where a participant is in a study."""
 
 
 class Lobby(Protocol):
-    """Admits players and begins their games."""
+    """Admits players and begins their games. Only `is_player` and `run` may be called from an event loop."""
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run a function that uses the lobby in the thread of its store; see `Store.run`."""
+        ...
 
     def is_player(self, token: str) -> bool:
         """Return True if the token belongs to a player."""
@@ -67,6 +72,10 @@ class PlayLobby:
         self._room = room
         self._max_visitors = max_visitors
         self._visitors: OrderedDict[str, None] = OrderedDict()
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run a function that uses the lobby in the thread of its store."""
+        return await self._room.store.run(work)
 
     def is_player(self, token: str) -> bool:
         """Return True if the token belongs to a visitor."""
@@ -142,6 +151,10 @@ class StudyLobby:
             PlayRoom(samplers["practice"], Store(), seconds, baselines["practice"]),
         )
 
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run a function that uses the lobby in the thread of the study's store."""
+        return await self.study.store.run(work)
+
     def is_player(self, token: str) -> bool:
         """Return True if the token belongs to a participant."""
         return token in self._episodes
@@ -154,8 +167,9 @@ class StudyLobby:
 
     def info(self, token: str) -> dict[str, Any]:
         """Return what the page shows a participant before a game."""
-        games, stage = self._games(token), self.stage(token)
-        current = self._practice_room.current(token) if stage == "practice" else self._in_progress(token)
+        games = self._games(token)
+        stage = self._stage(self.study.participant(token), games)
+        current = self._practice_room.current(token) if stage == "practice" else _in_progress(games)
         return {
             "mode": "study",
             **_room_info(self._games_room),
@@ -183,18 +197,27 @@ class StudyLobby:
             raise RefusedError(409, "stage", "You cannot start the recorded games now.")
         self.study.record_practice_end(token)
 
+    def withdraw(self, token: str) -> None:
+        """Delete what is recorded about a participant, who cannot take part again."""
+        if self.stage(token) == "consent":
+            raise RefusedError(409, "stage", "Nothing about you has been recorded.")
+        self.study.record_withdrawal(token)
+        for game_id, _, _ in self._practice_room.store.history(token):
+            self._practice_room.delete(game_id)
+
     def begin(self, token: str, *, recorded: bool) -> tuple[Room, Game]:
         """Begin a practice game, or the next recorded game."""
-        stage = self.stage(token)
+        games = self._games(token)
+        stage = self._stage(self.study.participant(token), games)
         if not recorded:
             if stage != "practice":
                 raise RefusedError(409, "stage", "You cannot practise now.")
             return self._practice_room, self._practice_room.begin_random(token)
         if stage != "games":
             raise RefusedError(409, "stage", "You cannot start a recorded game now.")
-        if self._in_progress(token) is not None:
+        if _in_progress(games) is not None:
             raise RefusedError(409, "game-in-progress", "Your last game is still in progress.")
-        slot = len(self._games(token))
+        slot = len(games)
         return self._games_room, self._games_room.begin(token, self._episodes[token][slot], slot)
 
     def room_of(self, game_id: str) -> Room:
@@ -221,6 +244,8 @@ class StudyLobby:
         ]
 
     def _stage(self, person: Participant, games: list[Game]) -> Stage:
+        if person.withdrawn:
+            return "withdrawn"
         if not person.agreed:
             return "consent"
         if not person.practised:
@@ -230,11 +255,11 @@ class StudyLobby:
 
     def _games(self, token: str) -> list[Game]:
         """Return a participant's recorded games, up to date with the clock."""
-        room = self._games_room
-        return [room.game(game.id, token) for game in room.store.games_of(token)]
+        return [self._games_room.up_to_date(game) for game in self._games_room.store.games_of(token)]
 
-    def _in_progress(self, token: str) -> Game | None:
-        return next((game for game in self._games(token) if game.ending is None), None)
+
+def _in_progress(games: Sequence[Game]) -> Game | None:
+    return next((game for game in games if game.ending is None), None)
 
 
 def _room_info(room: Room) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Requests and responses of a game: request bodies as pydantic models, game states as JSON of fixed size.
 
-During a game a response holds the visited patches, the image of the goal and the counts, and nothing else. All
-responses of one kind have the same number of bytes, and patches are raw pixels, because the size of a compressed image
-depends on its content.
+During a game a response holds the visited patches, the image of the goal and the counts, and nothing else. The response
+that ends a game also reveals the goal's cell. All responses of one kind have the same number of bytes, and patches are
+raw pixels, because the size of a compressed image depends on its content.
 """
 
 import base64
@@ -15,13 +15,15 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from airloc.game.store import Game, RefusedError
-from airloc.grid import Cell
+from airloc.grid import Cell, distance
 from airloc.task.sampling import EpisodeSampler
 
 _ROOM_BYTES = 600
 """Bytes for everything except patches and cells."""
 _CELL_BYTES = 12
 """Bytes for a cell with its comma, also for positions far outside the area."""
+_REVEAL_BYTES = 400
+"""Bytes for the reveal except the path and the name of the area."""
 
 
 class _Request(BaseModel):
@@ -57,8 +59,9 @@ class GameMessages:
         self._sampler = sampler
         patch_bytes = len(self._patch(0, (0, 0))) + 3
         path_bytes = _CELL_BYTES * (sampler.budget + 1)
-        self._move_bytes = _ROOM_BYTES + patch_bytes + path_bytes
-        self._state_bytes = _ROOM_BYTES + patch_bytes * (sampler.budget + 2) + path_bytes
+        reveal_bytes = _REVEAL_BYTES + path_bytes + max(len(json.dumps(name)) for name in sampler.names)
+        self._move_bytes = _ROOM_BYTES + patch_bytes + reveal_bytes
+        self._state_bytes = _ROOM_BYTES + patch_bytes * (sampler.budget + 2) + path_bytes + reveal_bytes
 
     def state(self, game: Game, seconds_left: float) -> bytes:
         """Encode everything that the player has seen, for a page that loads or reloads."""
@@ -86,6 +89,23 @@ class GameMessages:
         """Encode why a move was refused, in as many bytes as a move."""
         return pad_json({"error": error.reason, "message": error.message}, self._move_bytes)
 
+    def reveal(self, game: Game) -> dict[str, Any] | None:
+        """Return everything about the end of a game except the agents' paths; None while the game is in progress."""
+        if game.ending is None:
+            return None
+        start, goal = game.episode.start, game.episode.goal
+        return {
+            "ending": game.ending,
+            "area": self._sampler.names[game.episode.area],
+            "image": f"/api/games/{game.id}/area.png",
+            "start": start,
+            "goal": goal,
+            "distance": distance(start, goal),
+            "path": game.path,
+            "elapsed": round(game.elapsed, 3),
+            "agents": None,
+        }
+
     def _counts(self, game: Game, seconds_left: float) -> dict[str, Any]:
         return {
             "game": game.id,
@@ -94,6 +114,7 @@ class GameMessages:
             "moves_left": game.budget - game.turn,
             "seconds_left": seconds_or_none(seconds_left),
             "ending": game.ending,
+            "reveal": self.reveal(game),
         }
 
     def _patch(self, area: int, cell: Cell) -> str:

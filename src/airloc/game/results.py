@@ -16,7 +16,7 @@ from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.metrics import Bootstrap, Interval
 from airloc.evaluation.scores import Score
-from airloc.game.store import Game
+from airloc.game.store import ABSENT, Game
 from airloc.game.study import Participant, Study
 from airloc.grid import Cell, distance
 from airloc.rollout import RolloutLog
@@ -61,6 +61,11 @@ class StudySummary:
     unfinished: int
     """Games that were begun and are not over; they do not count."""
     lost_by_time: int
+    """Games whose time ran out while the page showed them; they count as not found."""
+    left: int
+    """Games that ended after the player had closed the page; they do not count."""
+    disconnected: int
+    """Games that ended without a page, which had not been closed; they do not count."""
     seconds_a_game: float
     success_ci95_over_people: Interval
     """Bootstrap interval that resamples participants."""
@@ -77,6 +82,8 @@ class Results:
     """By participant, in order of play, (E,)."""
     people: tuple[Participant, ...]
     """Player of each game, (E,)."""
+    absent: tuple[tuple[Game, Participant], ...]
+    """Games that ended while no page showed them; they do not count."""
     unfinished: int
     """Games that were begun and are not over; they do not count."""
     areas: tuple[SearchArea, ...]
@@ -92,14 +99,16 @@ class Results:
         """
         by_token = {person.token: person for person in study.participants()}
         recorded = sorted(study.store.recorded(), key=lambda game: (by_token[game.player].number, game.slot))
-        games = [game for game in recorded if game.ending is not None]
+        over = [game for game in recorded if game.ending is not None]
+        games = [game for game in over if game.ending not in ABSENT]
         if not games:
             raise AirlocError(f"No game of the study {str(study.path)!r} is finished", "Send the links and wait")
         areas = study.areas()
         return cls(
             games=tuple(games),
             people=tuple(by_token[game.player] for game in games),
-            unfinished=len(recorded) - len(games),
+            absent=tuple((game, by_token[game.player]) for game in over if game.ending in ABSENT),
+            unfinished=len(recorded) - len(over),
             areas=tuple(areas),
             suite=_suite(study, areas, games),
         )
@@ -119,12 +128,15 @@ class Results:
     def summary(self, score: Score) -> StudySummary:
         """Summarize the participants; `score` is the result of `score()`."""
         players = list(dict.fromkeys(self.people))
+        endings = Counter(game.ending for game in (*self.games, *(game for game, _ in self.absent)))
         bootstrap = Bootstrap([str(person.number) for person in self.people])
         return StudySummary(
             people=len(players),
             games=len(self.games),
             unfinished=self.unfinished,
-            lost_by_time=sum(game.ending == "time" for game in self.games),
+            lost_by_time=endings["time"],
+            left=endings["left"],
+            disconnected=endings["disconnected"],
             seconds_a_game=statistics.fmean(game.elapsed for game in self.games),
             success_ci95_over_people=bootstrap.interval(score.metrics["success"]),
             age=_age_summary([person.age for person in players if person.age is not None]),
@@ -133,11 +145,12 @@ class Results:
         )
 
     def csv(self) -> str:
-        """Return a CSV table with one row per game."""
+        """Return a CSV table with one row per game that is over, also of those that do not count."""
         out = io.StringIO()
         rows = csv.writer(out, lineterminator="\n")
         rows.writerow(COLUMNS)
-        for game, person in zip(self.games, self.people, strict=True):
+        over = [*zip(self.games, self.people, strict=True), *self.absent]
+        for game, person in sorted(over, key=lambda row: (row[1].number, row[0].slot or 0)):
             start, goal = game.episode.start, game.episode.goal
             path = " ".join(f"{row}:{col}" for row, col in game.path)
             who = (person.number, person.age, person.gender, (game.slot or 0) + 1)

@@ -2,8 +2,12 @@
 
 Every request reads the game from the store, so that the store is the only copy. The clock of a game stops while the
 server is down, and while the store cannot be written.
+
+A page asks for its game when the time is over. A game for which nobody asks then has no page: the player has closed it,
+or the connection is lost.
 """
 
+import asyncio
 import secrets
 import sqlite3
 import time
@@ -13,11 +17,14 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from airloc.files import encode_png
 from airloc.game.messages import GameMessages
-from airloc.game.store import Episode, Game, RefusedError, Store, UnknownGameError, check_seconds
+from airloc.game.store import Ending, Episode, Game, RefusedError, Store, UnknownGameError, check_seconds
 from airloc.game.worker_pool import Baselines
 from airloc.task.sampling import EpisodeSampler
 
+ABSENT_SECONDS = 10.0
+"""Time after the end of a game's time in which its page asks for it."""
 MAX_GAMES = 50
 """Games kept per visitor in free play; the oldest are deleted first."""
 
@@ -48,6 +55,14 @@ class Room:
         self.messages = GameMessages(sampler)
         self._clock = clock
         self._started: dict[str, float] = {}
+        self._left: set[str] = set()
+        self._images: dict[int, bytes] = {}
+
+    async def area_png(self, area: int) -> bytes:
+        """Return a whole area as PNG."""
+        if area not in self._images:
+            self._images[area] = await asyncio.to_thread(encode_png, self.sampler.image(area))
+        return self._images[area]
 
     def begin(self, player: str, episode: Episode, slot: int | None = None) -> Game:
         """Begin a game; its clock starts now."""
@@ -64,7 +79,7 @@ class Room:
         game = self.store.game(game_id)
         if game is None or game.player != player:
             raise UnknownGameError
-        return self._end_if_late(game)
+        return self.up_to_date(game)
 
     def move(self, game_id: str, player: str, turn: int, move: int) -> Game:
         """Make a move.
@@ -88,30 +103,49 @@ class Room:
         self._stop_clock(game)
         return game
 
+    def leave(self, game_id: str, player: str) -> None:
+        """Note that the player has closed the page of a game; any other request about the game takes that back."""
+        if self.game(game_id, player).ending is None:
+            self._left.add(game_id)
+
     def seconds_left(self, game: Game) -> float:
         """Return the remaining time; 0 for a game that is over."""
         return 0.0 if game.ending else max(0.0, game.seconds - self._elapsed(game))
 
     def end_late_games(self) -> None:
-        """End the games whose time is over. Games loaded after a restart wait for their player's first request."""
-        now = self._clock()
-        for game_id in [game_id for game_id, started in self._started.items() if now - started >= self.seconds]:
+        """End the games whose time is over and that have no page.
+
+        Games loaded after a restart wait for their player's first request.
+
+        Raises:
+            sqlite3.Error: If the store cannot be written; the next call tries again.
+        """
+        latest = self._clock() - self.seconds - ABSENT_SECONDS
+        for game_id in [game_id for game_id, started in self._started.items() if started <= latest]:
             game = self.store.game(game_id)
-            if game is not None:
-                self._end_if_late(game)
-            self._started.pop(game_id, None)
+            if game is not None and game.ending is None:
+                self.store.end(game, *self._late_ending(game))
+            self._forget(game_id)
 
     def delete(self, game_id: str) -> None:
         """Delete a game."""
-        self._started.pop(game_id, None)
+        self._forget(game_id)
         self.store.delete(game_id)
 
-    def _end_if_late(self, game: Game) -> Game:
+    def up_to_date(self, game: Game) -> Game:
+        """Return a stored game as it is now: ended if its time is over."""
         if game.ending is None and self._elapsed(game) >= game.seconds:
             with self._recording(game):
-                game = self.store.end(game, game.seconds, "time")
+                game = self.store.end(game, *self._late_ending(game))
+        self._left.discard(game.id)
         self._stop_clock(game)
         return game
+
+    def _late_ending(self, game: Game) -> tuple[float, Ending]:
+        """Return the seconds played and the ending of a game whose time is over."""
+        if self._elapsed(game) < game.seconds + ABSENT_SECONDS:
+            return game.seconds, "time"
+        return game.elapsed, "left" if game.id in self._left else "disconnected"
 
     @contextmanager
     def _recording(self, game: Game) -> Iterator[None]:
@@ -129,7 +163,11 @@ class Room:
 
     def _stop_clock(self, game: Game) -> None:
         if game.ending is not None:
-            self._started.pop(game.id, None)
+            self._forget(game.id)
+
+    def _forget(self, game_id: str) -> None:
+        self._started.pop(game_id, None)
+        self._left.discard(game_id)
 
 
 class PlayRoom(Room):

@@ -8,24 +8,27 @@ Games:
 | GET /api/me                | the player, the kind of game, and the game in progress            |
 | POST /api/games            | begin a game                                                      |
 | GET /api/games/ID          | everything seen so far in a game, for a page that reloads         |
-| POST /api/games/ID/moves   | make a move: `{"turn": 3, "move": 0}`                             |
-| GET /api/games/ID/reveal   | after the end: the goal, the player's path, the agents' paths     |
+| POST /api/games/ID/moves   | make a move: `{"turn": 3, "move": 0}`; the last one reveals       |
+| POST /api/games/ID/leave   | the player closes the page                                        |
 | GET /api/games/ID/area.png | after the end: the whole area                                     |
+| GET /api/games/ID/agents   | after the end: the agents' paths; 202 if they take longer         |
 
-A study adds `/join/TOKEN`, `/api/consent`, `/api/practised`, `/admin` and `/api/admin/people`. Watching adds `/watch`,
-`/api/watch`, `/api/watch/area.png`, `/api/watch/search` and `/api/watch/search.gif`.
+A study adds `/join/TOKEN`, `/api/consent`, `/api/practised`, `/api/withdrawal`, `/admin` and `/api/admin/people`.
+Watching adds `/watch`, `/api/watch`, `/api/watch/area.png`, `/api/watch/search` and `/api/watch/search.gif`.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from functools import partial, wraps
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.staticfiles import StaticFiles
+from starlette.requests import HTTPConnection
 
 from airloc.agents.registry import available_agents
 from airloc.drawing.palette import heat, hex_of
@@ -35,22 +38,35 @@ from airloc.game.room import Room
 from airloc.game.store import Game, RefusedError, UnknownGameError
 from airloc.game.watch import MAX_AGENTS, WatchService
 from airloc.game.worker_pool import AgentPath
-from airloc.grid import Cell, distance
+from airloc.grid import Cell
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 STATIC = StaticFiles(packages=[("airloc.game", "static")])
 """The files of the pages."""
 PRIVATE = {"cache-control": "no-store"}
 """Header of every response that is for one player only."""
 _CACHED = {"cache-control": "private, max-age=3600"}
-COOKIE = "airloc"
-"""Name of the cookie that holds a player's token."""
 _COOKIE_SECONDS = 30 * 86400
+_AGENTS_SECONDS = 2.0
+"""Time that a request for the agents' paths waits for them, so that a page need not ask often."""
 _HEAT_COLOURS = 33
 """Number of colours of a belief on the page."""
 
 
+def token_of(request: HTTPConnection) -> str | None:
+    """Return the player's token from the cookie, or None."""
+    return request.cookies.get(_cookie_name(request))
+
+
+def _cookie_name(request: HTTPConnection) -> str:
+    """Return the name of the cookie, which has the port: browsers send a cookie to all ports of a host."""
+    return f"airloc-{request.scope['server'][1]}"
+
+
 async def _token(request: Request) -> str | None:
-    return request.cookies.get(COOKIE)
+    return token_of(request)
 
 
 Token = Annotated[str | None, Depends(_token)]
@@ -65,7 +81,7 @@ def _set_token(response: Response, token: str, request: Request) -> None:
     """Set the cookie, for this site only and out of reach of scripts."""
     secure = request.url.scheme == "https"
     response.set_cookie(
-        COOKIE, token, max_age=_COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
+        _cookie_name(request), token, max_age=_COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
     )
 
 
@@ -73,16 +89,30 @@ def _json(content: bytes, status: int = 200) -> Response:
     return Response(content, status, media_type="application/json", headers=PRIVATE)
 
 
+def _stored(lobby: Lobby) -> Callable[[Callable[P, T]], Callable[P, Coroutine[Any, Any, T]]]:
+    """Return a decorator of handlers that use the store: they run in its thread, each one atomic."""
+
+    def decorate(handler: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+        @wraps(handler)
+        async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await lobby.run(partial(handler, *args, **kwargs))
+
+        return run
+
+    return decorate
+
+
 def game_routes(lobby: Lobby) -> APIRouter:
-    """Return the routes of a game in progress. Handlers do not await, so that each is atomic."""
-    router = APIRouter()
+    """Return the routes of a game in progress."""
+    router, stored = APIRouter(), _stored(lobby)
 
     @router.get("/")
     async def page(request: Request) -> Response:
         return await STATIC.get_response("index.html", request.scope)
 
     @router.get("/api/me")
-    async def me(token: Token, request: Request) -> Response:
+    @stored
+    def me(token: Token, request: Request) -> Response:
         player = lobby.admit(token)
         response = JSONResponse(lobby.info(player), headers=PRIVATE)
         if player != token:
@@ -90,7 +120,8 @@ def game_routes(lobby: Lobby) -> APIRouter:
         return response
 
     @router.post("/api/games")
-    async def begin(wanted: BeginRequest, token: Token, request: Request) -> Response:
+    @stored
+    def begin(wanted: BeginRequest, token: Token, request: Request) -> Response:
         player = lobby.admit(token)
         room, game = lobby.begin(player, recorded=wanted.kind == "recorded")
         response = _json(room.messages.state(game, room.seconds_left(game)), 201)
@@ -99,13 +130,21 @@ def game_routes(lobby: Lobby) -> APIRouter:
         return response
 
     @router.get("/api/games/{game_id}")
-    async def state(game_id: str, token: Token) -> Response:
+    @stored
+    def state(game_id: str, token: Token) -> Response:
         room, player = _find_room(lobby, game_id, token)
         game = room.game(game_id, player)
         return _json(room.messages.state(game, room.seconds_left(game)))
 
+    @router.post("/api/games/{game_id}/leave", status_code=204)
+    @stored
+    def leave(game_id: str, token: Token) -> None:
+        room, player = _find_room(lobby, game_id, token)
+        room.leave(game_id, player)
+
     @router.post("/api/games/{game_id}/moves")
-    async def move(game_id: str, wanted: MoveRequest, token: Token) -> Response:
+    @stored
+    def move(game_id: str, wanted: MoveRequest, token: Token) -> Response:
         room, player = _find_room(lobby, game_id, token)
         try:
             game = room.move(game_id, player, wanted.turn, wanted.move)
@@ -120,17 +159,18 @@ def result_routes(lobby: Lobby) -> APIRouter:
     """Return the routes of a game that is over; they refuse a game in progress."""
     router = APIRouter(prefix="/api/games/{game_id}")
 
-    @router.get("/reveal")
-    async def reveal(game_id: str, token: Token) -> Response:
-        room, game = _ended_game(lobby, game_id, token)
-        agents = await room.baselines.paths(game.episode)
-        return JSONResponse(_reveal(game, room.sampler.names[game.episode.area], agents), headers=PRIVATE)
+    ended_game = _stored(lobby)(partial(_ended_game, lobby))
 
     @router.get("/area.png")
     async def area(game_id: str, token: Token) -> Response:
-        room, game = _ended_game(lobby, game_id, token)
-        png = await room.baselines.area_png(game.episode.area)
-        return Response(png, media_type="image/png", headers=PRIVATE)
+        room, game = await ended_game(game_id, token)
+        return Response(await room.area_png(game.episode.area), media_type="image/png", headers=PRIVATE)
+
+    @router.get("/agents")
+    async def agents(game_id: str, token: Token) -> Response:
+        room, game = await ended_game(game_id, token)
+        paths = await room.baselines.paths(game.episode, _AGENTS_SECONDS)
+        return JSONResponse({"agents": _agents(paths)}, 202 if paths is None else 200, headers=PRIVATE)
 
     return router
 
@@ -150,39 +190,39 @@ def _ended_game(lobby: Lobby, game_id: str, token: str | None) -> tuple[Room, Ga
     return room, game
 
 
-def _reveal(game: Game, area: str, agents: Sequence[AgentPath]) -> dict[str, Any]:
-    start, goal = game.episode.start, game.episode.goal
-    return {
-        "ending": game.ending,
-        "area": area,
-        "start": start,
-        "goal": goal,
-        "distance": distance(start, goal),
-        "path": game.path,
-        "elapsed": round(game.elapsed, 3),
-        "agents": [agent._asdict() for agent in agents],
-    }
+def _agents(paths: Sequence[AgentPath] | None) -> list[dict[str, Any]] | None:
+    return None if paths is None else [path._asdict() for path in paths]
 
 
 def study_routes(lobby: StudyLobby) -> APIRouter:
     """Return the routes of a study: personal links, consent, the end of practice, and the admin page."""
-    router = APIRouter()
+    router, stored = APIRouter(), _stored(lobby)
 
     @router.get("/join/{token}")
     async def join(token: str, request: Request) -> Response:
         response = RedirectResponse("/", 303, headers=PRIVATE)
         if lobby.is_player(token):
             _set_token(response, token, request)
+        else:  # the page says that a link is needed, rather than continue as whoever used this browser before
+            response.delete_cookie(_cookie_name(request))
         return response
 
     @router.post("/api/consent")
-    async def consent(given: ConsentRequest, token: Token) -> Response:
+    @stored
+    def consent(given: ConsentRequest, token: Token) -> Response:
         lobby.give_consent(lobby.admit(token), given.age, given.gender)
         return JSONResponse({}, headers=PRIVATE)
 
     @router.post("/api/practised")
-    async def practised(token: Token) -> Response:
+    @stored
+    def practised(token: Token) -> Response:
         lobby.end_practice(lobby.admit(token))
+        return JSONResponse({}, headers=PRIVATE)
+
+    @router.post("/api/withdrawal")
+    @stored
+    def withdrawal(token: Token) -> Response:
+        lobby.withdraw(lobby.admit(token))
         return JSONResponse({}, headers=PRIVATE)
 
     @router.get("/admin")
@@ -190,7 +230,8 @@ def study_routes(lobby: StudyLobby) -> APIRouter:
         return await STATIC.get_response("admin.html", request.scope)
 
     @router.get("/api/admin/people")
-    async def people(bearer: Bearer) -> Response:
+    @stored
+    def people(bearer: Bearer) -> Response:
         token = bearer.credentials if bearer else ""
         if not secrets.compare_digest(token.encode(), lobby.study.admin_token.encode()):
             raise RefusedError(401, "token", "Enter the admin token of this study.")

@@ -3,17 +3,23 @@
 A game stores moves, not positions. Positions are replayed from the start, so that they always agree with
 `airloc.task.rules`.
 
-Every change is committed before the player gets the response. The journal is a write-ahead log with
-`synchronous=NORMAL`: a commit survives the end of the process, even by SIGKILL, and does not wait for the disk. Free
-play keeps its games in memory.
+A server calls the store through `Store.run`, in a thread of its own: a database that another program has locked must
+not stop the event loop. Every change is committed before the player gets the response. The journal is a write-ahead log
+with `synchronous=NORMAL`: a commit survives the end of the process, even by SIGKILL, and does not wait for the disk.
+Within a second or two after a game the log is written to the database file. Free play keeps its games in memory.
 """
 
+import asyncio
 import secrets
 import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -21,8 +27,18 @@ from airloc.errors import AirlocError
 from airloc.grid import MOVES, Cell
 from airloc.task import rules
 
-Ending = Literal["found", "moves", "time"]
-"""Why a game ended: the goal was found, no moves were left, or no time was left."""
+T = TypeVar("T")
+BUSY_SECONDS = 2.0
+"""Time that a request may wait for the database before it is refused."""
+
+Ending = Literal["found", "moves", "time", "left", "disconnected"]
+"""Why a game ended: the goal was found, no moves were left, or no time was left.
+
+The last two are games whose time ran out while no page showed them: the player had closed the page ("left"), or the
+page did not answer any more ("disconnected").
+"""
+ABSENT: tuple[Ending, ...] = ("left", "disconnected")
+"""Endings of games that were not played to the end."""
 
 
 class RefusedError(Exception):
@@ -131,7 +147,7 @@ _ENDINGS: dict[tuple[bool, bool], Ending | None] = {
 }
 
 
-SCHEMA = """
+_GAMES = """
 CREATE TABLE IF NOT EXISTS games (
     id TEXT PRIMARY KEY,
     player TEXT NOT NULL,
@@ -141,10 +157,12 @@ CREATE TABLE IF NOT EXISTS games (
     goal_row INTEGER NOT NULL, goal_col INTEGER NOT NULL,
     budget INTEGER NOT NULL,
     seconds REAL NOT NULL,
-    ending TEXT CHECK (ending IN ('found', 'moves', 'time')),
+    ending TEXT CHECK (ending IN ('found', 'moves', 'time', 'left', 'disconnected')),
     elapsed REAL NOT NULL,
     UNIQUE (player, slot)
 );
+"""
+SCHEMA = f"""{_GAMES}
 CREATE INDEX IF NOT EXISTS games_of_player ON games (player);
 CREATE TABLE IF NOT EXISTS moves (
     game TEXT NOT NULL REFERENCES games (id) ON DELETE CASCADE,
@@ -161,6 +179,8 @@ _COLUMNS = "id, player, slot, area, start_row, start_col, goal_row, goal_col, bu
 class Store:
     """The games of a server.
 
+    Its methods block while another program has locked the file; `run` calls them from an event loop.
+
     Args:
         path: SQLite file, created if it does not exist; None keeps everything in memory.
 
@@ -169,12 +189,32 @@ class Store:
     """
 
     def __init__(self, path: Path | None = None) -> None:
+        self._path, self._ended_since_checkpoint = path, False
         try:
             self.db = connect(path)
+            _allow_all_endings(self.db)
             self.db.executescript(SCHEMA)
         except (sqlite3.Error, OSError) as error:
             cure = "Give a file that airloc study create wrote"
             raise AirlocError(f"Cannot open the study {str(path)!r}: {error}", cure) from error
+        self._thread = ThreadPoolExecutor(1, "store")
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run a function that uses the store in the thread of the store. One runs after the other: each is atomic.
+
+        Raises:
+            sqlite3.Error: If the database fails, or is busy for longer than `BUSY_SECONDS`.
+        """
+        until = time.monotonic() + BUSY_SECONDS
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run_before, until, work)
+
+    def _run_before(self, until: float, work: Callable[[], T]) -> T:
+        """Run a function unless it has waited too long behind others; limit how long it waits for a lock."""
+        left = until - time.monotonic()
+        if left <= 0:
+            raise sqlite3.OperationalError("the database is busy")
+        self.db.execute(f"PRAGMA busy_timeout = {int(1000 * left)}")
+        return work()
 
     def create(self, player: str, episode: Episode, budget: int, seconds: float, slot: int | None = None) -> Game:
         """Create a game."""
@@ -230,12 +270,28 @@ class Store:
         with self.db:
             self.db.execute("DELETE FROM games WHERE id = ?", (game_id,))
 
+    def checkpoint(self) -> None:
+        """Write the log to the database file if a game has ended since the last time. Players need not wait meanwhile.
+
+        Raises:
+            sqlite3.Error: If the file cannot be written.
+        """
+        if self._path is None or not self._ended_since_checkpoint:
+            return
+        self._ended_since_checkpoint = False
+        with closing(sqlite3.connect(self._path)) as db:  # another connection, so that it can run in another thread
+            busy, pages, written = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if busy or written < pages:
+            self._ended_since_checkpoint = True  # a reader was in the way: try again
+
     def close(self) -> None:
         """Close the database."""
+        self._thread.shutdown()
         self.db.close()
 
     def _update(self, game: Game, elapsed: float, ending: Ending | None) -> None:
         self.db.execute("UPDATE games SET elapsed = ?, ending = ? WHERE id = ?", (elapsed, ending, game.id))
+        self._ended_since_checkpoint |= ending is not None
 
     def _game(self, row: tuple[Any, ...]) -> Game:
         game_id, player, slot, area, start_row, start_col, goal_row, goal_col, budget, seconds, ending, elapsed = row
@@ -243,6 +299,17 @@ class Store:
         episode = Episode(area, (start_row, start_col), (goal_row, goal_col))
         moves = tuple(move for (move,) in rows)
         return Game(game_id, player, episode, budget, seconds, moves, cast("Ending | None", ending), elapsed, slot)
+
+
+def _allow_all_endings(db: sqlite3.Connection) -> None:
+    """Rebuild the table of games in a file of an earlier version, which allows fewer endings."""
+    table = db.execute("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'games'").fetchone()
+    if table is not None and "'disconnected'" not in table[0]:
+        db.executescript(
+            f"PRAGMA foreign_keys=OFF; BEGIN; {_GAMES.replace('games', 'new_games', 1)}"
+            f"INSERT INTO new_games ({_COLUMNS}) SELECT {_COLUMNS} FROM games ORDER BY rowid;"
+            "DROP TABLE games; ALTER TABLE new_games RENAME TO games; COMMIT; PRAGMA foreign_keys=ON;"
+        )
 
 
 def connect(path: Path | None) -> sqlite3.Connection:
@@ -254,12 +321,13 @@ def connect(path: Path | None) -> sqlite3.Connection:
     """
     if path is not None:
         path.touch(mode=0o600)
-    # Only the thread of the event loop uses the connection, but another thread may have opened it.
+    # One thread at a time uses the connection, but not always the one that opened it.
     db = sqlite3.connect(":memory:" if path is None else path, check_same_thread=False, timeout=10)
     try:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=NORMAL")
         db.execute("PRAGMA foreign_keys=ON")
+        db.execute("PRAGMA secure_delete=ON")  # what a participant withdraws is overwritten
     except sqlite3.Error:
         db.close()
         raise

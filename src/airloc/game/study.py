@@ -4,17 +4,20 @@ The file holds the pixels of the areas, so that agents can play exactly what peo
 participant it holds the moves, and the age and gender that they chose to give.
 """
 
+import fcntl
 import io
 import json
 import secrets
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 from scipy.optimize import linear_sum_assignment
 
@@ -52,7 +55,8 @@ CONSENT = """This is a study of how well people find places in aerial images. Yo
 look for it, one square at a time. You can practise first. It takes about fifteen minutes.
 
 We record your moves and their times and, if you give them, your age and gender. We record nothing else about you, and \
-nothing that identifies you. You can stop at any time by closing the page.
+nothing that identifies you. You can stop at any time by closing the page. You can also withdraw on the page: this \
+deletes everything that we have recorded about you.
 """
 
 
@@ -70,6 +74,10 @@ class StudyConfig:
 
     def __post_init__(self) -> None:
         check_seconds(self.seconds)
+        if not self.consent.strip():
+            raise AirlocError(
+                "The consent text is empty", "Write what participants agree to, and give it with --consent"
+            )
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,11 @@ class Participant:
     age: int | None
     gender: str | None
 
+    @property
+    def withdrawn(self) -> bool:
+        """True for a participant who took part and no longer agrees."""
+        return self.practised and not self.agreed
+
 
 class Study:
     """An open study.
@@ -96,14 +109,10 @@ class Study:
     def __init__(self, path: Path) -> None:
         if not path.is_file():
             raise AirlocError(f"The study {str(path)!r} does not exist", _CURE)
-        facts = _read_facts(path)
-        if facts.get("version") != str(VERSION):
-            raise AirlocError(f"{str(path)!r} is a study of version {facts.get('version')}, not {VERSION}", _CURE)
+        self.admin_token, self.config = _read_facts(path)  # before the store adds its tables to the file
+        self.grid = Grid.parse(self.config.grid)
         self.path = path
         self.store = Store(path)
-        self.admin_token = facts["admin"]
-        self.config = StudyConfig(**json.loads(facts["rules"]))
-        self.grid = Grid.parse(self.config.grid)
 
     def participants(self) -> list[Participant]:
         """Return all participants."""
@@ -146,17 +155,71 @@ class Study:
         with self.store.db as db:
             db.execute("UPDATE people SET practised = 1 WHERE token = ?", (token,))
 
+    def record_withdrawal(self, token: str) -> None:
+        """Delete a participant's games, age and gender, and record that they have withdrawn."""
+        with self.store.db as db:
+            db.execute("DELETE FROM games WHERE player = ?", (token,))
+            db.execute(
+                "UPDATE people SET agreed = 0, practised = 1, age = NULL, gender = NULL WHERE token = ?", (token,)
+            )
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the write-ahead log holds no copy either
 
-def _read_facts(path: Path) -> dict[str, str]:
-    """Read the settings of a study without changing a file that is none."""
-    try:
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    @contextmanager
+    def served(self) -> Iterator[None]:
+        """Keep the study for one server: two would not know of each other's clocks.
+
+        Raises:
+            AirlocError: If another server runs it.
+        """
+        with self.path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # gone with the process, even after a SIGKILL
+            except OSError as error:
+                problem = f"Another server runs the study {str(self.path)!r}"
+                raise AirlocError(problem, "Use that one, or stop it first") from error
+            try:
+                yield
+            finally:
+                self.store.close()  # first: closing the file would release SQLite's locks on it
+
+    def backup(self, path: Path) -> None:
+        """Copy the study to a new file, as it is at this moment. A server may run meanwhile.
+
+        Raises:
+            AirlocError: If the file exists or cannot be written.
+        """
+        if path.exists():
+            raise AirlocError(f"The file {str(path)!r} already exists", "Choose another name for the copy")
+        check_writable(path)
+        part = path.with_name(f".{path.name}.part")
         try:
-            return dict(db.execute("SELECT key, value FROM study").fetchall())
+            part.touch(mode=0o600)
+            with closing(sqlite3.connect(part)) as copy:
+                self.store.db.backup(copy)
+            part.rename(path)
+        except (sqlite3.Error, OSError) as error:
+            cure = "Free some space, or choose another disk"
+            raise AirlocError(f"Cannot write the copy {str(path)!r}: {error}", cure) from error
         finally:
-            db.close()
+            part.unlink(missing_ok=True)
+
+
+def _read_facts(path: Path) -> tuple[str, StudyConfig]:
+    """Read the admin token and the settings of a study without changing a file that is none."""
+    # Even a reader adds a log beside a file that has none, unless the file is declared immutable.
+    mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as db:
+            facts = dict(db.execute("SELECT key, value FROM study").fetchall())
+            for table in ("areas", "people", "assigned"):
+                db.execute(f"SELECT 1 FROM {table}")
+        if facts["version"] == str(VERSION):
+            return facts["admin"], StudyConfig(**json.loads(facts["rules"]))
     except sqlite3.Error as error:
         raise AirlocError(f"{str(path)!r} is not a study: {error}", _CURE) from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise AirlocError(f"{str(path)!r} is not a study: its settings are missing or damaged", _CURE) from error
+    raise AirlocError(f"{str(path)!r} is a study of version {facts['version']}, not {VERSION}", _CURE)
 
 
 def _participant(row: tuple[Any, ...]) -> Participant:
@@ -276,47 +339,52 @@ def assign_episodes(episodes: Sequence[Episode], people: int, each: int, seed: i
         AirlocError: If there are too few areas to play each game on another one.
     """
     rng = stream(seed, "study", "assignment")
-    available: dict[tuple[int, int], list[Episode]] = defaultdict(list)
+    drawn: dict[tuple[int, int], list[Episode]] = defaultdict(list)
     for episode in (episodes[i] for i in rng.permutation(len(episodes))):
-        available[distance(episode.start, episode.goal), episode.area].append(episode)
-    distances, areas = (sorted({key[part] for key in available}) for part in (0, 1))
-    slots = [away for away in distances for _ in range(each)]
-    uses: Counter[Episode] = Counter()
+        drawn[distance(episode.start, episode.goal), episode.area].append(episode)
+    distances, areas = (sorted({key[part] for key in drawn}) for part in (0, 1))
+    available = [[drawn.get((away, area), []) for area in areas] for away in distances for _ in range(each)]
     games = []
+    size = np.array([[len(some) for some in row] for row in available])
+    used = np.zeros_like(size)
     for people_left in range(people, 0, -1):
-        chosen = _choose_episodes(slots, areas, available, uses, people_left, rng)
-        uses.update(chosen)
+        slots = _choose_areas(size, used, each, people_left, rng)
+        chosen = [available[row][col][used[row, col] % size[row, col]] for row, col in enumerate(slots)]
+        for row, col in enumerate(slots):
+            first = row - row % each
+            used[first : first + each, col] += 1  # the slots of a distance share its episodes
         games.append([chosen[i] for i in rng.permutation(len(chosen))])
     return games
 
 
-def _choose_episodes(
-    slots: Sequence[int],
-    areas: Sequence[int],
-    available: Mapping[tuple[int, int], Sequence[Episode]],
-    uses: Counter[Episode],
-    people_left: int,
-    rng: np.random.Generator,
-) -> list[Episode]:
-    """Choose one participant's episodes on different areas, the least used ones.
+def _choose_areas(
+    size: npt.NDArray[np.int64], used: npt.NDArray[np.int64], each: int, people_left: int, rng: np.random.Generator
+) -> list[int]:
+    """Choose one participant's areas, a different one for each slot, where the episodes are least used.
 
     An area with as many unused episodes as participants left comes first: each of them has to take one, or some
     episodes would never be played (the decomposition of a bipartite graph into matchings).
+
+    Args:
+        size: Number of episodes by slot and area; the `each` slots of a distance follow each other.
+        used: How often one of them was chosen.
+        each: Games per distance and participant.
+        people_left: Number of participants without games.
+        rng: Random numbers for ties.
     """
-    best = {key: min(some, key=uses.__getitem__) for key, some in available.items()}
-    unused = Counter(area for (_, area), some in available.items() for episode in some if not uses[episode])
-    cost = np.full((len(slots), len(areas)), _IMPOSSIBLE)
-    for (row, away), (col, area) in ((r, c) for r in enumerate(slots) for c in enumerate(areas)):
-        if (away, area) in best:
-            urgent = 1000 * (unused[area] >= people_left)
-            cost[row, col] = _REPEATED * uses[best[away, area]] - urgent - unused[area] + rng.random()
-    rows, cols = linear_sum_assignment(cost) if len(areas) >= len(slots) else ([], [])
-    if len(rows) < len(slots) or cost[rows, cols].max() >= _IMPOSSIBLE:
+    unused = np.maximum(size - used, 0)[::each].sum(axis=0)
+    there = size > 0
+    cost = np.full(size.shape, _IMPOSSIBLE)
+    urgency = np.broadcast_to(1000 * (unused >= people_left) + unused, size.shape)
+    cost[there] = _REPEATED * (used[there] // size[there]) - urgency[there] + rng.random(there.sum())
+    slots, areas = size.shape
+    rows, cols = linear_sum_assignment(cost) if areas >= slots else ([], [])
+    if len(rows) < slots or cost[rows, cols].max() >= _IMPOSSIBLE:
         raise AirlocError(
-            f"{len(areas)} areas are too few for {len(slots)} games per participant, each on another area",
+            f"{areas} areas are too few for {slots} games per participant, each on another area",
             "Give more areas, or fewer games with --per-distance",
         )
-    return [best[slots[row], areas[col]] for row, col in zip(rows, cols, strict=True)]
+    return [int(col) for col in cols]
 
 
 def count_shared(games: Sequence[Sequence[Episode]]) -> int:

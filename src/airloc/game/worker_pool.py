@@ -2,9 +2,11 @@
 
 The server uses a process at low priority, because agents hold the GIL most of the time. `Baselines` play a player's
 episode for comparison; results are computed on demand and cached, and the server uses them only after a game has ended.
+No player waits for them: the page shows the end of a game first, and the agents' paths when they are there.
 """
 
 import asyncio
+import logging
 import os
 import signal
 import threading
@@ -13,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing import active_children, get_context
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
@@ -168,22 +171,37 @@ class Baselines:
         self._names = tuple(names)
         self._worker_pool = worker_pool
         self._sampler = sampler
-        self._paths: OrderedDict[Episode, tuple[AgentPath, ...]] = OrderedDict()
-        self._images: dict[int, bytes] = {}
+        self._tasks: OrderedDict[Episode, asyncio.Task[tuple[AgentPath, ...]]] = OrderedDict()
 
-    async def paths(self, episode: Episode) -> tuple[AgentPath, ...]:
-        """Return the agents' paths in an episode."""
-        if episode not in self._paths:
-            self._paths[episode] = await self._worker_pool.run(play_agents, self._sampler, self._names, episode)
-            if len(self._paths) > _MAX_CACHED:
-                self._paths.popitem(last=False)
-        return self._paths[episode]
+    async def paths(self, episode: Episode, timeout: float | None = None) -> tuple[AgentPath, ...] | None:
+        """Return the agents' paths in an episode, or None if they take longer than `timeout` seconds.
 
-    async def area_png(self, area: int) -> bytes:
-        """Return the whole area as PNG."""
-        if area not in self._images:
-            self._images[area] = await self._worker_pool.run(encode_area, self._sampler, area)
-        return self._images[area]
+        The agents continue then, and a later call returns what they have done.
+
+        Raises:
+            RefusedError: If the worker died. A later call starts again.
+        """
+        done, _ = await asyncio.wait([self._task(episode)], timeout=timeout)
+        return done.pop().result() if done else None
+
+    def _task(self, episode: Episode) -> asyncio.Task[tuple[AgentPath, ...]]:
+        if episode not in self._tasks:
+            task = asyncio.create_task(self._play(episode))
+            self._tasks[episode] = task
+            task.add_done_callback(partial(self._drop_failed, episode))
+            if len(self._tasks) > _MAX_CACHED:
+                self._tasks.popitem(last=False)
+        return self._tasks[episode]
+
+    async def _play(self, episode: Episode) -> tuple[AgentPath, ...]:
+        return await self._worker_pool.run(play_agents, self._sampler, self._names, episode)
+
+    def _drop_failed(self, episode: Episode, task: asyncio.Task[tuple[AgentPath, ...]]) -> None:
+        """Forget a task that failed, so that the next call starts another one."""
+        if task.cancelled() or task.exception() is not None:
+            self._tasks.pop(episode, None)
+            if not task.cancelled():
+                logging.getLogger("uvicorn.error").error("The agents cannot play an episode: %s", task.exception())
 
 
 def play_agents(

@@ -90,8 +90,10 @@ class SearchStore:
         self._lock = threading.Lock()
         _check_folder(path)
         try:
+            if not path.exists():
+                path.touch(mode=0o600)  # only its owner may read the photos and where they were taken
             self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=0.5)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise self._cannot_open(error) from error
         try:
             self._file.execute("PRAGMA locking_mode = EXCLUSIVE")

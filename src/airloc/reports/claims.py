@@ -2,7 +2,8 @@
 
 That one agent is better than another is tested on the paired difference in success on the same episodes. The claim is
 confirmed if the 95 % interval is above zero and no single distance contradicts it. It is refuted if an interval is
-below zero, and open otherwise. Other claims are read off the values.
+below zero, and open otherwise. Other claims are read off the values. Results of fewer than `MIN_EPISODES` episodes give
+no verdict.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,9 @@ from airloc.reports.tables import signed_interval
 
 CONFIRMED, REFUTED, OPEN = "confirmed", "refuted", "open"
 UNCHECKED, HUMAN = "not checked", "about people"
+
+MIN_EPISODES = 100
+"""Fewest episodes that give a verdict; their success is known to about 10 points."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,8 @@ class Verdict:
         return {"where": claim.reference, "claim": claim.statement, "verdict": self.verdict, "ours": self.values}
 
 
-class _AbsentError(Exception):
-    """A result that a claim needs is absent."""
+class _UncheckedError(Exception):
+    """Why a claim cannot be checked."""
 
 
 def check_claims(results: PaperResults) -> list[Verdict]:
@@ -47,8 +51,8 @@ def check_claim(claim: Claim, results: PaperResults) -> Verdict:
         return Verdict(claim, HUMAN, "")
     try:
         verdict, values = CHECKS[claim.kind](claim, results)
-    except _AbsentError as absent:
-        return Verdict(claim, UNCHECKED, f"no result of {absent}")
+    except _UncheckedError as reason:
+        return Verdict(claim, UNCHECKED, str(reason))
     return Verdict(claim, verdict, values)
 
 
@@ -107,7 +111,7 @@ def _agreement_range(claim: Claim, name: str, results: PaperResults) -> float:
     """Return the range of the agreement with the prior over the distances of the grid."""
     found = _find(claim, name, results)
     if found.agreement is None:
-        raise _AbsentError(f"{name}'s agreement")
+        raise _UncheckedError(f"no result of {name}'s agreement")
     shares = [float(share["share"]) for distance, share in found.agreement.items() if int(distance) <= 4]
     return max(shares) - min(shares)
 
@@ -127,7 +131,7 @@ def _all_seeds(claim: Claim, name: str, results: PaperResults) -> list[float]:
     _find(claim, name, results)
     found = [result for setup, result in results.items() if setup == _setup(claim, name, setup.seed)]
     if len(found) < 2 and name.startswith("airloc"):
-        raise _AbsentError(f"other seeds of {name}")
+        raise _UncheckedError(f"no result of other seeds of {name}")
     return [result.success for result in found]
 
 
@@ -135,8 +139,11 @@ def _find(claim: Claim, name: str, results: PaperResults) -> EvaluationResult:
     """Return the result of an agent, written as `agent` or as `agent@dataset` with the training dataset."""
     setup = _setup(claim, name, "median")
     if setup not in results:
-        raise _AbsentError(name)
-    return results[setup]
+        raise _UncheckedError(f"no result of {name}")
+    found = results[setup]
+    if found.record["episodes"] < MIN_EPISODES:
+        raise _UncheckedError(f"{found.record['episodes']} episodes of {name} are too few")
+    return found
 
 
 def _setup(claim: Claim, name: str, seed: str) -> Setup:

@@ -11,7 +11,7 @@ from airloc.evaluation.benchmarks import paper
 from airloc.evaluation.benchmarks.paper import Table
 from airloc.files import write_atomically
 from airloc.reports import comparison
-from airloc.reports.claims import REFUTED, Verdict, check_claims
+from airloc.reports.claims import MIN_EPISODES, REFUTED, Verdict, check_claims
 from airloc.reports.comparison import MARK, SUCCESSOR_REMEDY, ComparedRow
 from airloc.reports.figures import Figure, charts, search_figures, successor_chart
 from airloc.reports.results import LearningCurve, PaperResults
@@ -27,7 +27,8 @@ _STEP_RATIO = (
 
 _CLAIMS_NOTE = (
     "A claim that one agent is better than another is confirmed if the paired difference on the same episodes is above "
-    "zero with its whole 95 % interval. It is open if there are too few episodes to tell the sign."
+    "zero with its whole 95 % interval. It is open if there are too few episodes to tell the sign, and not checked on "
+    f"fewer than {MIN_EPISODES} episodes."
 )
 
 

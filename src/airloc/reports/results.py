@@ -2,7 +2,7 @@
 
 A result is a folder with two files. All tables and figures are made from them.
 
-    score.json      record      the JSON of `airloc evaluate`; null if the agent cannot play the suite
+    score.json      record      the metrics in the JSON of `airloc evaluate`; null if the agent cannot play the suite
                     declined    why the agent cannot play; null otherwise
                     seed        seed of the episodes, the agent and the bootstrap
                     agreement   agreement with the exploitation prior by distance, where it was recorded

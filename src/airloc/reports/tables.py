@@ -9,6 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from airloc.errors import printable
 from airloc.evaluation.metrics import Interval
 from airloc.evaluation.scores import Score
 
@@ -127,7 +128,9 @@ def _heading(score: Score, goals: str) -> str:
     """Describe the suite: episodes, areas, grid, budget, goals and clusters."""
     suite = score.suite
     areas, clusters = len(set(suite.area.tolist())), score.bootstrap.clusters
-    lines = [f"{len(suite)} episodes ({suite.name}) on {areas} areas, {suite.grid} cells, {suite.budget} moves"]
+    lines = [
+        f"{len(suite)} episodes ({printable(suite.name)}) on {areas} areas, {suite.grid} cells, {suite.budget} moves"
+    ]
     lines[0] += "" if suite.grid.moves == 8 else " (north, east, south or west)"
     if goals:
         lines.append(goals)

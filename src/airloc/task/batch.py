@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 
 from airloc.areas.area import SearchArea
+from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task import rules
 from airloc.task.cells import CellTable, cell_tables
@@ -31,7 +32,7 @@ class Step(NamedTuple):
 
     observation: Observation
     reward: torch.Tensor
-    """`3 * found - 1`, or zero for episodes that ended before, (B,) int64."""
+    """`3 * found - 1`, or that of a reward function; zero for episodes that ended before, (B,)."""
     found: torch.Tensor
     """True for episodes whose goal has been found, (B,) bool."""
     ended: torch.Tensor
@@ -60,6 +61,7 @@ class BatchEnv:
         goal_cells: The patches that goals are taken from. Default: `cells`.
         by_declaration: Episodes end by `declare`, which must be called after `reset` and after every `step`.
         false_alarm_cost: Cost of a wrong declaration in units of finds.
+        reward: Reward function of the moves, or its name; see `airloc.task.rules`. Default: `3 * found - 1`.
     """
 
     def __init__(
@@ -70,12 +72,14 @@ class BatchEnv:
         *,
         by_declaration: bool = False,
         false_alarm_cost: float = rules.FALSE_ALARM_COST,
+        reward: rules.RewardFunction | str | None = None,
     ) -> None:
         self.cells = cells
         self.goal_cells = goal_cells or cells
         self.budget = rules.check_budget(budget)
         self.by_declaration = by_declaration
         self.false_alarm_cost = rules.check_false_alarm_cost(false_alarm_cost)
+        self.reward = rules.load_reward(reward)
         self._moves = rules.moves_on(cells.device)
 
     @classmethod
@@ -90,6 +94,7 @@ class BatchEnv:
         device: torch.device | str = "cpu",
         by_declaration: bool = False,
         false_alarm_cost: float = rules.FALSE_ALARM_COST,
+        reward: rules.RewardFunction | str | None = None,
     ) -> "BatchEnv":
         """Build the environment of search areas, which are fitted to the grid if necessary.
 
@@ -103,12 +108,27 @@ class BatchEnv:
             device: Device of the patches.
             by_declaration: Episodes end by `declare`.
             false_alarm_cost: Cost of a wrong declaration in units of finds.
+            reward: Reward function of the moves, or its name.
         """
         cells, goal_cells = cell_tables(areas, grid, goal_areas=goal_areas, flight=flight, device=device)
-        return cls(cells, budget, goal_cells, by_declaration=by_declaration, false_alarm_cost=false_alarm_cost)
+        return cls(
+            cells,
+            budget,
+            goal_cells,
+            by_declaration=by_declaration,
+            false_alarm_cost=false_alarm_cost,
+            reward=reward,
+        )
 
     def reset(self, area: torch.Tensor, start: torch.Tensor, goal: torch.Tensor) -> Observation:
-        """Start episodes with these areas (B,), start cells (B, 2) and goal cells (B, 2)."""
+        """Start episodes with these areas (B,), start cells (B, 2) and goal cells (B, 2).
+
+        Raises:
+            AirlocError: If an episode starts at its goal.
+        """
+        if at_goal := int((start == goal).all(dim=1).sum()):
+            problem = f"{at_goal} of {len(start)} episodes start at their goal"
+            raise AirlocError(problem, "Use different cells for start and goal")
         self._area, self._goal = area, goal
         self._position = start
         self._steps = torch.zeros_like(area)
@@ -122,13 +142,22 @@ class BatchEnv:
 
     def step(self, action: torch.Tensor) -> Step:
         """Make the moves (B,)."""
+        over, grid = self._ended, self.cells.grid
         out = rules.move(
-            self._position, self._steps, self._goal, action, moves=self._moves, budget=self.budget, grid=self.cells.grid
+            self._position,
+            self._steps,
+            self._goal,
+            action,
+            moves=self._moves,
+            budget=self.budget,
+            grid=grid,
+            reward=self.reward,
         )
-        over = self._ended
         reward, found, truncated = out.reward, out.found, out.truncated
         if self.by_declaration:  # a move finds nothing, and the last glimpse may still be declared
-            reward, found, truncated = torch.full_like(reward, rules.STEP_REWARD), over & False, over & False
+            found, truncated = over & False, over & False
+            offsets = self._position - self._goal, out.position - self._goal
+            reward = rules.move_reward(self.reward, found, *offsets, grid)
         self._position = torch.where(over[:, None], self._position, out.position)
         self._steps = torch.where(over, self._steps, out.steps)
         self._found = torch.where(over, self._found, found)

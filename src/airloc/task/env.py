@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from airloc.areas.area import Pixels, SearchArea
+from airloc.areas.area import Pixels
 from airloc.drawing.trajectory import draw_trajectory
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid, MoveCount
 from airloc.task.cells import ORIENTATIONS, flip_cells, flip_image
 from airloc.task.photos import FlightConditions, Role
-from airloc.task.rules import FALSE_ALARM_COST, Actions
-from airloc.task.sampling import EpisodeSampler
+from airloc.task.rules import FALSE_ALARM_COST, Actions, RewardFunction, load_reward
+from airloc.task.sampling import Areas, EpisodeSampler
 
 Obs: TypeAlias = dict[str, Any]
 
@@ -53,7 +53,10 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     The goal cell is never observed.
 
     ## Rewards
-    `3 * found - 1` for each move: 2 for the move that reaches the goal, -1 for any other.
+    `3 * found - 1` for each move: 2 for the move that reaches the goal, -1 for any other. A function may replace it:
+    `reward=lambda found, distance, next_distance: 3 * found + distance - next_distance - 1`, with arrays of whether the
+    move reaches the goal, and of the distances to the goal before and after it. Text such as `"my_rewards:closer"`
+    names a function of a module; `airloc train --reward` takes the same.
 
     ## Starting state
     An area is sampled uniformly, and a start and a different goal from `prior`: `uniform` over all pairs;
@@ -90,18 +93,21 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     the border of an area, photos show its mirror image. The patch outside the area stays black.
 
     ## Info
-    `action_mask` (int8, one value per action) is 1 for the moves that stay in the area and for the declaration. `area`
+    `action_mask` (int8, one value per action) is 1 for the moves that stay in the area and for the declaration;
+    `action_masks()` returns the same as bool, for `MaskablePPO` of sb3-contrib. `area`
     is the name of the area. At the end, `distance` is the distance from start to goal; during the episode it would
     reveal a part of the goal's position. With `declare=True`, one of `found`, `false_alarm` and `missed` is True at the
     end.
 
     ## Arguments
-    * `areas`: search areas. Default: 64 procedural areas.
+    * `areas`: a list of search areas, a dataset (`load_dataset("masa", split="train")`), or the name or path of one.
+      Default: 64 procedural areas.
     * `grid`: a `Grid` or a text such as `"5x7"`.
     * `budget`: maximum number of moves.
     * `moves`: 8 or 4. Default: the moves of the grid.
     * `prior`, `distance`: see Starting state.
     * `declare`, `false_alarm_cost`: see Declarations.
+    * `reward`: see Rewards.
     * `flight`: see Flight conditions. Default: exact cells.
     * `flips`: flip areas at random, as augmentation.
     * `render_mode`: `rgb_array` or None.
@@ -148,7 +154,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
 
     def __init__(
         self,
-        areas: Sequence[SearchArea] | None = None,
+        areas: Areas = None,
         grid: Grid | str = "5x5",
         budget: int | None = None,
         *,
@@ -157,6 +163,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         distance: int | None = None,
         declare: bool = False,
         false_alarm_cost: float = FALSE_ALARM_COST,
+        reward: RewardFunction | str | None = None,
         flight: FlightConditions | None = None,
         flips: bool = False,
         render_mode: str | None = None,
@@ -164,8 +171,10 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         self.sampler = EpisodeSampler.build(areas, grid, budget, prior, distance, moves, flight)
         self.grid, self.budget = self.sampler.grid, self.sampler.budget
         self.flips = flips
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise AirlocError(f"There is no render_mode {render_mode!r}", 'Use "rgb_array" or None')
         self.render_mode = render_mode
-        self.actions = Actions(self.grid, self.budget, declare, false_alarm_cost)
+        self.actions = Actions(self.grid, self.budget, declare, false_alarm_cost, load_reward(reward))
         self.action_space = spaces.Discrete(self.actions.count)
         self.observation_space: spaces.Space[Obs] = observation_space(self.grid, self.budget)
         self._path: list[Cell] = []
@@ -201,6 +210,12 @@ class SearchEnv(gym.Env[Obs, np.int64]):
             info |= {name: bool(value) for name, value in self.actions.end_info(outcome).items()}
             info["distance"] = int(self.grid.moves_between(np.array(self._path[0]), self._goal))
         return self._observe(), float(outcome.reward), terminated, truncated, info
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Return True for the actions that stay in the area, bool (A,), as MaskablePPO of sb3-contrib asks."""
+        if not self._path:
+            raise AirlocError("No episode has started", "Call reset before action_masks")
+        return self.actions.mask(self._position).astype(np.bool_)
 
     def render(self) -> Pixels | None:
         """Draw the path so far on the area, with unvisited cells dimmed and the goal patch at the right."""

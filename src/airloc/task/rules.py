@@ -3,7 +3,14 @@
 A move adds one of eight steps to the position. It may leave the area, where every glimpse is black. On a grid of four
 moves, only the straight steps are moves, with the same indices, and the border is closed: any other step is counted but
 does not change the position. The episode ends when the position is the goal cell (found) or when the budget is used up
-(truncated). The reward of a move is `3 * found - 1`: 2 for the move that finds the goal, -1 for any other.
+(truncated). The reward of a move is `3 * found - 1`: 2 for the move that finds the goal, -1 for any other. A reward
+function may replace it:
+
+    def closer(found, distance, next_distance):
+        return 3 * found + (distance - next_distance) - 1
+
+Its arguments are arrays or tensors: whether the move finds the goal, and the distances to the goal before and after it.
+It returns one number for each move.
 
 In the variant that ends by declaration, reaching the goal has no effect. At every glimpse, including the first and the
 last, the agent may declare that the glimpse shows the goal. A declaration ends the episode: it is a find if it is
@@ -16,9 +23,13 @@ The functions take NumPy arrays or torch tensors.
 Legend: `...` any batch shape, A actions. Cells have a last axis of 2.
 """
 
+import importlib
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from numbers import Real
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +43,9 @@ ArrayT = TypeVar("ArrayT", npt.NDArray[Any], torch.Tensor)
 
 FOUND_REWARD = 3
 STEP_REWARD = -1
+
+RewardFunction: TypeAlias = Callable[[Any, Any, Any], Any]
+"""Returns the rewards (...) of moves from `found`, `distance` and `next_distance`, each (...)."""
 
 FALSE_ALARM_COST = 4.0
 """Default cost of a false alarm in units of finds."""
@@ -48,7 +62,7 @@ class MoveOutcome(NamedTuple, Generic[ArrayT]):
     steps: ArrayT
     """Number of moves including this one, (...)."""
     reward: ArrayT
-    """`3 * found - 1`, (...)."""
+    """`3 * found - 1`, or that of a reward function, (...)."""
     found: ArrayT
     """True if the position is the goal cell, bool (...)."""
     truncated: ArrayT
@@ -64,6 +78,7 @@ def move(
     moves: ArrayT,
     budget: int,
     grid: Grid | None = None,
+    reward: RewardFunction | None = None,
 ) -> MoveOutcome[ArrayT]:
     """Make one move.
 
@@ -75,6 +90,7 @@ def move(
         moves: The move table `airloc.grid.MOVES` as an array of the same kind, (8, 2).
         budget: Maximum number of moves of an episode.
         grid: Grid, which may restrict the moves. Default: eight moves.
+        reward: Reward function. Default: `3 * found - 1`.
 
     >>> import numpy as np
     >>> out = move(np.array([0, 0]), np.array(9), np.array([1, 1]), np.array(3), moves=MOVES, budget=10)
@@ -84,11 +100,68 @@ def move(
     step = moves[action]
     if grid is not None and grid.moves == 4:
         step = step * (_is_straight(step) & inside(position + step, grid))[..., None]
-    position = position + step
+    target = position + step
     steps = steps + 1
-    found = (position == goal).all(-1)
-    reward = FOUND_REWARD * found + STEP_REWARD
-    return MoveOutcome(position, steps, reward, found, (steps >= budget) & ~found)
+    found = (target == goal).all(-1)
+    rewards = move_reward(reward, found, position - goal, target - goal, grid)
+    return MoveOutcome(target, steps, rewards, found, (steps >= budget) & ~found)
+
+
+def move_reward(
+    reward: RewardFunction | None, found: ArrayT, offset: ArrayT, next_offset: ArrayT, grid: Grid | None = None
+) -> ArrayT:
+    """Return the rewards (...) of moves, given `found` (...) and the offsets (..., 2) to the goal before and after.
+
+    Raises:
+        AirlocError: If the reward function does not return one number for each move.
+    """
+    if reward is None:
+        rewards: ArrayT = FOUND_REWARD * found + STEP_REWARD
+        return rewards
+    distance, next_distance = (_length(each, grid) for each in (offset, next_offset))
+    rewards = reward(found, distance, next_distance)
+    if getattr(rewards, "shape", None) != found.shape:
+        shape = getattr(rewards, "shape", type(rewards).__name__)
+        raise AirlocError(
+            f"The reward function returns {shape} for moves of shape {tuple(found.shape)}",
+            "Return one number for each move, computed from its arguments",
+        )
+    return rewards
+
+
+def _length(offset: ArrayT, grid: Grid | None) -> ArrayT:
+    """Return the number of moves that an offset (..., 2) takes, (...)."""
+    rows, cols = abs(offset[..., 0]), abs(offset[..., 1])
+    if grid is not None and grid.moves == 4:
+        total: ArrayT = rows + cols
+        return total
+    longer: ArrayT = torch.maximum(rows, cols) if isinstance(rows, torch.Tensor) else np.maximum(rows, cols)
+    return longer
+
+
+def load_reward(reward: RewardFunction | str | None) -> RewardFunction | None:
+    """Return a reward function; text such as `my_rewards:closer` names the module and the function.
+
+    Raises:
+        AirlocError: If there is no such function.
+    """
+    if reward is None or reward == "":
+        return None
+    if not isinstance(reward, str):
+        function: Any = reward
+    else:
+        module, _, name = reward.partition(":")
+        try:
+            function = operator.attrgetter(name)(importlib.import_module(module))
+        except Exception as error:  # the code of another module can raise anything
+            problem = f"There is no reward function {reward!r}: {error!r}"
+            raise AirlocError(problem, "Write module:function, of a module that Python can import") from error
+    if not callable(function):
+        raise AirlocError(
+            f"The reward {reward!r} is not a function", "Use a function of found, distance, next_distance"
+        )
+    loaded: RewardFunction = function
+    return loaded
 
 
 class DeclarationOutcome(NamedTuple, Generic[ArrayT]):
@@ -151,15 +224,20 @@ def declare_or_move(
     budget: int,
     grid: Grid | None = None,
     cost: float = FALSE_ALARM_COST,
+    reward: RewardFunction | None = None,
 ) -> StepOutcome[ArrayT]:
-    """Declare the goal where `declared` (...) is True, and move elsewhere while there are moves left; see `move`."""
+    """Declare the goal where `declared` (...) is True, and move elsewhere while there are moves left; see `move`.
+
+    A move finds nothing, so that a reward function receives `found` as False.
+    """
     outcome = declare(position, goal, declared, cost=cost)
     moving = ~declared & (steps < budget)
     target = move(position, steps, goal, action, moves=moves, budget=budget, grid=grid).position
+    rewards = move_reward(reward, declared & ~declared, position - goal, target - goal, grid)
     return StepOutcome(
         position=position + (target - position) * moving[..., None],
         steps=steps + moving,
-        reward=outcome.reward + STEP_REWARD * moving,
+        reward=outcome.reward + rewards * moving,
         found=outcome.found,
         missed=~declared & (steps >= budget),
         false_alarm=outcome.false_alarm,
@@ -201,18 +279,27 @@ def moves_on(device: torch.device) -> torch.Tensor:
 
 def check_false_alarm_cost(cost: float) -> float:
     """Return the cost of a false alarm, or raise an error if it is not valid."""
-    if not 0 <= cost < float("inf"):
+    if not isinstance(cost, Real) or not 0 <= cost < float("inf"):
         raise AirlocError(f"A false alarm cannot cost {cost} finds", "Use a cost of 0 or more")
     return cost
 
 
 def check_budget(budget: int) -> int:
     """Return the budget, or raise an error if it is not valid."""
+    budget = check_integer("budget", budget)
     if budget < 1:
         raise AirlocError(f"A budget of {budget} moves is too small", "Use a budget of 1 or more")
     if budget > MAX_BUDGET:
         raise AirlocError(f"A budget of {budget} moves is too large", f"Use a budget of at most {MAX_BUDGET}")
     return budget
+
+
+def check_integer(name: str, value: int) -> int:
+    """Return an argument as an integer, or raise an error that names it."""
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise AirlocError(f"The argument {name} = {value!r} is not an integer", "Use a whole number") from error
 
 
 @dataclass(frozen=True)
@@ -225,6 +312,8 @@ class Actions:
     """Episodes end by declaration."""
     false_alarm_cost: float = FALSE_ALARM_COST
     """Cost of a wrong declaration in units of finds."""
+    reward: RewardFunction | None = None
+    """Reward function of the moves; by default `3 * found - 1`."""
 
     def __post_init__(self) -> None:
         check_false_alarm_cost(self.false_alarm_cost)
@@ -248,7 +337,16 @@ class Actions:
         declared = self.declare & (action == self.grid.moves)
         number = self.grid.directions[np.where(declared, 0, action)]
         if not self.declare:
-            out = move(position, steps, goal, number, moves=MOVES, budget=self.budget, grid=self.grid)
+            out = move(
+                position,
+                steps,
+                goal,
+                number,
+                moves=MOVES,
+                budget=self.budget,
+                grid=self.grid,
+                reward=self.reward,
+            )
             return StepOutcome(*out, false_alarm=declared)
         return declare_or_move(
             position,
@@ -260,6 +358,7 @@ class Actions:
             budget=self.budget,
             grid=self.grid,
             cost=self.false_alarm_cost,
+            reward=self.reward,
         )
 
     def end_info(self, outcome: StepOutcome[npt.NDArray[Any]]) -> dict[str, Any]:

@@ -1,26 +1,41 @@
 """Samples episodes over areas and cuts their patches: what the NumPy environments and the game share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from airloc.areas.area import Pixels, SearchArea, fit
+from airloc.areas.registry import load_dataset
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.grid import Grid, MoveCount
 from airloc.task import priors
 from airloc.task.cells import CellTable, cell_tables
 from airloc.task.photos import FlightConditions, Role
-from airloc.task.rules import check_budget, inside
+from airloc.task.rules import check_budget, check_integer, inside
 
 Ints = npt.NDArray[np.int64]
 
 DEFAULT_AREAS = 64
 """Number of procedural areas of an environment without areas."""
+
+
+@runtime_checkable
+class AreaSource(Protocol):
+    """A dataset: anything with areas for a grid, such as the result of `load_dataset`."""
+
+    def areas(self, grid: Grid, /) -> Iterable[SearchArea]:
+        """Read the areas of a grid."""
+        ...
+
+
+Areas: TypeAlias = Sequence[SearchArea] | AreaSource | str | Path | None
+"""Areas of an environment: a list, a dataset, or the name or path of one. None: procedural areas."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +56,7 @@ class EpisodeSampler:
     @classmethod
     def build(
         cls,
-        areas: Sequence[SearchArea] | None,
+        areas: Areas,
         grid: Grid | str,
         budget: int | None,
         prior: str,
@@ -49,19 +64,24 @@ class EpisodeSampler:
         moves: MoveCount | None = None,
         flight: FlightConditions | None = None,
     ) -> "EpisodeSampler":
-        """Fit areas (by default procedural ones) to a grid and prepare the sampling of episodes."""
-        grid = Grid.parse(grid) if isinstance(grid, str) else grid
-        grid = grid if moves is None else replace(grid, moves=moves)
-        if areas is None:
-            areas = _procedural_areas(grid)
-        areas = [fit(area, grid) for area in areas]
-        cells, goal_cells = cell_tables(areas, grid, flight=flight)
+        """Fit areas (by default procedural ones) to a grid and prepare the sampling of episodes.
+
+        Raises:
+            AirlocError: If an argument is invalid; the message names it.
+        """
+        grid = _grid(grid, moves)
+        budget = check_budget(grid.default_budget if budget is None else budget)
         pairs = _prior(prior, distance, grid)
+        if not isinstance(flight, FlightConditions | None):
+            problem = f"The argument flight = {flight!r} is not valid"
+            raise AirlocError(problem, "Use flight=FlightConditions(), or None for exact cells")
+        fitted = [fit(area, grid) for area in _read_areas(areas, grid)]
+        cells, goal_cells = cell_tables(fitted, grid, flight=flight)
         return cls(
-            names=tuple(area.name for area in areas),
-            images=tuple(area.image for area in areas),
+            names=tuple(area.name for area in fitted),
+            images=tuple(area.image for area in fitted),
             grid=grid,
-            budget=check_budget(grid.default_budget if budget is None else budget),
+            budget=budget,
             cells=cells,
             tables={"glimpse": cells.array, "goal": goal_cells.array},
             prior=pairs,
@@ -152,6 +172,30 @@ class EpisodeSampler:
         return np.asarray(np.arange(self.grid.count) == self.grid.index((row, col)))
 
 
+def _grid(grid: Grid | str, moves: MoveCount | None) -> Grid:
+    """Return the grid of an environment."""
+    if not isinstance(grid, Grid | str):
+        raise AirlocError(f"The argument grid = {grid!r} is not a grid", 'Use a Grid, or text such as "5x5"')
+    parsed = Grid.parse(grid) if isinstance(grid, str) else grid
+    return parsed if moves is None else replace(parsed, moves=moves)
+
+
+def _read_areas(areas: Areas, grid: Grid) -> Sequence[SearchArea]:
+    """Return the areas that the argument `areas` of an environment stands for."""
+    if areas is None:
+        return _procedural_areas(grid)
+    source = load_dataset(areas) if isinstance(areas, str | Path) else areas
+    if isinstance(source, AreaSource):
+        return list(source.areas(grid))
+    listed = list(source) if isinstance(source, Iterable) else [source]
+    if wrong := [type(each).__name__ for each in listed if not isinstance(each, SearchArea)]:
+        raise AirlocError(
+            f"The argument areas holds {wrong[0]}, not search areas",
+            "Use a list of SearchArea, a dataset of load_dataset, or the name or path of one",
+        )
+    return listed
+
+
 @lru_cache(maxsize=4)
 def _procedural_areas(grid: Grid) -> tuple[SearchArea, ...]:
     """Return the procedural areas of an environment without areas; they are made once."""
@@ -160,7 +204,7 @@ def _procedural_areas(grid: Grid) -> tuple[SearchArea, ...]:
 
 def _prior(name: str, distance: int | None, grid: Grid) -> priors.Prior:
     if distance is not None:
-        return priors.at_distance(grid, distance)
+        return priors.at_distance(grid, check_integer("distance", distance))
     if name not in priors.PRIORS:
         raise AirlocError(f"There is no prior {name!r}", f"Use one of {', '.join(priors.PRIORS)}")
     return priors.PRIORS[name](grid)

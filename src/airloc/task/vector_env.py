@@ -1,6 +1,5 @@
 """The vector environment: many independent episodes in one NumPy step."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -10,14 +9,14 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from airloc.areas.area import Pixels, SearchArea
+from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Grid, MoveCount
 from airloc.task.cells import ORIENTATIONS, flip_cells
 from airloc.task.env import Obs, observation_space
 from airloc.task.photos import FlightConditions, Role
-from airloc.task.rules import FALSE_ALARM_COST, Actions
-from airloc.task.sampling import EpisodeSampler
+from airloc.task.rules import FALSE_ALARM_COST, Actions, RewardFunction, check_integer, load_reward
+from airloc.task.sampling import Areas, EpisodeSampler
 
 
 class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
@@ -45,7 +44,7 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
     def __init__(
         self,
         num_envs: int = 1,
-        areas: Sequence[SearchArea] | None = None,
+        areas: Areas = None,
         grid: Grid | str = "5x5",
         budget: int | None = None,
         *,
@@ -54,14 +53,17 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         distance: int | None = None,
         declare: bool = False,
         false_alarm_cost: float = FALSE_ALARM_COST,
+        reward: RewardFunction | str | None = None,
         flight: FlightConditions | None = None,
         flips: bool = False,
     ) -> None:
         self.sampler = EpisodeSampler.build(areas, grid, budget, prior, distance, moves, flight)
         self.grid, self.budget = self.sampler.grid, self.sampler.budget
         self.flips = flips
+        if check_integer("num_envs", num_envs) < 1:
+            raise AirlocError(f"The argument num_envs = {num_envs} is too small", "Use 1 or more environments")
         self.num_envs = num_envs
-        self.actions = Actions(self.grid, self.budget, declare, false_alarm_cost)
+        self.actions = Actions(self.grid, self.budget, declare, false_alarm_cost, load_reward(reward))
         self.single_action_space = spaces.Discrete(self.actions.count)
         self.single_observation_space = observation_space(self.grid, self.budget)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -110,6 +112,12 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
                 infos |= {name: np.where(ended, value, np.zeros_like(value)), f"_{name}": ended}
         self._over = ended
         return self._observe(), (outcome.reward * playing).astype(np.float64), terminated, truncated, infos
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Return True for the actions that stay in the area, bool (num_envs, A)."""
+        if self._over is None:
+            raise AirlocError("No episode has started", "Call reset before action_masks")
+        return self.actions.mask(self._position).astype(np.bool_)
 
     def _begin(self, where: npt.NDArray[np.bool_]) -> None:
         """Sample new episodes for these environments."""

@@ -80,12 +80,15 @@ class Atlas:
             (torch.tensor(weights, dtype=torch.float64).cumsum(0) / sum(weights)).float().to(device),
         )
 
-    def sample(self, count: int, side: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Draw images (B,) by weight, and in each the top (B,) and left (B,) of a square of `side` pixels."""
+    def sample(self, count: int, side: int, step: int = 1) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Draw images (B,) by weight, and in each the top (B,) and left (B,) of a square of `side` pixels.
+
+        Offsets are multiples of `step`.
+        """
         level = torch.rand(3, count, device=self.first.device)
         index = torch.searchsorted(self.cumulative, level[0]).clamp(max=len(self.cumulative) - 1)
         top, left = (
-            (part * (length[index] - side + 1)).long().clamp(min=0)
+            (part * ((length[index] - side) // step + 1)).long().clamp(min=0) * step
             for part, length in ((level[1], self.height), (level[2], self.width))
         )
         return index, top, left

@@ -9,17 +9,17 @@ out of training and validated on, instead of the split `val`.
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import torch
 
-from airloc.areas import DATASETS, Dataset, ImageRecord, SearchArea, fit, load_dataset, weight_terms
+from airloc.areas import DATASETS, Dataset, ImageRecord, SearchArea, find_kind, fit, load_dataset, weight_terms
 from airloc.areas.area import Mask, Pixels, crop_ground, tile_of
 from airloc.areas.folder import has_images
 from airloc.areas.synthetic import DISASTERS, generate
@@ -41,6 +41,14 @@ VALIDATION_COUNT = 40
 """Number of procedural validation areas, for data without validation images."""
 CHUNK = 20
 """Procedural images that a process generates at a time; up to this number no process is started."""
+
+FLIPS = 4
+"""The first of the eight symmetries: flips left to right and top to bottom, the paper's augmentation."""
+Augmentation = Literal["full", "flips"]
+"""Augmentation of patches: all eight symmetries and colour jitter, or flips alone."""
+Crops = Literal["random", "grid"]
+"""Where training patches and areas come from: any offset of the images at several scales, or the cells of the search
+areas, one in each image, with cells of 100 m where the ground size is known."""
 
 _Item = TypeVar("_Item")
 
@@ -99,18 +107,25 @@ class PairConfig:
 
 
 def load_atlas(
-    config: DataConfig, min_side: int, device: torch.device, *, masks: bool = False, scales: Scales | None = None
+    config: DataConfig,
+    min_side: int,
+    device: torch.device,
+    *,
+    masks: bool = False,
+    scales: Scales | None = None,
+    crops: Crops = "random",
 ) -> Atlas:
     """Load all training images into an atlas; with `masks`, only images with building masks, and these masks.
 
-    Scales at which an image is smaller than the squares to crop, `min_side`, are skipped.
+    Scales at which an image is smaller than the squares to crop, `min_side`, are skipped. With `crops="grid"` the
+    images are those of `training_areas`.
     """
     images: list[Pixels] = []
     all_masks: list[Mask] = []
     weights: list[float] = []
     for weight, areas in _training_images(config):
         with ThreadPoolExecutor() as pool:
-            scaled = pool.map(lambda area: list(rescale(area, min_side, scales or Scales())), areas)
+            scaled = pool.map(lambda area: list(_scale(area, min_side, scales or Scales(), crops)), areas)
             found = [entry for entries in scaled for entry in entries if not masks or entry[1] is not None]
         offsets = [(image.shape[0] - min_side + 1) * (image.shape[1] - min_side + 1) for image, _ in found]
         weights += [weight * count / sum(offsets) for count in offsets]
@@ -122,6 +137,26 @@ def load_atlas(
             "Name the masks in windows.csv, or add procedural areas with --synthetic 500",
         )
     return Atlas.from_images(images, weights, device, all_masks)
+
+
+def _scale(area: SearchArea, min_side: int, scales: Scales, crops: Crops) -> Iterator[tuple[Pixels, Mask | None]]:
+    """Yield the image and the mask of an area at every scale, or once at the size of a grid."""
+    if crops == "random":
+        yield from rescale(area, min_side, scales)
+        return
+    fitted = fit_ground(area, Grid())
+    yield fitted.image, fitted.mask
+
+
+def training_areas(config: DataConfig, grid: Grid, limit: int) -> list[SearchArea]:
+    """Return the search areas to train on: one in the centre of each training image, the first `limit` of them."""
+    areas = [area for _, areas in _training_images(config) for area in areas]
+    return [fit_ground(area, grid) for area in areas[:limit]]
+
+
+def fit_ground(area: SearchArea, grid: Grid) -> SearchArea:
+    """Fit the centre of an image to a grid, with cells of 100 m if the image is known to cover enough ground."""
+    return fit(_crop_ground(area, grid) or area, grid)
 
 
 def load_imagery(config: DataConfig, pairs: PairConfig, device: torch.device, scales: Scales) -> Imagery:
@@ -182,7 +217,7 @@ def store_pair(
 
 def validation_areas(config: DataConfig, grid: Grid) -> list[SearchArea]:
     """Return the areas to validate on: the fold held out, or the split `val`, else other procedural areas."""
-    areas = [fit(_crop_ground(area, grid) or area, grid) for area in _validation_images(config)]
+    areas = [fit_ground(area, grid) for area in _validation_images(config)]
     if not areas and config.fold is not None:
         problem = f"There are no tiles to hold out as fold {config.fold}"
         raise AirlocError(problem, "Give --root with more images than folds, or leave --fold out")
@@ -206,7 +241,7 @@ def _open_datasets(config: DataConfig) -> list[tuple[Dataset, float]]:
     found = [(root / name, weight) for name, weight in weighted.items() if (root / name).is_dir()]
     if not found or has_images(root):
         found.insert(0, (root, weighted.get(root.name, 1.0)))
-    opened = [(load_dataset(folder, only=patterns), weight) for folder, weight in found]
+    opened = [(_open_folder(folder, patterns), weight) for folder, weight in found]
     try:
         return [(dataset, weight) for dataset, weight in opened if dataset.scan()]
     except AirlocError as error:
@@ -216,12 +251,19 @@ def _open_datasets(config: DataConfig) -> list[tuple[Dataset, float]]:
         ) from error
 
 
+def _open_folder(folder: Path, patterns: tuple[str, ...]) -> Dataset:
+    """Open a folder of images: by its layout, or as the dataset of another package whose name it has."""
+    if folder.name not in DATASETS and find_kind(folder.name) is not None:
+        return load_dataset(folder.name, root=folder, only=patterns)
+    return load_dataset(folder, only=patterns)
+
+
 def _pair_dataset(config: PairConfig, root: Path | None) -> Dataset | None:
     """Open the dataset of image pairs; None if the config names none."""
     if not config.pairs:
         return None
     patterns = () if config.pairs_only == "*" else (config.pairs_only,)
-    if config.pairs in DATASETS:
+    if find_kind(config.pairs) is not None:
         folder = None if root is None else root / config.pairs
         return load_dataset(config.pairs, root=folder, only=patterns)
     return load_dataset(Path(config.pairs), only=patterns)

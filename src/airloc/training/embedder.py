@@ -1,26 +1,31 @@
 """Pretraining of the patch embedder: in which of the eight directions does the neighbouring patch lie?
 
 Pairs of adjacent patches, with the gap of the grid between them, are cropped from training images, and the network
-classifies the direction, with cross-entropy and Adam as in the paper. Deviations from the paper:
+classifies the direction, with cross-entropy and Adam as in the paper. The settings below are those of the shipped
+agents, which deviate from the paper; docs/paper-map.md has the table, and the preset `paper` the paper's values:
 
-1. Pairs come from blocks of 3 x 3 patches. A block is encoded once, its nine patches both as current patches and as
-   goals, and all its 40 pairs of neighbours contribute to the loss: an update with 28 blocks encodes as many patches as
-   the 256 pairs of the paper (252 and 252), and learns from 1120 pairs.
-2. The highest learning rate is 2e-3, about the paper's 1e-3 times the square root of 1120 / 256. It rises over the
-   first 500 updates (over a tenth of a short training) and then falls to zero along a cosine.
-3. Blocks are cropped at any offset of an image and at several scales, not only on the grid.
-4. All eight symmetries of a block, and of the directions with it; the paper flips areas.
-5. Colour jitter, the same for the whole block. With `photos`, the patches of a share of the blocks are photos with
-   errors and compression of their own.
-6. Batch normalisation (see `airloc.vision.embedder`).
+1. `batches`: pairs come from blocks of 3 x 3 patches. A block is encoded once, its nine patches both as current patches
+   and as goals, and all its 40 pairs of neighbours contribute to the loss: an update with 28 blocks encodes as many
+   patches as the 256 pairs of the paper (252 and 252), and learns from 1120 pairs. The paper's 256 pairs are drawn
+   from all ordered pairs of adjacent cells of an area.
+2. `learning_rate` and `schedule`: the highest learning rate is 2e-3, about the paper's 1e-3 times the square root of
+   1120 / 256. It rises over the first 500 updates (over a tenth of a short training) and then falls to zero along a
+   cosine.
+3. `crops`: blocks are cropped at any offset of an image and at several scales, not only on the grid.
+4. `augmentation`: all eight symmetries of a block, and of the directions with it, and colour jitter, the same for the
+   whole block; the paper flips areas. With `photos`, the patches of a share of the blocks are photos with errors and
+   compression of their own.
+5. `rescale`: the numbers of c are scaled to one standard deviation after the training.
+6. `layers`: batch normalisation (see `airloc.vision.embedder`).
 
 Legend: B blocks, C channels, S = 48 side of a patch, P pairs.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -28,13 +33,14 @@ from torch.nn.functional import cross_entropy
 
 from airloc.agents.inference import optimize_for_inference
 from airloc.areas.area import SearchArea
+from airloc.errors import AirlocError
 from airloc.grid import MOVES, Grid
 from airloc.task.cells import cut_patches
 from airloc.task.photos import MARGIN
 from airloc.training.atlas import Atlas
 from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
-from airloc.training.data import DataConfig, load_atlas, validation_areas
-from airloc.training.learner import Learner, cosine_schedule
+from airloc.training.data import FLIPS, Augmentation, Crops, DataConfig, load_atlas, validation_areas
+from airloc.training.learner import Learner, RunningMean, Schedule, schedule_factor
 from airloc.training.photos import photograph_cells
 from airloc.training.runs import (
     COUNT,
@@ -46,7 +52,7 @@ from airloc.training.runs import (
     restore_rng,
     rng_state,
 )
-from airloc.vision.embedder import PatchEncoder, standardise
+from airloc.vision.embedder import Layers, PatchEncoder, standardise
 
 GRID = Grid()
 SIDE = 3
@@ -54,6 +60,13 @@ SIDE = 3
 BLOCK_GRID = Grid(SIDE, SIDE)
 SPAN = BLOCK_GRID.size[0]
 """Pixels along the side of a block."""
+_ADJACENT = [
+    (GRID.index(cell), GRID.index(to), number)
+    for cell in GRID.cells()
+    for number, (row, col) in enumerate(MOVES.tolist())
+    if GRID.contains(to := (cell[0] + row, cell[1] + col))
+]
+"""All ordered pairs of adjacent cells of an area, as indices, each with its direction."""
 EMBEDDING_STD = 0.3
 """Standard deviation that the numbers of c are scaled to. Over the cells of 5 x 5 the encoded position varies by more
 than this in 34 of its 256 numbers, and by at most 0.8."""
@@ -71,12 +84,26 @@ class EmbedderConfig:
     """Agent whose segmentation unit predicts the masks, if it is not the one trained before."""
     steps: int = 30_000
     """Number of updates."""
+    batches: Literal["blocks", "pairs"] = "blocks"
+    """An update learns from blocks of 3 x 3 patches, or from pairs of patches."""
     blocks: int = 28
     """Blocks of 3 x 3 patches per update."""
+    pairs: int = 256
+    """Pairs of patches per update, instead of blocks."""
     learning_rate: float = 2e-3
     """Highest learning rate of Adam."""
+    schedule: Schedule = "cosine"
+    """The learning rate falls along a cosine, or is constant."""
+    crops: Crops = "random"
+    """Squares at any offset and scale of the images, or on the grid of the search areas."""
+    augmentation: Augmentation = "full"
+    """All symmetries and colour jitter, or flips alone."""
     jitter: float = 0.6
     """Strength of colour jitter, 0 to 1."""
+    rescale: bool = True
+    """Scale the numbers of c to one standard deviation after the training."""
+    layers: Layers = field(default_factory=Layers)
+    """Layers of the networks."""
     photos: float = 0.0
     """Share of the blocks whose patches are photos with errors and compression of their own."""
     validate_every: int = 2000
@@ -85,8 +112,36 @@ class EmbedderConfig:
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        counts = dict.fromkeys(("steps", "blocks", "validate_every"), COUNT)
+        counts = dict.fromkeys(("steps", "blocks", "pairs", "validate_every"), COUNT)
         check_settings(self, **counts, learning_rate=POSITIVE, jitter=PROBABILITY, photos=PROBABILITY)
+        if self.photos and (self.batches, self.crops) != ("blocks", "random"):
+            problem = "Photos are taken of blocks at any offset only"
+            raise AirlocError(problem, "Give --embedder blocks and --crops random, or leave --photos out")
+
+    @property
+    def crop_side(self) -> int:
+        """Side of the squares that are cropped: an area for pairs; photos may show the ground around a block."""
+        return GRID.size[0] if self.batches == "pairs" else _crop_side(self.photos)
+
+    @property
+    def offset_step(self) -> int:
+        """Pixels between possible offsets of crops."""
+        return GRID.pitch if self.crops == "grid" else 1
+
+    @property
+    def distortions(self) -> "Distortions":
+        """The augmentation as numbers."""
+        full = self.augmentation == "full"
+        return Distortions(SYMMETRIES, self.jitter) if full else Distortions(FLIPS, 0.0)
+
+
+class Distortions(NamedTuple):
+    """Augmentation of squares."""
+
+    symmetries: int
+    """The first of the eight symmetries to draw from."""
+    jitter: float
+    """Strength of colour jitter."""
 
 
 def train_embedder(
@@ -105,9 +160,10 @@ def train_embedder(
         if run.state:
             learner.load_state_dict(run.state["learner"])
         if not (run.state and run.state.get("done")):
-            atlas = load_atlas(config.data, _crop_side(config.photos), device)
+            atlas = load_atlas(config.data, config.crop_side, device, crops=config.crops)
             _train(run, config, encoder, atlas, learner, on_step)
-            normalise_embedding(encoder, atlas)
+            if config.rescale:
+                normalise_embedding(encoder, atlas)
             state = {"learner": learner.state_dict(), "rng": rng_state(device), "done": True}
             run.save_state(config.steps - 1, state)
     return encoder.eval()
@@ -127,15 +183,20 @@ def _train(
     pairs = adjacent_pairs(validation_areas(config.data, GRID), device)
     frozen = optimize_for_inference(encoder, device)  # for its segmentation unit, which is not trained here
     encoder.embedder.train()
-    direction = pair_directions(config.blocks, device)
+    block_directions = pair_directions(config.blocks, device)
 
     def update() -> torch.Tensor:
-        # Crop and augment blocks, and predict their building masks.
-        patches = frozen.add_mask(sample_blocks(atlas, config.blocks, config.jitter, config.photos))
-        # Classify the directions of all pairs of neighbours.
+        # Crop and augment patches, predict their building masks, and classify the directions of pairs.
+        if config.batches == "pairs":
+            current, goal, direction = sample_pairs(atlas, config.pairs, config.distortions, config.offset_step)
+            current, goal = frozen.add_mask(current), frozen.add_mask(goal)
+        else:
+            how = config.photos, config.distortions.symmetries, config.offset_step
+            current = goal = frozen.add_mask(sample_blocks(atlas, config.blocks, config.distortions.jitter, *how))
+            direction = block_directions
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
-            current, goal = encoder.embedder.current_first(patches), encoder.embedder.goal_first(patches)
-            _, logits = encoder.embedder.relate(*neighbour_pairs(current, goal))
+            maps = encoder.embedder.current_first(current), encoder.embedder.goal_first(goal)
+            _, logits = encoder.embedder.relate(*(maps if config.batches == "pairs" else neighbour_pairs(*maps)))
         # Loss and step.
         loss = cross_entropy(logits.float(), direction)
         learner.step(loss)
@@ -143,20 +204,27 @@ def _train(
         return torch.stack([loss.detach(), correct])
 
     fast_update = learner.capture(update)
+    running = RunningMean(2, device)
     if run.state:
         restore_rng(run.state["rng"])
-    totals = torch.zeros(2, device=device)
+        running.load_state_dict(run.state["running"])
     for step in range(run.step + 1, config.steps):
-        learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
-        totals += fast_update()
+        learner.set_learning_rate(config.learning_rate * schedule_factor(config.schedule, step, config.steps))
+        running.add(fast_update())
+        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
+        if not (validates or run.is_due()):
+            continue
         # Validate, log and save.
-        if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
-            loss, correct = (totals / (step - run.step)).tolist()
-            totals.zero_()
-            check_finite(loss, step, run)
-            metrics = {"loss": loss, "accuracy": correct, "val_accuracy": accuracy(encoder, pairs)}
+        loss, correct = running.mean()
+        check_finite(loss, step, run)
+        metrics = {"loss": loss, "accuracy": correct}
+        if validates:
+            running.reset()
+            metrics["val_accuracy"] = accuracy(encoder, pairs)
             run.log(step, **metrics)
-            run.save_state(step, {"learner": learner.state_dict(), "rng": rng_state(device)})
+        state = {"learner": learner.state_dict(), "rng": rng_state(device), "running": running.state_dict()}
+        run.save_state(step, state)
+        if validates:
             on_step(step + 1, metrics)
 
 
@@ -179,12 +247,61 @@ def normalise_embedding(encoder: PatchEncoder, atlas: Atlas, std: float = EMBEDD
     encoder.embedder.prior.weight.div_(scale)
 
 
-def sample_blocks(atlas: Atlas, count: int, strength: float, photos: float = 0.0) -> torch.Tensor:
+def sample_pairs(
+    atlas: Atlas, count: int, distortions: Distortions, step: int = 1
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Draw areas, and in each an ordered pair of adjacent cells; the same augmentation for both.
+
+    Returns:
+        The current patches and the goals, standardised, each (B, 3, S, S), and the directions of the goals, (B,).
+    """
+    device = atlas.first.device
+    index, top, left = atlas.sample(count, GRID.size[0], step)
+    chosen = _area_pairs(device)[torch.randint(len(_area_pairs(device)), (count,), device=device)]  # (B, 5)
+    patches = torch.stack(
+        [
+            atlas.crop(index, top + GRID.pitch * chosen[:, at], left + GRID.pitch * chosen[:, at + 1], GRID.cell)
+            for at in (0, 2)
+        ],
+        dim=1,
+    )  # (B, 2, S, S, 3)
+    jittered = colour_jitter(patches[..., :3].permute(0, 1, 4, 2, 3).float() / 255, distortions.jitter)
+    symmetry = torch.randint(distortions.symmetries, (count,), device=device)
+    current, goal = (standardise(apply_symmetry(jittered[:, at], symmetry)) for at in (0, 1))
+    return current, goal, _turned_directions(device)[symmetry, chosen[:, 4]]
+
+
+@lru_cache
+def _area_pairs(device: torch.device) -> torch.Tensor:
+    """Return all ordered pairs of adjacent cells of an area: row and column of both, and the direction, (P, 5)."""
+    pairs = [(*GRID.cell_of(current), *GRID.cell_of(goal), direction) for current, goal, direction in _ADJACENT]
+    return torch.tensor(pairs, device=device)
+
+
+@lru_cache
+def _turned_directions(device: torch.device) -> torch.Tensor:
+    """Return the direction that each symmetry (first axis) makes of each direction, (8, 8)."""
+    table = []
+    for symmetry in range(SYMMETRIES):
+        moves = MOVES * ((-1 if symmetry & 2 else 1), (-1 if symmetry & 1 else 1))
+        moves = moves[:, ::-1] if symmetry & 4 else moves
+        table.append([MOVES.tolist().index(move) for move in moves.tolist()])
+    return torch.tensor(table, device=device)
+
+
+def sample_blocks(
+    atlas: Atlas,
+    count: int,
+    strength: float,
+    photos: float = 0.0,
+    symmetries: int = SYMMETRIES,
+    step: int = 1,
+) -> torch.Tensor:
     """Crop and augment blocks of 3 x 3 patches, standardised: (9 B, 3, S, S), by block, row and column."""
     side = _crop_side(photos)
-    squares = atlas.crop(*atlas.sample(count, side), side).permute(0, 3, 1, 2).float() / 255  # (B, 3, side, side)
+    squares = atlas.crop(*atlas.sample(count, side, step), side).permute(0, 3, 1, 2).float() / 255  # (B, 3, side, side)
     squares = colour_jitter(squares[:, None], strength)[:, 0]
-    squares = apply_symmetry(squares, torch.randint(SYMMETRIES, (count,), device=squares.device))
+    squares = apply_symmetry(squares, torch.randint(symmetries, (count,), device=squares.device))
     if photos:
         return standardise(photograph_cells(squares, BLOCK_GRID, photos).flatten(0, 1))
     patches = squares.unfold(2, GRID.cell, GRID.pitch).unfold(3, GRID.cell, GRID.pitch)  # (B, 3, row, column, S, S)
@@ -236,14 +353,8 @@ class AdjacentPairs(NamedTuple):
 
 def adjacent_pairs(areas: Sequence[SearchArea], device: torch.device) -> AdjacentPairs:
     """Return all adjacent pairs of areas on the grid."""
-    pairs = [
-        (GRID.index(cell), GRID.index(to), number)
-        for cell in GRID.cells()
-        for number, (row, col) in enumerate(MOVES.tolist())
-        if GRID.contains(to := (cell[0] + row, cell[1] + col))
-    ]
     patches = np.concatenate([cut_patches(area.image, GRID) for area in areas])
-    current, goal, direction = torch.tensor(pairs, device=device).T
+    current, goal, direction = torch.tensor(_ADJACENT, device=device).T
     first = torch.arange(0, len(patches), GRID.count, device=device)[:, None]
     return AdjacentPairs(
         torch.from_numpy(patches).to(device),

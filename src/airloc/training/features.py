@@ -32,7 +32,7 @@ from airloc.task.photos import MARGIN
 from airloc.task.rules import inside, moves_on
 from airloc.training.photos import photograph_cells
 from airloc.vision.embedder import DIRECTIONS, EMBEDDING, PatchEncoder
-from airloc.vision.position import encode_position, to_training_grid
+from airloc.vision.position import PositionEncoding
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +146,7 @@ def tabulate(
     *,
     device: torch.device,
     training_grid: Grid | None = None,
+    position: PositionEncoding | None = None,
     photos: float = 0.0,
     folder: Path | None = None,
     limit: int | None = None,
@@ -153,7 +154,8 @@ def tabulate(
     """Compute the table for images (A, height, width, 3) at the grid's size.
 
     A table of more than `limit` bytes (by default a share of the device's memory) is written to `folder`, if there is
-    one. `training_grid` is the grid that the policies are trained on, if it is another one. In a share of the areas,
+    one. `training_grid` is the grid that the policies are trained on, if it is another one. `position` encodes the
+    positions. In a share of the areas,
     `photos`, glimpses and goals are photos with errors of their own; beyond the border they show the mirrored area.
     """
     log.info("Computing the features of %d areas of %s cells", len(images), grid)
@@ -175,7 +177,7 @@ def tabulate(
             table[number * rows : (number + 1) * rows] = part
     line = torch.arange(-budget, max(grid.shape) + budget, device=device)
     places = torch.cartesian_prod(line, line).reshape(len(line), len(line), 2)
-    positions = encode_position(to_training_grid(places, grid, training_grid or grid))
+    positions = (position or PositionEncoding()).encode(places, grid, training_grid or grid)
     return FeatureTable(grid, len(images), table, positions, reach=budget)
 
 

@@ -7,9 +7,9 @@ the next update beside the present one: many small kernels run while few large o
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import torch
 from torch import nn
@@ -30,10 +30,50 @@ def enable_fast_math(device: torch.device) -> None:
         torch.backends.cudnn.benchmark = True
 
 
+Schedule = Literal["cosine", "constant"]
+"""Learning rate over a training: a short warm-up and a cosine to zero, or always the same."""
+
+
+def schedule_factor(schedule: Schedule, step: int, steps: int) -> float:
+    """Return the factor of the learning rate at a step."""
+    return cosine_schedule(step, steps) if schedule == "cosine" else 1.0
+
+
 def cosine_schedule(step: int, steps: int) -> float:
     """Return the factor of the learning rate: a short linear warm-up, then a cosine to zero."""
     warm_up = max(1, min(500, steps // 10))
     return min(1.0, (step + 1) / warm_up) * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
+class RunningMean:
+    """The mean of metrics (n,) since the last validation; its state is saved with the run."""
+
+    def __init__(self, size: int, device: torch.device) -> None:
+        self._total, self._count = torch.zeros(size, device=device), 0
+
+    def add(self, metrics: torch.Tensor) -> None:
+        """Add the metrics of one update."""
+        self._total += metrics
+        self._count += 1
+
+    def mean(self) -> list[float]:
+        """Return the mean of each metric."""
+        mean: list[float] = (self._total / self._count).tolist()
+        return mean
+
+    def reset(self) -> None:
+        """Start over."""
+        self._total.zero_()
+        self._count = 0
+
+    def state_dict(self) -> dict[str, torch.Tensor | int]:
+        """Return a copy of the state."""
+        return {"total": self._total.clone(), "count": self._count}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a state."""
+        self._total.copy_(state["total"])
+        self._count = state["count"]
 
 
 class Learner:

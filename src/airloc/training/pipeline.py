@@ -4,13 +4,14 @@
     FOLDER/embedder     the run of the patch embedder
     FOLDER/policy       the run of the policies
     FOLDER/agent        the checkpoint of the agent: the policy with the median validation success
+    FOLDER/config.json  the settings, for `airloc train --config`
 
 A stopped training resumes, and finished stages are not repeated. A segmentation unit that is taken from another agent
 stays frozen.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -20,8 +21,10 @@ from airloc.agents.policy import Policy, Variant
 from airloc.agents.pretrained import load_units, save_airloc
 from airloc.agents.registry import find_checkpoint
 from airloc.errors import AirlocError
-from airloc.training.data import DataConfig, terms
+from airloc.task.rules import load_reward
+from airloc.training.data import Augmentation, Crops, DataConfig, terms
 from airloc.training.embedder import EmbedderConfig, train_embedder
+from airloc.training.learner import Schedule
 from airloc.training.reinforce import (
     PolicyConfig,
     PolicyResult,
@@ -29,9 +32,18 @@ from airloc.training.reinforce import (
     tabulate_features,
     train_policy,
 )
-from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, PROBABILITY, check_settings
+from airloc.training.runs import (
+    CONFIG,
+    COUNT,
+    NON_NEGATIVE,
+    POSITIVE,
+    PROBABILITY,
+    check_settings,
+    write_settings,
+)
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
-from airloc.vision.embedder import PatchEncoder, Segmenter
+from airloc.vision.embedder import Layers, PatchEncoder
+from airloc.vision.position import PositionEncoding
 
 Stage = Literal["segmenter", "embedder", "policy", "airloc"]
 OnStep = Callable[[str, int, dict[str, float]], None]
@@ -40,22 +52,42 @@ OnStep = Callable[[str, int, dict[str, float]], None]
 
 @dataclass(frozen=True)
 class AirlocConfig:
-    """Settings of the training of AiRLoc."""
+    """Settings of the training of AiRLoc. The defaults are the paper's, or a choice where its text is silent."""
 
-    data: DataConfig = field(default_factory=DataConfig)
+    data: DataConfig = field(default_factory=lambda: DataConfig(datasets=("masa",), weights=(1.0,), synthetic=0))
     """Training and validation images."""
     variant: Variant = field(default_factory=Variant)
     """Parts of AiRLoc in use."""
+    layers: Layers = field(default_factory=lambda: Layers(batch_norm=False, unet="paper", mask="binary"))
+    """Layers of the segmentation unit and the embedder."""
+    position: PositionEncoding = field(default_factory=lambda: PositionEncoding("printed", "raw"))
+    """How positions are encoded."""
+    crops: Crops = "grid"
+    """Patches, pairs and areas come from one search area in each image, or from any offset and scale."""
+    augmentation: Augmentation = "flips"
+    """Augmentation for the segmentation unit and the embedder: flips, or all symmetries and colour jitter."""
+    schedule: Schedule = "constant"
+    """Learning rate of the segmentation unit and the embedder: constant, or falling along a cosine."""
     segmenter: str = ""
     """Use the segmentation unit of this agent, a name or a checkpoint folder, instead of training one."""
     segmenter_steps: int = 20_000
     """Updates of the segmentation unit."""
+    building_weight: float = 1.0
+    """Weight of building pixels in the loss of the segmentation unit; others have weight 1."""
+    embedder: Literal["pairs", "blocks"] = "pairs"
+    """The embedder learns from pairs of patches, or from blocks of 3 x 3 patches."""
     embedder_steps: int = 30_000
     """Updates of the embedder."""
+    embedder_pairs: int = 256
+    """Pairs of patches per update of the embedder."""
     embedder_blocks: int = 28
-    """Blocks of 3 x 3 patches per update of the embedder."""
-    areas: int = 3000
-    """Number of areas that policies are trained on."""
+    """Blocks of 3 x 3 patches per update of the embedder, instead of pairs."""
+    embedder_learning_rate: float = 1e-3
+    """Learning rate of Adam for the embedder."""
+    rescale: bool = False
+    """Scale the numbers of the embedding c to one standard deviation."""
+    areas: int = 832
+    """Largest number of areas that policies are trained on."""
     photos: float = 0.0
     """Share of the embedder's blocks, and of the policies' areas, that are photos with errors of their own."""
     episodes: int = 3_200_000
@@ -66,8 +98,16 @@ class AirlocConfig:
     """Learning rate of Adam for the policies."""
     anneal: bool = False
     """Reduce that learning rate linearly to 2 % over the training."""
+    normalise: Literal["returns", "rewards"] = "returns"
+    """What is normalised among moves with the same distance left to the goal."""
+    reward: str = ""
+    """Reward function of the moves as MODULE:FUNCTION (see `airloc.task.rules`); by default 3 * found - 1."""
     validate_every: int = 1000
     """Updates of the policies between validations."""
+    validation: Literal["episodes", "all-pairs"] = "episodes"
+    """Validate policies on one fixed episode for each distance and area, or on all pairs of start and goal."""
+    patience: int = 50
+    """Validations without a better mean success before the training of policies stops."""
     select: Literal["own", "both"] = "own"
     """Keep the best policies by success on 5 x 5, or by its mean with success on 7 x 7."""
     table_bytes: int | None = None
@@ -79,14 +119,25 @@ class AirlocConfig:
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        names = "segmenter_steps embedder_steps embedder_blocks areas episodes batch validate_every seeds"
-        counts = dict.fromkeys(names.split(), COUNT)
-        check_settings(self, **counts, photos=PROBABILITY, learning_rate=POSITIVE, table_bytes=NON_NEGATIVE)
+        units = ("segmenter_steps", "embedder_steps", "embedder_pairs", "embedder_blocks")
+        policy = ("areas", "episodes", "batch", "validate_every", "patience", "seeds")
+        counts = dict.fromkeys((*units, *policy), COUNT)
+        rates = dict.fromkeys(("learning_rate", "embedder_learning_rate", "building_weight"), POSITIVE)
+        check_settings(self, **counts, **rates, photos=PROBABILITY, table_bytes=NON_NEGATIVE)
 
     @property
     def for_segmenter(self) -> SegmenterConfig:
         """Settings of the segmentation unit."""
-        return SegmenterConfig(data=self.data, steps=self.segmenter_steps, seed=self.seed)
+        return SegmenterConfig(
+            data=self.data,
+            steps=self.segmenter_steps,
+            schedule=self.schedule,
+            building_weight=self.building_weight,
+            crops=self.crops,
+            augmentation=self.augmentation,
+            unet=self.layers.unet,
+            seed=self.seed,
+        )
 
     @property
     def for_embedder(self) -> EmbedderConfig:
@@ -96,7 +147,15 @@ class AirlocConfig:
             sem_seg=self.variant.sem_seg,
             segmenter=self.segmenter,
             steps=self.embedder_steps,
+            batches=self.embedder,
             blocks=self.embedder_blocks,
+            pairs=self.embedder_pairs,
+            learning_rate=self.embedder_learning_rate,
+            schedule=self.schedule,
+            crops=self.crops,
+            augmentation=self.augmentation,
+            rescale=self.rescale,
+            layers=self.layers,
             photos=self.photos,
             validate_every=max(1, min(2000, self.embedder_steps // 5)),
             seed=self.seed,
@@ -109,12 +168,18 @@ class AirlocConfig:
             data=self.data,
             variant=self.variant,
             areas=self.areas,
+            crops=self.crops,
+            position=self.position,
             photos=self.photos,
             episodes=self.episodes,
             batch=self.batch,
             learning_rate=self.learning_rate,
             anneal=self.anneal,
+            normalise=self.normalise,
+            reward=self.reward,
             validate_every=self.validate_every,
+            validation=self.validation,
+            patience=self.patience,
             select=self.select,
             table_bytes=self.table_bytes,
             seeds=self.seeds,
@@ -122,31 +187,54 @@ class AirlocConfig:
         )
 
 
+SEGMENTER_OPTIONS = ("segmenter_steps", "building_weight", "layers", "crops", "augmentation", "schedule")
+"""Settings that decide the segmentation unit, besides data and seed."""
+EMBEDDER_OPTIONS = (
+    *SEGMENTER_OPTIONS,
+    *("embedder", "embedder_steps", "embedder_pairs", "embedder_blocks", "embedder_learning_rate", "rescale", "photos"),
+)
+"""Settings that decide the embedder, besides data, variant and seed."""
+
+_TUNED = AirlocConfig(
+    data=DataConfig(weights=(6.0, 2.0, 1.0)),
+    layers=Layers(),
+    position=PositionEncoding(),
+    crops="random",
+    augmentation="full",
+    schedule="cosine",
+    building_weight=3.0,
+    embedder="blocks",
+    embedder_learning_rate=2e-3,
+    rescale=True,
+    areas=3000,
+    episodes=10_240_000,
+    batch=256,
+    learning_rate=3e-4,
+    anneal=True,
+    validation="all-pairs",
+    patience=15,
+    seeds=3,
+)
+
 PRESETS: dict[str, AirlocConfig] = {
     "paper": AirlocConfig(),
-    "large": AirlocConfig(
-        episodes=10_240_000,
-        batch=256,
-        learning_rate=3e-4,
-        anneal=True,
-        seeds=3,
-        data=DataConfig(weights=(6.0, 2.0, 1.0)),
-    ),
-    "fast": AirlocConfig(
+    "tuned": _TUNED,
+    "fast": replace(
+        _TUNED,
+        data=DataConfig(synthetic=300),
         segmenter_steps=300,
         embedder_steps=1000,
         embedder_blocks=14,
         areas=80,
         episodes=320_000,
-        batch=256,
         learning_rate=5e-4,
+        anneal=False,
         validate_every=100,
         seeds=1,
-        data=DataConfig(synthetic=300),
     ),
 }
-"""`paper`: the numbers of the paper. `large`: larger batches and more episodes, as for the shipped weights. `fast`:
-minutes on two CPU cores."""
+"""`paper`: the paper to the letter. `tuned`: the recipe of the shipped weights. `fast`: that recipe in minutes on two
+CPU cores. docs/paper-map.md has the differences."""
 
 
 def train_stages(
@@ -158,19 +246,31 @@ def train_stages(
     """
     # Check the settings of all stages and the data before anything is written.
     segmenter, embedder, policy = config.for_segmenter, config.for_embedder, config.for_policy
+    load_reward(config.reward)
+    if config.data.root is None and not config.data.synthetic:
+        raise AirlocError(
+            "There are no images to train on",
+            "Give --root with the folder of the datasets, or --synthetic 500 for procedural areas",
+        )
     pretrained = _pretrained_segmenter(config, until)
     all_terms = " and ".join(dict.fromkeys(filter(None, (terms(config.data), pretrained.terms if pretrained else ""))))
     torch.manual_seed(config.seed)
-    encoder = PatchEncoder(config.variant.sem_seg).to(device)
+    encoder = PatchEncoder(config.variant.sem_seg, config.layers).to(device)
+
+    def report(stage: str, step: int, metrics: dict[str, float]) -> None:
+        write_settings(folder / CONFIG, config)
+        on_step(stage, step, metrics)
+
     # Segmentation unit.
     if pretrained is not None:
-        encoder.segmenter = pretrained.segmenter.to(device)
+        encoder.segmenter = pretrained.encoder.segmenter
+        encoder.to(device)
     elif encoder.segmenter is not None:
-        train_segmenter(folder / "segmenter", segmenter, encoder.segmenter, on_step=_of_stage("segmenter", on_step))
+        train_segmenter(folder / "segmenter", segmenter, encoder.segmenter, on_step=_of_stage("segmenter", report))
     if until == "segmenter":
         return
     # Embedder.
-    train_embedder(folder / "embedder", embedder, encoder, on_step=_of_stage("embedder", on_step))
+    train_embedder(folder / "embedder", embedder, encoder, on_step=_of_stage("embedder", report))
     if until == "embedder":
         return
     # Policies.
@@ -178,20 +278,21 @@ def train_stages(
     result = finished_result(run_folder, policy)
     if result is None:
         tables = tabulate_features(encoder, policy, device, run_folder)
-        result = train_policy(run_folder, policy, *tables, on_step=_of_stage("policy", on_step))
+        result = train_policy(run_folder, policy, *tables, on_step=_of_stage("policy", report))
     if until == "policy":
         return
     # Checkpoint of the agent.
     median = Policy(config.variant)
     median.load_state_dict({name: tensor[[result.median]].cpu() for name, tensor in result.policies.items()})
     config_extra = {"grid": policy.grid, **({"terms": all_terms} if all_terms else {})}
-    save_airloc(folder / "agent", encoder.cpu(), median, config_extra, _airloc_card(config, result, command, all_terms))
+    card = _airloc_card(config, result, command, all_terms)
+    save_airloc(folder / "agent", encoder.cpu(), median, config_extra, card, position=config.position)
 
 
 class _PretrainedSegmenter(NamedTuple):
     """A segmentation unit of another agent, and the terms of its weights."""
 
-    segmenter: Segmenter
+    encoder: PatchEncoder
     terms: str
 
 
@@ -206,7 +307,10 @@ def _pretrained_segmenter(config: AirlocConfig, until: Stage) -> _PretrainedSegm
     if units.encoder.segmenter is None:
         problem = f"The agent {config.segmenter!r} has no segmentation unit"
         raise AirlocError(problem, "Give --segmenter an agent that has one, such as airloc")
-    return _PretrainedSegmenter(units.encoder.segmenter, units.config.get("terms", ""))
+    if units.encoder.layers.unet != config.layers.unet:
+        problem = f"The segmentation unit of {config.segmenter!r} is not of the form {config.layers.unet!r}"
+        raise AirlocError(problem, f"Give --unet {units.encoder.layers.unet}")
+    return _PretrainedSegmenter(units.encoder, units.config.get("terms", ""))
 
 
 def _of_stage(stage: str, on_step: OnStep) -> Callable[[int, dict[str, float]], None]:
@@ -220,6 +324,7 @@ def _airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_t
     only = "" if data.only == "*" else f" (files that match `{data.only}`)"
     fold = "" if data.fold is None else f"; fold {data.fold} of {data.folds} was held out and validated on"
     segmenter = f"- Segmentation unit: that of `{config.segmenter}`, frozen.\n" if config.segmenter else ""
+    on = "all pairs, equal distances" if config.validation == "all-pairs" else "one episode per distance and area"
     mean = "; mean of 5 x 5 and 7 x 7" if config.select == "both" else ""
     successes = ", ".join(f"{100 * success:.1f} %" for success in result.success)
     return (
@@ -227,6 +332,6 @@ def _airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_t
         f"- Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}.\n{segmenter}"
         f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
         f"- Command: `{command}`\n"
-        f"- Validation success of the {config.seeds} policies trained (all pairs, equal distances{mean}): "
+        f"- Validation success of the {config.seeds} policies trained ({on}{mean}): "
         f"{successes}; this is the median one, {100 * result.success[result.median]:.1f} %.\n"
     )

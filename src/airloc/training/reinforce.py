@@ -7,19 +7,25 @@ are frozen, and their outputs are tabulated beforehand (`features`). The best we
 Training stops after a number of episodes, or after `patience` validations without improvement. Validation and
 evaluation take the most probable move.
 
-Deviations from the paper:
+The settings below are those of the shipped agents, which deviate from the paper; docs/paper-map.md has the table, and
+the preset `paper` the paper's values:
 
-1. Areas are cropped at any offset of the training images, each in its four flips.
-2. Several policies (seeds) are trained at once, stacked, each on its own episodes.
-3. The loss is the mean over the moves made, not over batch x budget.
-4. With `anneal`, off by default, the learning rate falls linearly.
+1. `crops`: areas are cropped at any offset of the training images, each in its four flips, not one in each image.
+2. `validation`: all pairs of start and goal, with equal distances, not one fixed episode for each distance and area.
+3. `position`: the index of the encoding starts again for y, and positions on other grids count from the border.
+4. `anneal`: the learning rate falls linearly; off by default.
+
+The paper normalises "rewards" by distance. With `normalise="rewards"` these are the rewards of single moves. They are
+equal at all distances but one, and average zero there, so that coming closer has no value; the returns are normalised
+by default and in both presets. Several policies (seeds) are trained at once, stacked, each on its own episodes. The
+loss is the mean over the moves made.
 
 Where validation areas are large enough, success on 7 x 7 is logged too.
 
 Legend: T budget, K policies, B episodes, N moves of a batch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -31,14 +37,23 @@ import torch
 from torch import nn
 
 from airloc.agents.policy import Policy, Variant
+from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.task import priors, rules
+from airloc.task import rules
 from airloc.task.cells import ORIENTATIONS, flip_image
+from airloc.task.suites import all_pairs, per_distance
 from airloc.training.atlas import Atlas
-from airloc.training.data import DataConfig, large_validation_areas, load_atlas, validation_areas
+from airloc.training.data import (
+    Crops,
+    DataConfig,
+    large_validation_areas,
+    load_atlas,
+    training_areas,
+    validation_areas,
+)
 from airloc.training.features import FeatureTable, PrivilegedMoves, tabulate
-from airloc.training.learner import Learner
+from airloc.training.learner import Learner, RunningMean
 from airloc.training.runs import (
     COUNT,
     NON_NEGATIVE,
@@ -51,11 +66,12 @@ from airloc.training.runs import (
     rng_state,
 )
 from airloc.vision.embedder import PatchEncoder
+from airloc.vision.position import PositionEncoding
 
 FINAL_LEARNING_RATE = 0.02
 """Share of the learning rate that annealing ends with."""
 VALIDATION_BATCH = 16_384
-"""Largest number of validation episodes rolled out at once, unless one area has more."""
+"""Largest number of validation episodes rolled out at once."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +85,11 @@ class PolicyConfig:
     grid: str = "5x5"
     """Training grid; square."""
     areas: int = 3000
-    """Number of areas cropped from the training images."""
+    """Number of areas cropped from the training images; the largest number with one area in each image."""
+    crops: Crops = "random"
+    """Areas at any offset and scale of the images, or one in each image."""
+    position: PositionEncoding = field(default_factory=PositionEncoding)
+    """How positions are encoded."""
     photos: float = 0.0
     """Share of these areas in which glimpses and goals are photos with errors of their own."""
     episodes: int = 3_200_000
@@ -84,8 +104,14 @@ class PolicyConfig:
     """Reduce the learning rate linearly to 2 % over the training."""
     gamma: float = 0.9
     """Discount factor."""
+    normalise: Literal["returns", "rewards"] = "returns"
+    """What is normalised among moves with the same distance left to the goal."""
+    reward: str = ""
+    """Reward function of the moves as MODULE:FUNCTION (see `airloc.task.rules`); by default 3 * found - 1."""
     validate_every: int = 1000
     """Updates between validations; each validation saves the state."""
+    validation: Literal["all-pairs", "episodes"] = "all-pairs"
+    """Validate on all pairs of start and goal, or on one fixed episode for each distance and area."""
     patience: int = 15
     """Validations without a better mean success before training stops."""
     larger_grid: str = "7x7"
@@ -180,13 +206,14 @@ def train_policy(
         best = {name: tensor.detach().clone() for name, tensor in policy.named_parameters()}
         best_success = torch.full((config.seeds,), -1.0, device=device)
         highest, waited = -1.0, 0
+        running = RunningMean(2, device)
         if run.state:
             learner.load_state_dict(run.state["learner"])
             best = {name: tensor.to(device) for name, tensor in run.state["best"].items()}
             best_success = run.state["success"].to(device)
             highest, waited = run.state["highest"], run.state["waited"]
+            running.load_state_dict(run.state["running"])
             restore_rng(run.state["rng"])
-        totals = torch.zeros(2, device=device)
         for step in range(run.step + 1, config.updates):
             if waited >= config.patience:
                 break
@@ -195,29 +222,33 @@ def train_policy(
                 learner.set_learning_rate(config.learning_rate * share)
 
             # Roll out, compute returns and loss, and step.
-            totals += update()
-            if (step + 1) % config.validate_every and step + 1 < config.updates:
+            running.add(update())
+            validates = (step + 1) % config.validate_every == 0 or step + 1 == config.updates
+            if not (validates or run.is_due()):
                 continue
-
-            # Validate, and keep the best weights of each policy.
-            loss, found = (totals / (step - run.step)).tolist()
-            totals.zero_()
+            loss, found = running.mean()
             check_finite(loss, step, run)
-            success, metrics = validate()
-            better = success > best_success
-            best_success = torch.where(better, success, best_success)
-            for name, tensor in policy.named_parameters():
-                best[name][better] = tensor.detach()[better]
-            mean = float(success.mean())
-            waited = 0 if mean > highest else waited + 1
-            highest = max(highest, mean)
+            metrics = {"loss": loss, "success": found}
 
-            # Log and save.
-            metrics = {"loss": loss, "success": found, **metrics, "val_best": float(best_success.mean())}
-            run.log(step, **metrics)
+            # Validate, keep the best weights of each policy, and log.
+            if validates:
+                running.reset()
+                success, validated = validate()
+                better = success > best_success
+                best_success = torch.where(better, success, best_success)
+                for name, tensor in policy.named_parameters():
+                    best[name][better] = tensor.detach()[better]
+                mean = float(success.mean())
+                waited = 0 if mean > highest else waited + 1
+                highest = max(highest, mean)
+                metrics |= {**validated, "val_best": float(best_success.mean())}
+                run.log(step, **metrics)
+
+            # Save.
             state = {"learner": learner.state_dict(), "best": best, "success": best_success, "rng": rng_state(device)}
-            run.save_state(step, {**state, "highest": highest, "waited": waited})
-            on_step((step + 1) * config.batch, metrics)
+            run.save_state(step, {**state, "running": running.state_dict(), "highest": highest, "waited": waited})
+            if validates:
+                on_step((step + 1) * config.batch, metrics)
     return PolicyResult(best, tuple(best_success.tolist()))
 
 
@@ -225,12 +256,16 @@ def reinforce_update(policy: Policy, learner: Learner, features: FeatureTable, c
     """Make one update, and return its loss and success, (2,)."""
     # Roll out.
     episodes = sample_episodes(features, config.seeds, config.batch)
-    rollout = roll_out(policy, features, episodes, config.budget, sample=True)
-    # Returns, normalised among moves with the same distance to the goal.
-    returns = discounted_returns(rollout.reward, config.gamma)  # (K, B, T)
+    rollout = roll_out(policy, features, episodes, config.budget, sample=True, reward=rules.load_reward(config.reward))
+    # Returns; they, or the rewards, are normalised among moves with the same distance to the goal.
     active = rollout.active.float().flatten(1)  # (K, N)
     groups = features.grid.max_distance + config.budget + 1
-    advantage = normalise_by_group(returns.flatten(1), rollout.distance.flatten(1), active, groups)
+    how = rollout.distance.flatten(1), active, groups
+    if config.normalise == "rewards":
+        rewards = normalise_by_group(rollout.reward.float().flatten(1), *how) * active
+        advantage = discounted_returns(rewards.view_as(rollout.reward), config.gamma).flatten(1)
+    else:
+        advantage = normalise_by_group(discounted_returns(rollout.reward, config.gamma).flatten(1), *how)
     # Loss: policies share no weights, so that their losses can be added.
     weight = active * advantage / active.sum(dim=1, keepdim=True)
     loss = -(rollout.log_prob.flatten(1) * weight).sum()
@@ -249,7 +284,15 @@ def sample_episodes(features: FeatureTable, policies: int, batch: int) -> Episod
     return Episodes(area, start, goal)
 
 
-def roll_out(policy: Policy, features: FeatureTable, episodes: Episodes, budget: int, *, sample: bool) -> Rollout:
+def roll_out(
+    policy: Policy,
+    features: FeatureTable,
+    episodes: Episodes,
+    budget: int,
+    *,
+    sample: bool,
+    reward: rules.RewardFunction | None = None,
+) -> Rollout:
     """Roll out episodes with sampled moves, or with the most probable ones.
 
     The loop holds only what the next step needs; rewards and distances follow from the path afterwards.
@@ -275,11 +318,12 @@ def roll_out(policy: Policy, features: FeatureTable, episodes: Episodes, budget:
     log_prob = log_probs.gather(3, action[..., None]).squeeze(3)
     # Rewards and distances.
     position, goal = padded.positions[torch.stack(path, dim=2)], padded.positions[padded.places[episodes.goal]]
-    distance = (position - goal[:, :, None]).abs().amax(dim=3)  # (K, B, T + 1)
+    offset = position - goal[:, :, None]  # (K, B, T + 1, 2)
+    distance = offset.abs().amax(dim=3)
     closest = distance.cummin(dim=2).values  # zero from the arrival on
     active = closest[..., :-1] > 0
-    reward = (rules.FOUND_REWARD * (closest[..., 1:] == 0) + rules.STEP_REWARD) * active
-    return Rollout(action, log_prob, reward, active, distance[..., :-1] * active, closest[..., -1] == 0)
+    rewards = rules.move_reward(reward, closest[..., 1:] == 0, offset[:, :, :-1], offset[:, :, 1:]) * active
+    return Rollout(action, log_prob, rewards, active, distance[..., :-1] * active, closest[..., -1] == 0)
 
 
 def _gumbel_noise(policy: Policy, budget: int, batch: int, *, sample: bool) -> torch.Tensor:
@@ -327,27 +371,32 @@ def normalise_by_group(value: torch.Tensor, group: torch.Tensor, counts: torch.T
 
 
 class Validation:
-    """Success of K policies on all (start, goal) pairs of the validation areas, weighted to equal distances."""
+    """Success of K policies on the validation areas.
 
-    def __init__(self, features: FeatureTable, policies: int) -> None:
-        grid, device = features.grid, features.device
-        prior = torch.from_numpy(priors.per_distance(grid)).float().to(device)
-        self._start, self._goal = (~torch.eye(grid.count, dtype=torch.bool, device=device)).nonzero(as_tuple=True)
-        self.weight = prior[self._start, self._goal]  # sums to one
+    All (start, goal) pairs weighted to equal distances, or one fixed episode for each distance and area.
+    """
+
+    def __init__(
+        self, features: FeatureTable, policies: int, kind: Literal["all-pairs", "episodes"] = "all-pairs"
+    ) -> None:
+        names, grid = [str(number) for number in range(features.areas)], features.grid
+        suite = all_pairs(names, grid, equal_distances=True) if kind == "all-pairs" else per_distance(names, grid)
+        cells = ((cells[:, 0] * grid.cols + cells[:, 1]) for cells in (suite.start, suite.goal))
+        columns = (torch.from_numpy(column).to(features.device) for column in (suite.area, *cells))
+        self.episodes = Episodes(*columns)
+        self.weight = torch.from_numpy(suite.weight / suite.weight.sum()).float().to(features.device)
         self.features, self.policies = features, policies
 
     @torch.no_grad()
     def success(self, policy: Policy, budget: int) -> torch.Tensor:
         """Return the success of every policy, (K,)."""
-        pairs = len(self.weight)
         total = self.weight.new_zeros(self.policies)
-        areas_at_once = max(1, VALIDATION_BATCH // (pairs * self.policies))
-        for areas in torch.split(torch.arange(self.features.areas, device=self.weight.device), areas_at_once):
-            columns = areas.repeat_interleave(pairs), self._start.repeat(len(areas)), self._goal.repeat(len(areas))
-            episodes = Episodes(*(column.expand(self.policies, -1) for column in columns))
+        numbers = torch.arange(len(self.weight), device=self.weight.device)
+        for part in torch.split(numbers, max(1, VALIDATION_BATCH // self.policies)):
+            episodes = Episodes(*(column[part].expand(self.policies, -1) for column in self.episodes))
             found = roll_out(policy, self.features, episodes, budget, sample=False).found
-            total += (found.view(self.policies, -1, pairs) * self.weight).sum(dim=(1, 2))
-        return total / self.features.areas
+            total += (found * self.weight[part]).sum(dim=1)
+        return total
 
 
 def _validator(
@@ -357,8 +406,8 @@ def _validator(
     if larger is None and config.select == "both":
         problem = f"No validation area is known to be large enough for {config.larger_grid}"
         raise AirlocError(problem, "Give ground sizes (side_m) in windows.csv, or leave --select out")
-    own = Validation(validation, config.seeds)
-    other = None if larger is None else Validation(larger, config.seeds)
+    own = Validation(validation, config.seeds, config.validation)
+    other = None if larger is None else Validation(larger, config.seeds, config.validation)
 
     def validate() -> tuple[torch.Tensor, dict[str, float]]:
         success = own.success(policy, config.budget)
@@ -386,9 +435,20 @@ def tabulate_features(
 ) -> tuple[FeatureTable, FeatureTable, FeatureTable | None]:
     """Tabulate the features of training areas, of validation areas and, if there are any, of larger ones."""
     grid, larger = Grid.parse(config.grid), Grid.parse(config.larger_grid)
-    table = partial(tabulate, encoder, device=device, training_grid=grid, folder=folder, limit=config.table_bytes)
-    crops = crop_areas(load_atlas(config.data, grid.size[0], device), config.areas, grid, config.seed)
-    training = table(crops, grid, config.budget, photos=config.photos)
+    table = partial(
+        tabulate,
+        encoder,
+        device=device,
+        training_grid=grid,
+        position=config.position,
+        folder=folder,
+        limit=config.table_bytes,
+    )
+    if config.crops == "grid":
+        images = _in_all_flips([area.image for area in training_areas(config.data, grid, config.areas)])
+    else:
+        images = crop_areas(load_atlas(config.data, grid.size[0], device), config.areas, grid, config.seed)
+    training = table(images, grid, config.budget, photos=config.photos)
     own = np.stack([area.image for area in validation_areas(config.data, grid)])
     validation = table(own, grid, config.budget)
     large = [area.image for area in large_validation_areas(config.data, larger)]
@@ -400,5 +460,9 @@ def crop_areas(atlas: Atlas, count: int, grid: Grid, seed: int) -> npt.NDArray[n
     torch.manual_seed(seed)
     side, parts = grid.size[0], [256] * (count // 256) + [count % 256]
     crops = [atlas.crop(*atlas.sample(part, side), side)[..., :3].cpu().numpy() for part in parts if part]
-    images = np.concatenate(crops)
+    return _in_all_flips(np.concatenate(crops))
+
+
+def _in_all_flips(images: Iterable[Pixels]) -> npt.NDArray[np.uint8]:
+    """Return images in their four flips, (4 count, height, width, 3)."""
     return np.stack([flip_image(image, o) for image in images for o in range(ORIENTATIONS)])

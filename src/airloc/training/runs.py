@@ -6,8 +6,8 @@
     state.pt         the exact state at the last save
     lock             held while a process trains here
 
-A loop logs a step before it saves its state. When a run resumes, it drops the metrics that were logged after the last
-save, and logs them again:
+A loop saves its state after each validation, and at least every `SAVE_SECONDS`. It logs a step before it saves it. When
+a run resumes, it drops the metrics that were logged after the last save, and logs them again:
 
     with Run.open(folder, config) as run:
         if run.state:
@@ -18,7 +18,7 @@ save, and logs them again:
             loss = ...
             check_finite(loss, step, run)
             run.log(step, loss=loss)
-            if step % config.save_every == 0:
+            if run.is_due():
                 run.save_state(step, {"model": model.state_dict(), ..., "rng": rng_state(device)})
 
 Loading a state runs no code from the file. A state therefore holds tensors, numbers, text, `None`, and lists, tuples
@@ -32,13 +32,14 @@ import json
 import logging
 import math
 import os
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
 from itertools import takewhile
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import torch
 
@@ -52,8 +53,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_ConfigT = TypeVar("_ConfigT", bound="DataclassInstance")
+
 CONFIG, METRICS, STATE, LOCK = "config.json", "metrics.jsonl", "state.pt", "lock"
 STATE_FORMAT = 1
+SAVE_SECONDS = 30.0
+"""A running training loses at most about this much work when it is killed."""
 _RESTORE = "Restore it from a copy, or delete it to start the run over"
 
 
@@ -118,6 +123,7 @@ class Run:
             self.step, self.state = saved
         self._lock = lock
         self._created = created
+        self._saved_at = time.monotonic()
         with _translate_write_errors(folder / METRICS, self.step):
             self._logged = _truncate_metrics(folder / METRICS, self.step)
             self._metrics = (folder / METRICS).open("ab", buffering=0)
@@ -163,6 +169,10 @@ class Run:
                     self._board.add_scalar(name, number, step)
         self._logged = step
 
+    def is_due(self) -> bool:
+        """Return True if the last save, or the start, is `SAVE_SECONDS` or more ago."""
+        return time.monotonic() - self._saved_at >= SAVE_SECONDS
+
     def save_state(self, step: int, state: Mapping[str, Any]) -> None:
         """Save the state from which the loop continues after `step`, the last completed step.
 
@@ -178,7 +188,7 @@ class Run:
                 self._board.flush()
         with _translate_write_errors(self.folder / STATE, self.step):
             self.state = write_state(self.folder / STATE, step, state)
-        self.step = step
+        self.step, self._saved_at = step, time.monotonic()
 
     def close(self) -> None:
         """Release the folder."""
@@ -298,22 +308,76 @@ def _to_plain(value: Any, where: str) -> Any:
     raise TypeError(f"A state cannot hold {where} of type {type(value).__name__}; convert it to a plain value")
 
 
+def write_settings(path: Path, config: "DataclassInstance") -> None:
+    """Write the settings of a training, so that `read_settings` can read them."""
+    content = {"airloc": __version__, "kind": type(config).__name__, "settings": plain_settings(config)}
+    write_atomically(path, json.dumps(content, indent=2) + "\n")
+
+
+def read_settings(path: Path, kind: type[_ConfigT]) -> _ConfigT:
+    """Read the settings that a training of this kind has saved.
+
+    Raises:
+        AirlocError: If there is no such file, or it does not hold exactly the settings of this kind.
+    """
+    saved, cure = _read_config(path, "Give the config.json of a run folder"), "Give the options on the command line"
+    if saved["kind"] != kind.__name__:
+        problem = f"{str(path)!r} has the settings of {saved['kind']}, not of {kind.__name__}"
+        raise AirlocError(problem, "Give the config.json that the same command has written")
+    try:
+        config = build_settings(kind, {name: value for name, value in saved.items() if name != "kind"})
+    except (TypeError, ValueError) as error:
+        problem = f"The settings in {str(path)!r} are not those of this version of airloc: {error}"
+        raise AirlocError(problem, cure) from error
+    return config
+
+
+def build_settings(kind: type[_ConfigT], values: Mapping[str, Any]) -> _ConfigT:
+    """Build a dataclass of settings from JSON values, with exactly its fields: the inverse of `plain_settings`."""
+    hints = get_type_hints(kind)
+    names = {each.name for each in fields(kind)}
+    if odd := sorted(names ^ set(values)):
+        raise ValueError(f"{odd[0]} is {'unknown' if odd[0] in values else 'missing'}")
+    return kind(**{name: _build_setting(hints[name], value) for name, value in values.items()})
+
+
+def _build_setting(hint: Any, value: Any) -> Any:
+    """Convert a JSON value back to the type of a setting."""
+    if is_dataclass(hint) and isinstance(hint, type):
+        return build_settings(hint, value)
+    kinds = get_args(hint) or (hint,)
+    if Path in kinds and isinstance(value, str):
+        return Path(value)
+    if isinstance(value, list):
+        return tuple(value)
+    return value
+
+
+def plain_settings(config: "DataclassInstance") -> dict[str, Any]:
+    """Return settings as JSON values."""
+    settings: dict[str, Any] = json.loads(json.dumps(asdict(config), default=_json_setting))
+    return settings
+
+
+def _read_config(path: Path, cure: str) -> dict[str, Any]:
+    """Read the kind and the settings in a config file."""
+    try:
+        content = json.loads(path.read_bytes())
+        return {"kind": content["kind"], **content["settings"]}
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise AirlocError(f"{str(path)!r} is damaged or not the config of a run", cure) from error
+
+
 def _write_or_compare_config(path: Path, config: "DataclassInstance") -> None:
     """Write the settings of a new run, or check that an existing run has the same settings."""
     folder, kind = path.parent, type(config).__name__
-    wanted = json.loads(json.dumps(asdict(config), default=_json_setting))
     if not path.exists():
         if taken := [name for name in (METRICS, STATE) if (folder / name).exists()]:
             raise AirlocError(f"{str(folder)!r} holds {taken[0]!r} but no {path.name!r}", "Choose another folder")
-        write_atomically(path, json.dumps({"airloc": __version__, "kind": kind, "settings": wanted}, indent=2) + "\n")
+        write_settings(path, config)
         return
-    try:
-        content = json.loads(path.read_bytes())
-        saved = {"kind": content["kind"], **content["settings"]}
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        cure = "Restore it from a copy, or choose another folder"
-        raise AirlocError(f"{str(path)!r} is damaged or not the config of a run", cure) from error
-    if different := _first_difference(saved, {"kind": kind, **wanted}):
+    saved = _read_config(path, "Restore it from a copy, or choose another folder")
+    if different := _first_difference(saved, {"kind": kind, **plain_settings(config)}):
         problem = f"The run in {str(folder)!r} has other settings: {different}"
         raise AirlocError(problem, "Give the same settings to resume it, or another folder for a new run")
 

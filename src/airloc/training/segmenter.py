@@ -1,10 +1,14 @@
 """Training of the segmentation unit, which predicts the building pixels of a patch.
 
-Cross-entropy per pixel, Adam with learning rate 1e-4, batches of 128 patches, as in the paper. Deviations:
+Cross-entropy per pixel, Adam with learning rate 1e-4, batches of 128 patches, as in the paper. The settings below are
+those of the shipped agents, which deviate from the paper; docs/paper-map.md has the table, and the preset `paper` the
+paper's values:
 
-1. Patches are cropped at any offset and several scales, with all eight symmetries and colour jitter.
-2. Buildings are the rarer class: their pixels are weighted by `building_weight`.
-3. The U-net has batch normalisation, and the learning rate falls to zero along a cosine.
+1. `crops`: patches are cropped at any offset and several scales, not from the cells of the search areas.
+2. `augmentation`: all eight symmetries and colour jitter, not flips alone.
+3. `building_weight`: the pixels of buildings, the rarer class, have more weight.
+4. `schedule`: the learning rate falls to zero along a cosine.
+5. The U-net has one convolution in a block (`airloc.vision.embedder.Layers`).
 
 For a cross-validation, each fold is one run with the same settings except `fold`. Its metrics hold the pixel counts of
 the validation, so that `fold_overlaps` can pool the folds exactly.
@@ -14,7 +18,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -26,8 +30,8 @@ from airloc.evaluation.metrics import Overlap, pooled
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
-from airloc.training.data import DataConfig, load_atlas, validation_areas
-from airloc.training.learner import Learner, cosine_schedule
+from airloc.training.data import FLIPS, Augmentation, Crops, DataConfig, load_atlas, validation_areas
+from airloc.training.learner import Learner, RunningMean, Schedule, schedule_factor
 from airloc.training.runs import (
     CONFIG,
     COUNT,
@@ -57,10 +61,18 @@ class SegmenterConfig:
     """Patches per update."""
     learning_rate: float = 1e-4
     """Highest learning rate of Adam."""
+    schedule: Schedule = "cosine"
+    """The learning rate falls along a cosine, or is constant."""
     building_weight: float = 3.0
     """Weight of building pixels in the loss; others have weight 1."""
+    crops: Crops = "random"
+    """Patches at any offset and scale of the images, or the cells of the search areas."""
+    augmentation: Augmentation = "full"
+    """All symmetries and colour jitter, or flips alone."""
     jitter: float = 0.8
     """Strength of colour jitter, 0 to 1."""
+    unet: Literal["light", "paper"] = "light"
+    """Form of the network; see `airloc.vision.embedder.Layers`."""
     validate_every: int = 2000
     """Updates between validations; each validation saves the state."""
     seed: int = 0
@@ -96,16 +108,19 @@ def _train(
     """Run the training loop from the step of the run."""
     device = next(segmenter.parameters()).device
     torch.manual_seed(config.seed)
-    atlas = load_atlas(config.data, GRID.cell, device, masks=True)
+    atlas = load_atlas(config.data, GRID.cell, device, masks=True, crops=config.crops)
+    step_px = GRID.pitch if config.crops == "grid" else 1
+    symmetries, jitter = (SYMMETRIES, config.jitter) if config.augmentation == "full" else (FLIPS, 0.0)
     validation = [area for area in validation_areas(config.data, GRID) if area.mask is not None]
     building_weight = torch.tensor(config.building_weight, device=device)
     segmenter.train()
 
     def update() -> torch.Tensor:
         # Crop and augment patches.
-        patches = atlas.crop(*atlas.sample(config.batch, GRID.cell), GRID.cell).permute(0, 3, 1, 2).float() / 255
-        patches = apply_symmetry(patches, torch.randint(SYMMETRIES, (config.batch,), device=device))
-        rgb = standardise(colour_jitter(patches[:, None, :3], config.jitter)[:, 0])
+        origins = atlas.sample(config.batch, GRID.cell, step_px)
+        patches = atlas.crop(*origins, GRID.cell).permute(0, 3, 1, 2).float() / 255
+        patches = apply_symmetry(patches, torch.randint(symmetries, (config.batch,), device=device))
+        rgb = standardise(colour_jitter(patches[:, None, :3], jitter)[:, 0])
         mask = (patches[:, 3:] > 0.5).float()
         # Loss and step.
         loss = binary_cross_entropy_with_logits(segmenter(rgb), mask, pos_weight=building_weight)
@@ -113,22 +128,28 @@ def _train(
         return loss.detach()[None]
 
     fast_update = learner.capture(update)
+    running = RunningMean(1, device)
     if run.state:
         restore_rng(run.state["rng"])
-    total = torch.zeros(1, device=device)
+        running.load_state_dict(run.state["running"])
     for step in range(run.step + 1, config.steps):
-        learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
-        total += fast_update()
+        learner.set_learning_rate(config.learning_rate * schedule_factor(config.schedule, step, config.steps))
+        running.add(fast_update())
+        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
+        if not (validates or run.is_due()):
+            continue
         # Validate, log and save.
-        if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
-            loss = float(total) / (step - run.step)
-            total.zero_()
-            check_finite(loss, step, run)
-            metrics: dict[str, float] = {"loss": loss}
+        [loss] = running.mean()
+        check_finite(loss, step, run)
+        metrics: dict[str, float] = {"loss": loss}
+        if validates:
+            running.reset()
             if (match := overlap(segmenter, validation, device)) is not None:
                 metrics |= {"iou": match.iou, "f1": match.f1, **match._asdict()}
             run.log(step, **metrics)
-            run.save_state(step, {"learner": learner.state_dict(), "rng": rng_state(device)})
+        state = {"learner": learner.state_dict(), "rng": rng_state(device), "running": running.state_dict()}
+        run.save_state(step, state)
+        if validates:
             on_step(step + 1, metrics)
 
 

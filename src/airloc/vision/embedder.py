@@ -2,14 +2,17 @@
 
 The segmentation unit is a U-Net for patches of 48 x 48 px that predicts buildings. Four down blocks reduce the patch to
 3 x 3 x 64. Four up blocks restore its size; each takes the map of the same size from the way down as a second input.
-The output is one logit per pixel. The paper adapts the U-Net of Ronneberger et al. in the same way.
+The output is one logit per pixel. The paper adapts the public implementation that it names in the same way: blocks of
+two convolutions with batch normalisation, whose widths double at each down block, and transposed convolutions on the
+way up. The light U-Net, which the shipped agents use, has one convolution in a block and repeats pixels on the way up.
 
 The patch embedder relates two patches, after Doersch et al. and the paper. It has two branches of four convolutions
 with ReLU and max pooling, one for the current patch and one for the goal, which share no weights. After the second
 convolution the maps of both branches are concatenated and go through the rest of each branch. The two resulting
 embeddings of 128 numbers are concatenated and mapped to c (256), and c is mapped to u: eight logits, the exploitation
-prior, for the direction of an adjacent goal. The paper has no batch normalisation; here it follows each convolution and
-the two embeddings. Without it, training does not leave chance level (docs/log.md).
+prior, for the direction of an adjacent goal. The paper has no batch normalisation; in the shipped agents it follows
+each convolution and the two embeddings. Without it, the weights before a ReLU start as He et al. propose, because the
+paper does not say how they start, and PyTorch's default shrinks the signal at each layer. `Layers` selects the forms.
 
 A convolution of concatenated maps is the sum of two convolutions, one for each patch. Everything before that sum
 depends on one patch alone: it is computed once for each patch and shared by all pairs with that patch.
@@ -18,7 +21,9 @@ Legend: B patches or pairs, C input channels (RGB, or RGB and the building mask)
 segmentation unit takes any multiple of 16).
 """
 
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import torch
 from torch import nn
@@ -26,7 +31,9 @@ from torch import nn
 RGB_MEAN, RGB_STD = 0.4, 0.2
 """Mean and standard deviation by which RGB in [0, 1] is standardised."""
 SEGMENTER_WIDTHS = (8, 8, 16, 32, 64)
-"""Channels of the segmentation unit at full size and after each down block."""
+"""Channels of the light segmentation unit at full size and after each down block."""
+PAPER_SEGMENTER_WIDTHS = (4, 8, 16, 32, 64)
+"""Channels of the paper's segmentation unit: doubled at each down block, as in its source, up to the stated 64."""
 WIDTHS = (24, 40, 64, 64)
 """Channels of the four convolutions of an embedder branch, on maps of 48, 24, 12 and 6 px."""
 EMBEDDING = 256
@@ -37,17 +44,31 @@ DIRECTIONS = 8
 """Size of the exploitation prior u."""
 
 
+@dataclass(frozen=True)
+class Layers:
+    """Layers of the segmentation unit and the embedder, by default those of the shipped agents."""
+
+    batch_norm: bool = True
+    """Normalise batches after the convolutions of the embedder. Without it, as in the paper."""
+    unet: Literal["light", "paper"] = "light"
+    """Segmentation unit: blocks of one convolution, or those of the U-net that the paper adapts."""
+    mask: Literal["probability", "binary"] = "probability"
+    """Input of the embedder: the predicted probability of a building, or the binary mask of the paper."""
+
+
 class PatchEncoder(nn.Module):
     """The segmentation unit and the patch embedder.
 
     Args:
         sem_seg: Use the segmentation unit. Without it the input of the embedder is RGB.
+        layers: The layers of both.
     """
 
-    def __init__(self, sem_seg: bool = True) -> None:
+    def __init__(self, sem_seg: bool = True, layers: Layers | None = None) -> None:
         super().__init__()
-        self.segmenter = Segmenter() if sem_seg else None
-        self.embedder = PatchEmbedder(channels=4 if sem_seg else 3)
+        self.layers = layers or Layers()
+        self.segmenter = Segmenter(self.layers.unet) if sem_seg else None
+        self.embedder = PatchEmbedder(channels=4 if sem_seg else 3, batch_norm=self.layers.batch_norm)
 
     def preprocess(self, patches: torch.Tensor) -> torch.Tensor:
         """Turn patches (B, S, S, 3) uint8 into inputs of the embedder, (B, C, S, S)."""
@@ -58,7 +79,8 @@ class PatchEncoder(nn.Module):
         if self.segmenter is None:
             return standardised
         with torch.no_grad():
-            mask = self.segmenter(standardised).sigmoid()
+            logits = self.segmenter(standardised)
+            mask = logits.sigmoid() if self.layers.mask == "probability" else (logits > 0).to(standardised.dtype)
         return torch.cat([standardised, mask], dim=1)
 
 
@@ -67,19 +89,25 @@ class PatchEmbedder(nn.Module):
 
     Args:
         channels: 3 for RGB, 4 for RGB and the building mask.
+        batch_norm: Normalise batches after each convolution and after the two embeddings.
     """
 
-    def __init__(self, channels: int = 4) -> None:
+    def __init__(self, channels: int = 4, batch_norm: bool = True) -> None:
         super().__init__()
-        self.current_first = _first_half(channels)
-        self.goal_first = _first_half(channels)
-        self.meet = nn.Sequential(nn.BatchNorm2d(2 * WIDTHS[2]), nn.ReLU(inplace=True), nn.MaxPool2d(2))
+        self.current_first = _first_half(channels, batch_norm)
+        self.goal_first = _first_half(channels, batch_norm)
+        between: list[nn.Module] = [nn.BatchNorm2d(2 * WIDTHS[2])] if batch_norm else []
+        self.meet = nn.Sequential(*between, nn.ReLU(inplace=True), nn.MaxPool2d(2))
         # The fourth convolutions of both branches as one grouped convolution.
-        self.fourth = nn.Sequential(*_convolution(2 * WIDTHS[2], 2 * WIDTHS[3], 3, groups=2))
-        self.current_last = nn.Sequential(nn.Linear(WIDTHS[3] * 36, HALF), nn.BatchNorm1d(HALF))
-        self.goal_last = nn.Sequential(nn.Linear(WIDTHS[3] * 36, HALF), nn.BatchNorm1d(HALF))
+        self.fourth = nn.Sequential(*_convolution(2 * WIDTHS[2], 2 * WIDTHS[3], 3, groups=2, batch_norm=batch_norm))
+        self.current_last = _last(batch_norm)
+        self.goal_last = _last(batch_norm)
         self.join = nn.Linear(2 * HALF, EMBEDDING)
         self.prior = nn.Linear(EMBEDDING, DIRECTIONS)
+        if not batch_norm:
+            for name, part in self.named_children():
+                if name != "prior":  # no ReLU follows
+                    part.apply(_keep_variance)
 
     def forward(self, current: torch.Tensor, goal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Embed pairs of patches, each (B, C, S, S): c (B, 256) and u (B, 8)."""
@@ -96,16 +124,23 @@ class PatchEmbedder(nn.Module):
 
 
 class Segmenter(nn.Module):
-    """Predicts the logit of a building for every pixel of RGB patches."""
+    """Predicts the logit of a building for every pixel of RGB patches.
 
-    def __init__(self) -> None:
+    Args:
+        unet: The light U-Net or the paper's.
+    """
+
+    def __init__(self, unet: Literal["light", "paper"] = "light") -> None:
         super().__init__()
-        self.enter = _convolution_block(3, SEGMENTER_WIDTHS[0])
-        self.down = nn.ModuleList(
-            nn.Sequential(nn.MaxPool2d(2), _convolution_block(a, b)) for a, b in pairwise(SEGMENTER_WIDTHS)
-        )
-        self.up = nn.ModuleList(_convolution_block(a + b, a) for a, b in pairwise(SEGMENTER_WIDTHS))
-        self.leave = nn.Conv2d(SEGMENTER_WIDTHS[0], 1, kernel_size=1)
+        light = unet == "light"
+        widths = SEGMENTER_WIDTHS if light else PAPER_SEGMENTER_WIDTHS
+        block = _convolution_block if light else _double_convolution_block
+        self.enter = block(3, widths[0])
+        self.down = nn.ModuleList(nn.Sequential(nn.MaxPool2d(2), block(a, b)) for a, b in pairwise(widths))
+        self.up = nn.ModuleList(block(a + b if light else 2 * a, a) for a, b in pairwise(widths))
+        if not light:
+            self.enlarge = nn.ModuleList(nn.ConvTranspose2d(b, a, kernel_size=2, stride=2) for a, b in pairwise(widths))
+        self.leave = nn.Conv2d(widths[0], 1, kernel_size=1)
 
     def forward(self, patches: torch.Tensor) -> torch.Tensor:
         """Segment standardised patches (B, 3, S, S): logits (B, 1, S, S)."""
@@ -113,9 +148,13 @@ class Segmenter(nn.Module):
         for block in self.down:
             skipped.append(block(skipped[-1]))
         maps = skipped.pop()  # (B, 64, S / 16, S / 16)
-        for block, skip in zip(reversed(self.up), reversed(skipped), strict=True):
-            larger = nn.functional.interpolate(maps, scale_factor=2.0, mode="nearest")
-            maps = block(torch.cat([skip, larger], dim=1))
+        for level in reversed(range(len(self.up))):
+            larger = (
+                self.enlarge[level](maps)
+                if hasattr(self, "enlarge")
+                else nn.functional.interpolate(maps, scale_factor=2.0, mode="nearest")
+            )
+            maps = self.up[level](torch.cat([skipped[level], larger], dim=1))
         logits: torch.Tensor = self.leave(maps)
         return logits
 
@@ -125,25 +164,42 @@ def standardise(rgb: torch.Tensor) -> torch.Tensor:
     return (rgb - RGB_MEAN) / RGB_STD
 
 
-def _first_half(channels: int) -> nn.Sequential:
+def _first_half(channels: int, batch_norm: bool) -> nn.Sequential:
     """Return two convolutions, and this patch's term of the third convolution of both branches."""
     return nn.Sequential(
-        *_convolution(channels, WIDTHS[0], 5),
+        *_convolution(channels, WIDTHS[0], 5, batch_norm=batch_norm),
         nn.MaxPool2d(2),
-        *_convolution(WIDTHS[0], WIDTHS[1], 5),
+        *_convolution(WIDTHS[0], WIDTHS[1], 5, batch_norm=batch_norm),
         nn.MaxPool2d(2),
-        nn.Conv2d(WIDTHS[1], 2 * WIDTHS[2], 3, padding=1, bias=False),
+        nn.Conv2d(WIDTHS[1], 2 * WIDTHS[2], 3, padding=1, bias=not batch_norm),
     )
+
+
+def _last(batch_norm: bool) -> nn.Sequential:
+    """Return the layer that maps the last maps of a branch to its embedding."""
+    linear = nn.Linear(WIDTHS[3] * 36, HALF)
+    return nn.Sequential(linear, nn.BatchNorm1d(HALF)) if batch_norm else nn.Sequential(linear)
 
 
 def _convolution_block(inputs: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(*_convolution(inputs, outputs, 3))
 
 
-def _convolution(inputs: int, outputs: int, kernel: int, groups: int = 1) -> list[nn.Module]:
-    """Return a convolution with batch normalisation and ReLU."""
-    return [
-        nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, groups=groups, bias=False),
-        nn.BatchNorm2d(outputs),
-        nn.ReLU(inplace=True),
-    ]
+def _double_convolution_block(inputs: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(*_convolution(inputs, outputs, 3), *_convolution(outputs, outputs, 3))
+
+
+def _convolution(
+    inputs: int, outputs: int, kernel: int, groups: int = 1, *, batch_norm: bool = True
+) -> list[nn.Module]:
+    """Return a convolution with ReLU and, if wanted, batch normalisation before it."""
+    convolution = nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, groups=groups, bias=not batch_norm)
+    return [convolution, *([nn.BatchNorm2d(outputs)] if batch_norm else []), nn.ReLU(inplace=True)]
+
+
+def _keep_variance(module: nn.Module) -> None:
+    """Draw the weights of a layer so that it keeps the variance of the signal through ReLU (He et al., 2015)."""
+    if isinstance(module, nn.Conv2d | nn.Linear):
+        nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)

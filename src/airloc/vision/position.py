@@ -6,12 +6,16 @@ increasing wavelengths: for i = 1, ..., d / 2
     cos(x / 100^(2 (i - 1) / (d / 2)))  if i is odd,    sin(x / 100^(2 i / (d / 2)))  if i is even.
 
 In the printed equation i continues up to d in the second half, where the wavelengths are so long that y has almost no
-effect. Here i starts again at 1, as the text ("similarly to Transformers") implies. Positions outside the area are
-encoded in the same way.
+effect. In the shipped agents i starts again at 1, as the text ("similarly to Transformers") implies. Positions outside
+the area are encoded in the same way.
 
 A policy learns where the borders of its training grid are. On another grid, `to_training_grid` maps positions by their
-distance to the nearest border; otherwise the policy would take the far side of a larger grid for the outside.
+distance to the nearest border; otherwise the policy would take the far side of a larger grid for the outside. The paper
+encodes positions as they are. `PositionEncoding` selects the forms.
 """
+
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
@@ -21,10 +25,27 @@ SIZE = 256
 BASE = 100.0
 
 
-def encode_position(position: torch.Tensor, size: int = SIZE) -> torch.Tensor:
-    """Encode cells (..., 2): (..., size) float32."""
+@dataclass(frozen=True)
+class PositionEncoding:
+    """How the position of a cell becomes numbers, by default as in the shipped agents."""
+
+    encoding: Literal["restarted", "printed"] = "restarted"
+    """The index of the second half starts again at 1, or continues as printed in the paper."""
+    positions: Literal["border", "raw"] = "border"
+    """On other grids than the training grid: by the distance to the nearest border, or as they are."""
+
+    def encode(self, position: torch.Tensor, grid: Grid, training_grid: Grid) -> torch.Tensor:
+        """Encode cells (..., 2) of a grid: (..., 256) float32."""
+        if self.positions == "border":
+            position = to_training_grid(position, grid, training_grid)
+        return encode_position(position, printed=self.encoding == "printed")
+
+
+def encode_position(position: torch.Tensor, size: int = SIZE, *, printed: bool = False) -> torch.Tensor:
+    """Encode cells (..., 2): (..., size) float32; as printed, or with an index that starts again in the second half."""
     half = size // 2
     number = torch.arange(1, half + 1, device=position.device, dtype=torch.float32)
+    number = torch.stack([number, number + half]) if printed else number  # (2, half) or (half,)
     odd = number % 2 == 1
     power = torch.where(odd, 2 * (number - 1), 2 * number) / half
     angle = position[..., None].float() / BASE**power  # (..., 2, half)

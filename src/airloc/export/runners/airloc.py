@@ -62,9 +62,9 @@ class Agent(Graphs):
         return float(probability[0])
 
 
-def _to_training_grid(position: tuple[int, int], shape: tuple[int, int], trained: tuple[int, int]) -> Any:
-    """Map a position to the training grid by its distance to the nearest border, float32 (1, 2)."""
-    place, sides, known = np.array(position), np.array(shape), np.array(trained)
+def _to_training_grid(position: tuple[int, int], shape: tuple[int, int], trained: tuple[int, int] | None) -> Any:
+    """Map a position to the training grid, if any, by its distance to the nearest border, float32 (1, 2)."""
+    place, sides, known = np.array(position), np.array(shape), np.array(shape if trained is None else trained)
     middle = (np.minimum(sides, known) - 1) // 2
     mapped = np.where(place <= middle, place, np.maximum(place - (sides - known), middle))
     return mapped[None].astype(np.float32)

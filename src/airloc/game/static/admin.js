@@ -1,7 +1,7 @@
 // The admin page: the progress of all participants, for whoever has the study's admin token. The token stays on this page.
 
 const by = (id) => document.getElementById(id);
-const STAGES = { consent: "not started", practice: "practising", games: "playing", done: "finished" };
+const STAGES = { consent: "not started", practice: "practising", games: "playing", done: "finished", withdrawn: "withdrawn" };
 
 async function show() {
   const response = await fetch("/api/admin/people", {

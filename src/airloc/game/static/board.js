@@ -22,6 +22,8 @@ export class Board {
     this.cells = [];
     this.root.replaceChildren();
     this.root.style.gridTemplateColumns = `repeat(${state.cols}, 1fr)`;
+    this.root.style.setProperty("--gap", Math.max(state.rows, state.cols) > 8 ? "2px" : "");
+    this.root.parentElement.style.setProperty("--ratio", state.cols / state.rows);
     this.root.setAttribute("aria-label", `Search area, ${state.rows} rows and ${state.cols} columns`);
     for (let number = 0; number < state.rows * state.cols; number++) {
       const cell = document.createElement("button");

@@ -1,52 +1,75 @@
-// The end of a game: the whole area with the player's path, a shortest path and the agents' paths, and the result.
+// The end of a game: the whole area with the player's path and a shortest path, and the agents' paths when they arrive.
 
+import { describe } from "./agents.js";
 import { plural, shortestPath } from "./moves.js";
-import { STYLES, drawEnds, drawLine, drawNumbers, make, makeMap } from "./overlay.js";
+import { STYLES, drawEnds, drawLine, drawNumbers, fitMap, make, makeMap } from "./overlay.js";
 
 export function headline(reveal) {
-  const moves = reveal.path.length - 1;
-  if (reveal.ending === "found") return `Found in ${plural(moves, "move")}`;
-  return reveal.ending === "time" ? "Out of time" : "Out of moves";
+  if (reveal.ending === "found") return `You found it in ${plural(reveal.path.length - 1, "move")}`;
+  return `${reveal.ending === "moves" ? "No moves left" : "Time's up"}: you did not find it`;
 }
 
-export function summary(reveal) {
-  const shortest = `The shortest path has ${plural(reveal.distance, "move")}.`;
-  const others = reveal.agents.map(({ agent, found, path }) =>
-    found ? `${agent} found it in ${plural(path.length - 1, "move")}.` : `${agent} did not find it.`);
-  return [shortest, ...others].join(" ");
+export const summary = (reveal) => `The shortest route takes ${plural(reveal.distance, "move")}.`;
+
+// Return what the agents did, or that they are not ready.
+export function agentsSummary(agents) {
+  if (agents === null) return "The agents are searching for the same place \u2026";
+  return agents.map(({ agent, found, path }) =>
+    `${describe(agent).name} ${found ? `found it in ${plural(path.length - 1, "move")}` : "did not find it"}.`).join(" ");
 }
 
-// Draw the map and the list of paths; each path can be hidden.
-export function showEnding(reveal, image, size, map, list) {
-  const shortest = shortestPath(reveal.start, reveal.goal);
-  const routes = [
-    ...reveal.agents.map(({ agent, path }, number) =>
-      ({ name: agent, path, style: STYLES.agents[number % STYLES.agents.length], shift: 4 * (number + 1) })),
-    { name: "shortest", path: shortest, style: STYLES.shortest, shift: -4 },
-    { name: "you", path: reveal.path, style: STYLES.you, shift: 0 },
-  ];
-  const label = `The whole area. ${headline(reveal)}. ${summary(reveal)}`;
-  const svg = makeMap(image, size.rows, size.cols, routes.map(({ path }) => path), label);
-  const groups = routes.map(({ path, style, shift }) => drawLine(svg, path, style, shift));
-  drawNumbers(svg, reveal.path, STYLES.you.colour, groups.at(-1));
-  drawEnds(svg, reveal.start, reveal.goal, reveal.ending === "found");
-  map.replaceChildren(svg);
-  const rows = routes.map(({ name, style }, number) => legendRow(name, style, groups[number]));
-  const [shortestRow, ownRow] = rows.slice(-2);
-  list.replaceChildren(list.querySelector("legend"), ownRow, shortestRow, ...rows.slice(0, -2));
-}
+export class Ending {
+  constructor(map, list) {
+    this.map = map;
+    this.list = list;
+  }
 
-function legendRow(name, style, group) {
-  const row = document.createElement("label");
-  const box = document.createElement("input");
-  box.type = "checkbox";
-  box.checked = true;
-  box.addEventListener("change", () => { group.style.display = box.checked ? "" : "none"; });
-  const sample = make("svg", { width: 44, height: 16, viewBox: "0 0 44 16", "aria-hidden": "true" });
-  sample.append(make("line", {
-    x1: 5, y1: 8, x2: 39, y2: 8, stroke: style.colour, "stroke-width": style.width, "stroke-dasharray": style.dash,
-    "stroke-linecap": "round",
-  }));
-  row.append(box, sample, name === "you" ? "Your path" : name === "shortest" ? "Shortest path" : name);
-  return row;
+  // Draw the map and the list of paths; each path can be hidden.
+  show(reveal, size) {
+    this.svg = makeMap(reveal.image, size.rows, size.cols, [reveal.path], `The whole area. ${headline(reveal)}. ${summary(reveal)}`);
+    this.paths = [reveal.path];
+    this.list.replaceChildren(this.list.querySelector("legend"));
+    this.layer = make("g");  // agents' paths lie below the player's
+    this.svg.append(this.layer);
+    const shortest = drawLine(this.svg, shortestPath(reveal.start, reveal.goal), STYLES.shortest, -4);
+    const own = drawLine(this.svg, reveal.path, STYLES.you);
+    drawNumbers(this.svg, reveal.path, STYLES.you.colour, own);
+    drawEnds(this.svg, reveal.start, reveal.goal, reveal.ending === "found");
+    this.map.replaceChildren(this.svg);
+    this.map.parentElement.style.setProperty("--ratio", size.cols / size.rows);
+    this.addRow("Your path", "", STYLES.you, own);
+    this.addRow("Shortest route", "", STYLES.shortest, shortest);
+  }
+
+  // Add the agents' paths.
+  addAgents(agents) {
+    agents.forEach(({ agent, path }, number) => {
+      const style = STYLES.agents[number % STYLES.agents.length];
+      const group = drawLine(this.svg, path, style, 4 * (number + 1));
+      this.layer.append(group);
+      this.paths.push(path);
+      const { name, line } = describe(agent);
+      this.addRow(name, line, style, group);
+    });
+    fitMap(this.svg, this.paths);
+  }
+
+  addRow(name, line, style, group) {
+    const row = document.createElement("label");
+    const box = document.createElement("input");
+    box.type = "checkbox";
+    box.checked = true;
+    box.addEventListener("change", () => { group.style.display = box.checked ? "" : "none"; });
+    const sample = make("svg", { width: 44, height: 16, viewBox: "0 0 44 16", "aria-hidden": "true" });
+    sample.append(make("line", {
+      x1: 5, y1: 8, x2: 39, y2: 8, stroke: style.colour, "stroke-width": style.width, "stroke-dasharray": style.dash,
+      "stroke-linecap": "round",
+    }));
+    const text = document.createElement("span");
+    const about = document.createElement("small");
+    about.textContent = line;
+    text.append(name, about);
+    row.append(box, sample, text);
+    this.list.append(row);
+  }
 }

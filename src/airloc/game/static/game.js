@@ -1,11 +1,12 @@
 // The game page: begins games, sends moves, and shows the responses. The server decides everything.
 
 import { Board } from "./board.js";
-import { headline, showEnding, summary } from "./ending.js";
+import { Ending, agentsSummary, headline, summary } from "./ending.js";
+import { showExample } from "./example.js";
 import { NAMES, moveOfKey, plural, target } from "./moves.js";
 import { Refusal, ask, paint } from "./server.js";
 
-const SECTIONS = ["welcome", "consent", "game", "ending", "note"];
+const SECTIONS = ["welcome", "consent", "confirm", "game", "ending", "note"];
 const WARNINGS = [30, 10, 5];
 
 const by = (id) => document.getElementById(id);
@@ -13,15 +14,21 @@ const announce = (text) => { by("status").textContent = text; };
 
 let me;
 let game = null;
+let ended = null;  // the game whose ending is shown
 let deadline = Infinity;
 let asking = false;
 let warned = new Set();
 let errorTimer = 0;
 
 const board = new Board(by("board"), move);
+const ending = new Ending(by("map"), by("routes"));
+const sleep = (ms) => new Promise((done) => { setTimeout(done, ms); });
 
 function show(section) {
   for (const name of SECTIONS) by(name).hidden = name !== section;
+  by("withdraw").hidden = !["practice", "games", "done"].includes(me?.stage) || ["confirm", "game"].includes(section);
+  if (section !== "ending") ended = null;
+  document.documentElement.dataset.ready = "yes";
 }
 
 function showError(text) {
@@ -38,8 +45,8 @@ async function welcome() {
   if (me.current) return resume(me.current);
   if (me.stage === "consent") return showConsent();
   if (me.stage === "done") return showThanks();
-  const time = me.seconds === null ? "" : ` and ${plural(Math.round(me.seconds), "second")}`;
-  by("rule-budget").textContent = `You have ${plural(me.budget, "move")}${time} for each game.`;
+  if (me.stage === "withdrawn") return showWithdrawn();
+  by("rule-budget").textContent = `You have ${limits()} for each game.`;
   const recorded = me.stage === "games";
   by("welcome-title").textContent = recorded ? `Game ${me.next + 1} of ${me.games}` : me.mode === "study" ? "Practice" : "Find the place";
   by("start").textContent = recorded ? "Start" : me.mode === "study" ? "Practise" : "Start";
@@ -47,7 +54,11 @@ async function welcome() {
   by("tally").textContent = tally();
   show("welcome");
   by("start").focus({ preventScroll: true });
-  document.documentElement.dataset.ready = "yes";
+}
+
+function limits() {
+  const time = me.seconds === null ? "" : ` and ${plural(Math.round(me.seconds), "second")}`;
+  return `${plural(me.budget, "move")}${time}`;
 }
 
 function tally() {
@@ -64,11 +75,20 @@ function showConsent() {
     return paragraph;
   }));
   show("consent");
-  document.documentElement.dataset.ready = "yes";
+  by("consent-title").focus({ preventScroll: true });
 }
 
 function showThanks() {
-  showNote("Thank you", `You have played all ${me.games} games and found ${plural(me.found, "place")}. You can close this page.`);
+  const games = me.games === 1 ? "your game" : `all ${me.games} games`;
+  showNote("Thank you", `You have played ${games} and found ${plural(me.found, "place")}. You can close this page.`);
+}
+
+function showWithdrawn() {
+  showNote("You have withdrawn", "Your games, your age and your gender have been deleted from the study. You can close this page.");
+}
+
+function disagree() {
+  showNote("You do not take part", "Nothing about you has been recorded. You can close this page. If you change your mind, open your link again.");
 }
 
 function showNote(title, text) {
@@ -76,7 +96,17 @@ function showNote(title, text) {
   by("note-text").textContent = text;
   show("note");
   by("note-title").focus();
-  document.documentElement.dataset.ready = "yes";
+}
+
+// Ask before something that cannot be undone.
+function confirmFirst(title, text, [yes, no], action) {
+  by("confirm-title").textContent = title;
+  by("confirm-text").textContent = text;
+  by("confirm-yes").textContent = yes;
+  by("confirm-no").textContent = no;
+  by("confirm-yes").onclick = () => attempt(action);
+  show("confirm");
+  by("confirm-title").focus();
 }
 
 async function agree(event) {
@@ -95,7 +125,7 @@ async function begin(kind) {
 async function resume(id) {
   const state = await ask(`/api/games/${id}`);
   if (state.ending === null) play(state);
-  else await end(state);
+  else end(state);
 }
 
 // Show a game in progress.
@@ -105,6 +135,7 @@ function play(state) {
   by("game-title").textContent = state.slot === null
     ? (me.mode === "study" ? "Practice game" : "Search") : `Game ${state.slot + 1} of ${me.games}`;
   paint(by("goal"), state.goal, state.cell);
+  paint(by("glimpse"), state.patches.at(-1), state.cell);
   board.begin(state);
   by("dots").replaceChildren(...Array.from({ length: state.budget }, () => document.createElement("i")));
   by("time").hidden = state.seconds === null;
@@ -112,8 +143,7 @@ function play(state) {
   by("board").scrollIntoView({ block: "nearest" });
   count();
   board.cellAt(state.position)?.focus({ preventScroll: true });
-  announce(`${plural(state.moves_left, "move")} left. Use the arrow keys, or the number pad for diagonal moves.`);
-  document.documentElement.dataset.ready = "yes";
+  announce(`${plural(state.moves_left, "move")} left. Use the arrow keys, and Q, E, Z and C for diagonal moves.`);
 }
 
 function count() {
@@ -128,6 +158,7 @@ function tick() {
   if (!game || game.ending !== null || deadline === Infinity) return;
   const left = Math.max(0, (deadline - performance.now()) / 1000);
   by("seconds-left").textContent = Math.ceil(left);
+  by("seconds-word").textContent = Math.ceil(left) === 1 ? "second left" : "seconds left";
   by("time-bar").style.transform = `scaleX(${left / game.seconds})`;
   by("time").classList.toggle("urgent", left <= 10);
   for (const mark of WARNINGS) {
@@ -149,13 +180,14 @@ async function move(number) {
   try {
     const answer = await ask(`/api/games/${game.game}/moves`, { turn: game.turn, move: number });
     Object.assign(game, answer);
+    paint(by("glimpse"), answer.patch, game.cell);
     board.visit(answer.position, answer.turn, answer.patch);
     board.mark(answer.position, answer.ending === null);
     count();
     const [row, col] = answer.position;
     announce(`Moved ${NAMES[number]} to row ${row + 1}, column ${col + 1}. ${plural(answer.moves_left, "move")} left.`);
     asking = false;
-    if (answer.ending !== null) await end(game);
+    if (answer.ending !== null) end(game);
   } catch (error) {
     asking = false;
     if (error instanceof Refusal && error.reason === "turn") showError("You played this game in another window.");
@@ -174,7 +206,7 @@ async function askUntilAnswered(path) {
     } catch (error) {
       if (error instanceof Refusal && error.status < 500 && error.status !== 429) throw error;
       showError(error instanceof Refusal ? error.message : "The server does not respond. Trying again.");
-      await new Promise((done) => { setTimeout(done, 1000); });
+      await sleep(1000);
     }
   }
 }
@@ -185,7 +217,7 @@ async function refresh() {
   asking = true;
   try {
     const state = await askUntilAnswered(`/api/games/${game.game}`);
-    if (state.ending !== null) await end(state);
+    if (state.ending !== null) end(state);
     else if (state.turn !== game.turn) play(state);
     else {
       game.seconds_left = state.seconds_left;
@@ -199,32 +231,81 @@ async function refresh() {
   }
 }
 
-async function end(state) {
-  const id = state.game;
-  game = { ...state };
-  const [reveal, about] = await Promise.all([askUntilAnswered(`/api/games/${id}/reveal`), askUntilAnswered("/api/me")]);
-  me = about;
+// Show the end of a game at once; the agents' paths come later.
+function end(state) {
+  const { reveal } = state;
   game = null;
   by("ending-title").textContent = headline(reveal);
   by("ending-text").textContent = summary(reveal);
-  showEnding(reveal, `/api/games/${id}/area.png`, me, by("map"), by("routes"));
-  const practice = me.stage === "practice";
-  by("again").textContent = me.stage === "done" ? "Finish" : practice ? "Practise again" : me.mode === "study" ? `Game ${me.next + 1} of ${me.games}` : "Next game";
-  by("stop-practice").hidden = !practice;
-  by("ending-tally").textContent = tally();
+  by("ending-agents").textContent = agentsSummary(null);
+  paint(by("ending-goal"), state.goal, state.cell);
+  ending.show(reveal, state);
+  by("again").disabled = true;
   show("ending");
+  ended = state.game;
   by("ending-title").focus({ preventScroll: true });
   scrollTo(0, 0);
   announce(`${headline(reveal)}. ${summary(reveal)}`);
+  attempt(async () => {
+    me = await askUntilAnswered("/api/me");
+    offerNext();
+    await showAgents(state.game);
+  });
 }
 
-const next = () => me.stage === "done" ? showThanks() : begin(me.stage === "games" ? "recorded" : "free");
+function offerNext() {
+  const practice = me.stage === "practice";
+  const numbered = me.mode === "study" ? `Game ${me.next + 1} of ${me.games}` : "Next game";
+  by("again").textContent = me.stage === "done" ? "Finish" : practice ? "Practise again" : numbered;
+  by("again").disabled = false;
+  by("stop-practice").hidden = !practice;
+  by("ending-tally").textContent = tally();
+}
 
-async function startRecorded() {
-  await attempt(async () => {
-    await ask("/api/practised", {});
-    await welcome();
-  });
+// Add the agents' paths as soon as the server has them, unless the player has gone on.
+async function showAgents(id) {
+  let agents = null;
+  for (let wait = 300; agents === null && ended === id; wait = Math.min(3000, 1.5 * wait)) {
+    agents = await askForAgents(id);
+    if (agents === null) await sleep(wait);
+  }
+  if (ended !== id) return;
+  by("ending-agents").textContent = agentsSummary(agents);
+  ending.addAgents(agents);
+}
+
+// Return the agents' paths, null if they are not ready, or none if the server has deleted the game.
+async function askForAgents(id) {
+  try {
+    return (await ask(`/api/games/${id}/agents`)).agents;
+  } catch (error) {
+    return error instanceof Refusal && error.status === 404 ? [] : null;
+  }
+}
+
+function next() {
+  if (by("again").disabled) return undefined;
+  return me.stage === "done" ? showThanks() : begin(me.stage === "games" ? "recorded" : "free");
+}
+
+function offerRecorded() {
+  const games = me.games === 1 ? "The next game is recorded" : `The next ${me.games} games are recorded`;
+  confirmFirst("Ready for the recorded games?",
+    `${games}. You play each once, with ${limits()}, and you cannot go back to practice. The first game starts at once.`,
+    [`Start game 1 of ${me.games}`, "Back to practice"], async () => {
+      await ask("/api/practised", {});
+      me = await ask("/api/me");
+      await begin("recorded");
+    });
+}
+
+function offerWithdrawal() {
+  confirmFirst("Withdraw from the study?",
+    "Your games, your age and your gender will be deleted from the study. You cannot take part again.",
+    ["Withdraw and delete", "Go back"], async () => {
+      await ask("/api/withdrawal", {});
+      await welcome();
+    });
 }
 
 async function attempt(work) {
@@ -240,10 +321,14 @@ async function attempt(work) {
 
 by("start").addEventListener("click", next);
 by("again").addEventListener("click", next);
-by("to-recorded").addEventListener("click", startRecorded);
-by("stop-practice").addEventListener("click", startRecorded);
+by("to-recorded").addEventListener("click", offerRecorded);
+by("stop-practice").addEventListener("click", offerRecorded);
 by("consent-form").addEventListener("submit", agree);
+by("disagree").addEventListener("click", disagree);
+by("withdraw").addEventListener("click", offerWithdrawal);
+by("confirm-no").addEventListener("click", () => attempt(welcome));
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && ended && !event.repeat && !event.target.closest("button, a")) next();
   const number = moveOfKey(event);
   if (number === undefined || !game || by("game").hidden) return;
   event.preventDefault();
@@ -251,5 +336,7 @@ document.addEventListener("keydown", (event) => {
 });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
 addEventListener("focus", refresh);
+addEventListener("pagehide", () => { if (game) navigator.sendBeacon(`/api/games/${game.game}/leave`); });
+showExample(by("example-goal"), by("example-start"), by("example-end"));
 setInterval(tick, 200);
 attempt(welcome);

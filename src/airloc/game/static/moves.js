@@ -9,12 +9,14 @@ export const plural = (number, word) => `${number} ${word}${number === 1 ? "" : 
 const KEYS = {
   ArrowUp: 0, PageUp: 1, ArrowRight: 2, PageDown: 3, ArrowDown: 4, End: 5, ArrowLeft: 6, Home: 7,
   8: 0, 9: 1, 6: 2, 3: 3, 2: 4, 1: 5, 4: 6, 7: 7,
+  e: 1, c: 3, z: 5, q: 7, KeyE: 1, KeyC: 3, KeyZ: 5, KeyQ: 7,
 };
 
-// Return the move of a key, or undefined. The number pad sends digits or, without Num Lock, the keys printed on it.
+// Return the move of a key, or undefined. The number pad sends digits or, without Num Lock, the keys printed on it. The
+// letters of the diagonals count by name and by place, because keyboards differ in where Q and Z are.
 export function moveOfKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return undefined;
-  return KEYS[event.key];
+  return KEYS[event.key] ?? KEYS[event.code];
 }
 
 export function target([row, col], move) {

@@ -1,11 +1,12 @@
 // Draws paths on an image of the area as SVG: numbered circles in the order of the visits, S for start and G for goal.
 
 const SVG = "http://www.w3.org/2000/svg";
-export const PITCH = 52;
-export const CELL = 48;
+const PITCH = 52;
+const CELL = 48;
+const RIM = 4;  // around the map, so that the frame of a goal at the border is not cut off
 
 // Return the length of a side of the area in pixels.
-export const sideLength = (cells) => (cells - 1) * PITCH + CELL;
+const sideLength = (cells) => (cells - 1) * PITCH + CELL;
 
 export function make(tag, attributes = {}, text = "") {
   const element = document.createElementNS(SVG, tag);
@@ -26,19 +27,30 @@ export const STYLES = {
   ],
 };
 
-// Make a map of the area, with a margin of dark cells on the sides where a path leaves the area.
+// Make a map of the area.
 export function makeMap(image, rows, cols, paths, label) {
-  const cells = paths.flat();
-  const margin = (outside) => (cells.some(outside) ? PITCH : 0);
-  const [left, top] = [margin(([, col]) => col < 0), margin(([row]) => row < 0)];
-  const [right, bottom] = [margin(([, col]) => col >= cols), margin(([row]) => row >= rows)];
-  const [width, height] = [sideLength(cols), sideLength(rows)];
-  const svg = make("svg", {
-    viewBox: `${-left} ${-top} ${left + width + right} ${top + height + bottom}`, role: "img", "aria-label": label,
-  });
-  svg.append(make("image", { href: image, x: 0, y: 0, width, height, preserveAspectRatio: "none" }));
+  const svg = make("svg", { role: "img", "aria-label": label });
+  svg.append(make("image", { href: image, width: sideLength(cols), height: sideLength(rows), preserveAspectRatio: "none" }));
   svg.dataset.rows = rows;
   svg.dataset.cols = cols;
+  fitMap(svg, paths);
+  return svg;
+}
+
+// Show a margin of dark cells on the sides where a path leaves the area.
+export function fitMap(svg, paths) {
+  const [rows, cols, cells] = [Number(svg.dataset.rows), Number(svg.dataset.cols), paths.flat()];
+  const margin = (outside) => RIM + (cells.some(outside) ? PITCH : 0);
+  const [left, top] = [margin(([, col]) => col < 0), margin(([row]) => row < 0)];
+  const [right, bottom] = [margin(([, col]) => col >= cols), margin(([row]) => row >= rows)];
+  const [width, height] = [left + sideLength(cols) + right, top + sideLength(rows) + bottom];
+  svg.setAttribute("viewBox", `${-left} ${-top} ${width} ${height}`);
+}
+
+// Show one cell of an area as a picture of its own.
+export function makePicture(image, rows, cols, [row, col], label) {
+  const svg = make("svg", { viewBox: `${col * PITCH} ${row * PITCH} ${CELL} ${CELL}`, role: "img", "aria-label": label });
+  svg.append(make("image", { href: image, width: sideLength(cols), height: sideLength(rows), preserveAspectRatio: "none" }));
   return svg;
 }
 
@@ -51,6 +63,16 @@ export function centre(svg, [row, col]) {
 
 export function box([row, col], attributes) {
   return make("rect", { x: col * PITCH, y: row * PITCH, width: CELL, height: CELL, ...attributes });
+}
+
+// Darken the area except the cells of a path.
+export function darken(svg, path, rows, cols, opacity) {
+  const hole = ([row, col]) => `M${col * PITCH} ${row * PITCH}h${CELL}v${CELL}h${-CELL}z`;
+  const inside = path.filter(([row, col]) => row >= 0 && col >= 0 && row < rows && col < cols).map((cell) => cell.join());
+  const holes = [...new Set(inside)].map((key) => hole(key.split(",").map(Number)));
+  const [width, height] = [sideLength(cols), sideLength(rows)];
+  const d = `M0 0h${width}v${height}h${-width}z${holes.join("")}`;
+  svg.append(make("path", { d, fill: "#0b0d10", "fill-opacity": opacity, "fill-rule": "evenodd" }));
 }
 
 // Draw a path as a line with a dark outline, shifted a little so that paths over the same cells stay distinguishable.
@@ -73,9 +95,11 @@ export function drawNumbers(svg, path, colour, group = svg) {
   });
   for (const [key, turns] of visits) {
     const [x, y] = centre(svg, key.split(",").map(Number));
+    const columns = Math.min(3, turns.length);
+    const lines = Math.ceil(turns.length / columns);
     turns.forEach((turn, place) => {
-      const at = x + (place - (turns.length - 1) / 2) * Math.min(17, 44 / turns.length);
-      disc(group, at, y, colour, String(turn), "#ffffff");
+      const [column, line] = [place % columns, Math.floor(place / columns)];
+      disc(group, x + 15 * (column - (columns - 1) / 2), y + 15 * line - 3 * (lines - 1), colour, String(turn), "#ffffff");
     });
   }
 }

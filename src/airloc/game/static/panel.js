@@ -1,15 +1,8 @@
 // Shows one agent's search: the visited cells, the belief, and the probability of each move.
 
+import { describe } from "./agents.js";
 import { NAMES, plural, target } from "./moves.js";
-import { CELL, PITCH, STYLES, box, centre, drawEnds, drawLine, drawNumbers, make, makeMap, sideLength } from "./overlay.js";
-
-// Return an SVG path that covers the area except the visited cells.
-function unvisited(path, rows, cols) {
-  const hole = ([row, col]) => `M${col * PITCH} ${row * PITCH}h${CELL}v${CELL}h${-CELL}z`;
-  const inside = path.filter(([row, col]) => row >= 0 && col >= 0 && row < rows && col < cols).map((cell) => cell.join());
-  const holes = [...new Set(inside)].map((key) => hole(key.split(",").map(Number)));
-  return `M0 0h${sideLength(cols)}v${sideLength(rows)}h${-sideLength(cols)}z${holes.join("")}`;
-}
+import { STYLES, box, centre, darken, drawEnds, drawLine, drawNumbers, make, makeMap } from "./overlay.js";
 
 const percent = (value) => `${value < 0.0995 ? (100 * value).toFixed(1) : Math.round(100 * value)} %`;
 
@@ -23,11 +16,15 @@ export class Panel {
     this.root.dataset.agent = record.agent;
     const title = document.createElement("h2");
     this.ending = document.createElement("span");
-    title.append(record.agent, this.ending);
+    const { name, line } = describe(record.agent);
+    title.append(name, this.ending);
+    const about = document.createElement("p");
+    about.className = "about";
+    about.textContent = line;
     this.map = document.createElement("div");
     this.text = document.createElement("p");
-    this.root.append(title, this.map, this.text);
-    this.root.setAttribute("aria-label", record.agent);
+    this.root.append(title, about, this.map, this.text);
+    this.root.setAttribute("aria-label", name);
   }
 
   // Show the search after some moves; a search that has ended does not change.
@@ -37,7 +34,7 @@ export class Panel {
     const step = Math.min(wanted, moves);
     const path = record.path.slice(0, step + 1);
     const state = record.steps[Math.min(step, moves - 1)];
-    const svg = makeMap(search.image, search.rows, search.cols, [record.path], this.describe(step, state));
+    const svg = makeMap(search.image, search.rows, search.cols, [record.path], this.summary(step, state));
     this.shade(svg, path, state?.belief);
     if (state?.move_probabilities && step < moves) this.arrows(svg, path.at(-1), state.move_probabilities);
     const line = drawLine(svg, path, STYLES.you);
@@ -45,14 +42,14 @@ export class Panel {
     drawEnds(svg, search.start, search.goal, record.found && step === moves);
     this.map.replaceChildren(svg);
     const ended = step === moves;
-    this.ending.textContent = !ended ? `move ${step} of ${search.budget}` : record.found ? `found in ${plural(moves, "move")}` : `not found in ${plural(moves, "move")}`;
-    this.text.textContent = this.describe(step, state);
+    this.ending.textContent = !ended ? `move ${step} of ${search.budget}` : record.found ? `found in ${plural(moves, "move")}` : "not found";
+    this.text.textContent = this.summary(step, state);
   }
 
   // Darken the cells that were not visited; colour them by the belief if the agent has one.
   shade(svg, path, belief) {
     const { rows, cols } = this.search;
-    svg.append(make("path", { d: unvisited(path, rows, cols), fill: "#0b0d10", "fill-opacity": 0.7, "fill-rule": "evenodd" }));
+    darken(svg, path, rows, cols, 0.7);
     if (!belief) return;
     const visited = new Set(path.map((cell) => cell.join()));
     const top = Math.max(4 / (rows * cols), ...belief);
@@ -94,7 +91,7 @@ export class Panel {
     });
   }
 
-  describe(step, state) {
+  summary(step, state) {
     const { record, search } = this;
     const [row, col] = record.path[step];
     if (step === record.path.length - 1) {
@@ -104,11 +101,11 @@ export class Panel {
     if (state?.belief) {
       const best = state.belief.indexOf(Math.max(...state.belief));
       const [bestRow, bestCol] = [Math.floor(best / search.cols), best % search.cols];
-      parts.push(`Most probable goal: row ${bestRow + 1}, column ${bestCol + 1}, ${percent(state.belief[best])}.`);
+      parts.push(`Most likely: row ${bestRow + 1}, column ${bestCol + 1} (${percent(state.belief[best])}).`);
     }
     if (state?.move_probabilities) {
       const best = state.move_probabilities.indexOf(Math.max(...state.move_probabilities));
-      parts.push(`Most probable move: ${NAMES[best]}, ${percent(state.move_probabilities[best])}.`);
+      parts.push(`Most likely move: ${NAMES[best]} (${percent(state.move_probabilities[best])}).`);
     }
     return parts.join(" ");
   }

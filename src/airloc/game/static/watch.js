@@ -1,7 +1,8 @@
 // The watch page: choose an area, a start, a goal and agents, and see the agents search side by side. The URL always
 // describes what is shown, so that it can be shared.
 
-import { box, drawEnds, makeMap } from "./overlay.js";
+import { describe } from "./agents.js";
+import { box, drawEnds, makeMap, makePicture } from "./overlay.js";
 import { Panel } from "./panel.js";
 import { ask } from "./server.js";
 
@@ -88,11 +89,12 @@ function showControls() {
     input.disabled = !input.checked && agents.length >= options.max_agents;
   }
   by("agents-note").textContent = agents.length >= options.max_agents ? `You can watch at most ${options.max_agents} agents at once.` : "";
+  by("goal-picture").replaceChildren(makePicture(search.image, options.rows, options.cols, search.goal, "Image of the place to find"));
   drawPicker();
 }
 
 function drawPicker() {
-  const svg = makeMap(search.image, options.rows, options.cols, [], "The area. You can also choose the start and the goal from the lists next to it.");
+  const svg = makeMap(search.image, options.rows, options.cols, [], "The area. You can also choose the start and the goal from the lists below.");
   drawEnds(svg, pickedStart ?? search.start, search.goal, true);
   for (let row = 0; row < options.rows; row++) {
     for (let col = 0; col < options.cols; col++) {
@@ -102,7 +104,7 @@ function drawPicker() {
     }
   }
   by("picker").replaceChildren(svg);
-  by("picking").textContent = pickedStart ? "Now click a cell for the goal." : "Click a cell for the start, then a cell for the goal.";
+  by("picking").textContent = pickedStart ? "Now click a square for the goal." : "Click a square for the start, then one for the goal.";
 }
 
 function pick(cell) {
@@ -126,7 +128,7 @@ function go(wanted) {
   document.documentElement.dataset.step = step;
   if (step === lastStep()) {
     pause();
-    by("status").textContent = panels.map(({ record }) => `${record.agent}: ${record.found ? "found" : "not found"}.`).join(" ");
+    by("status").textContent = panels.map(({ record }) => `${describe(record.agent).name}: ${record.found ? "found" : "not found"}.`).join(" ");
   }
 }
 
@@ -161,7 +163,7 @@ async function share() {
 function chooseCells() {
   const cells = ["start", "goal"].map((id) => by(id).value.split(",").map(Number));
   if (cellText(cells[0]) === cellText(cells[1])) {
-    showError("Start and goal must be different cells.");
+    showError("Start and goal must be different squares.");
     return;
   }
   setSearch(search.area, ...cells);
@@ -185,8 +187,9 @@ function fillLists() {
       if (agents.length) load();
       else showError("Choose at least one agent.");
     });
-    label.append(input, name);
-    by(/-no-|-research/.test(name) ? "variants" : "main-agents").append(label);
+    label.append(input, describe(name).name);
+    label.title = name;
+    by(/.-./.test(name) ? "variants" : "main-agents").append(label);
   }
 }
 
