@@ -72,7 +72,7 @@ class SightingCalibration(NamedTuple):
         return 1 / (1 + math.exp(-min(max(odds, -30.0), 30.0)))
 
 
-SIGHTING = SightingCalibration(score=9.0, margin=7.7, constant=-7.98)
+SIGHTING = SightingCalibration(score=8.2, margin=9.7, constant=-7.66)
 """Calibration of `airloc.vision.locator`. `python -m benchmarks.field_anywhere --fit` fits it."""
 
 
