@@ -5,8 +5,8 @@ day: from the second image of a pair, or augmented (`temporal_augmentation`), in
 misregistered by some pixels. In some areas the goals are cut off the grid, rotated and scaled. With
 `PhotoAugmentation`, glimpses and goals are photos with their own errors and compression instead of exact crops.
 
-At about its own resolution an image still shows the block grid of its compression. Areas are therefore exact at lower
-resolutions only.
+At about its own resolution an image shows the block grid of its compression as it was saved. Areas are therefore exact
+at lower resolutions only, where its period depends on the scale.
 
 Legend: A areas, V glimpses and G goals of an area, S side of a cell, W walks, T length of a walk.
 """
