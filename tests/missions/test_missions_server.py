@@ -89,7 +89,8 @@ def test_repeated_unexpected_and_unreadable_photos_keep_the_search_consistent(
 def test_a_photo_from_a_larger_height_is_cropped_to_its_cell(client: TestClient, search_ground: SearchGround):
     state = create(client, search_ground, GOAL, agent="lawnmower", aspect=1.0)
     photo = search_ground.photo(GOAL, scale=2.0)
-    response = post(client, search_ground, state, GOAL, photo, height_m=2 * state["height_m"], heading=0).json()
+    height_m = 2 * state["height_m"] / (4 / 3)  # the height of the search gives a footprint of 4/3 cells
+    response = post(client, search_ground, state, GOAL, photo, height_m=height_m, heading=0).json()
     assert response["declared"] is not None
     assert response["match_probability"] > 0.9
     low = post(client, search_ground, create(client, search_ground, GOAL), GOAL, height_m=1.0)
