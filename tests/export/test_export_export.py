@@ -29,12 +29,13 @@ from airloc.export import export as export_module
 from airloc.export.export import Comparison, ExportReport, RunnerAgent, export_agent, load_runner, runner_source
 from airloc.export.graphs import plan_export, write_graph
 from airloc.export.runners import airloc as airloc_runner
-from airloc.grid import MOVES, Cell, Grid
-from airloc.missions.photos import View, make_goal
-from airloc.missions.searcher import Glimpse, Searcher
+from airloc.grid import MOVES, Grid
+from airloc.missions.photos import make_goal
+from airloc.missions.searcher import Searcher
 from airloc.task.batch import Observation
 from airloc.task.cells import CellTable
 from airloc.vision.position import PositionEncoding, to_training_grid
+from field_files import photo_of
 from untrained import untrained_airloc, untrained_relation
 
 pytestmark = pytest.mark.export
@@ -161,14 +162,6 @@ def test_the_belief_runner_believes_and_flies_as_the_agent(
         position = tuple((np.array(position) + MOVES[move]).tolist())
 
 
-def photo_of(image: np.ndarray, cell: Cell) -> Glimpse:
-    """A photo of a cell that shows a third more than the cell."""
-    x, y = (round(at) for at in GRID.centre(cell))
-    around = np.pad(image, ((48, 48), (48, 48), (0, 0)))[y : y + 96, x : x + 96]
-    seen = np.pad(np.ones((64, 85), dtype=np.bool_), ((16, 16), (5, 6))) & around.any(axis=2)
-    return Glimpse(around[24:72, 24:72], 1.0, View(around, seen))
-
-
 @pytest.mark.parametrize("kind", ["airloc", "belief"])
 def test_the_runner_declares_the_same_photos_at_the_same_places_as_the_searcher(kind: str, request):
     """The goal lies half a cell off the grid, and its picture is turned and larger than a cell."""
@@ -182,7 +175,7 @@ def test_the_runner_declares_the_same_photos_at_the_same_places_as_the_searcher(
     state = exported.reset(goal.patch, 5, 5, budget=30, **options)
     views = runner.GoalViews(goal.picture, (24.0, 36.0))
     while (cell := searcher.advice().next_cell) is not None:
-        photo = photo_of(image, cell)
+        photo = photo_of(image, GRID, cell)
         advice = searcher.observe(cell, photo)
         if kind == "belief":
             state = exported.observe(photo.pixels, cell, state)

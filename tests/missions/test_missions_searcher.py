@@ -14,14 +14,17 @@ from hypothesis import strategies as st
 import field_decisions
 from airloc.agents.agent import EpisodeBatch
 from airloc.agents.registry import make_agent
+from airloc.areas.changes import _cut
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid, distance
+from airloc.missions.photos import make_goal
 from airloc.missions.searcher import Glimpse, Searcher
 from airloc.rollout import rollout
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable, cut_patches
 from airloc.task.suites import end_by_declaration, per_distance
+from field_files import photo_of
 
 pytestmark = pytest.mark.long
 
@@ -117,6 +120,42 @@ def test_belief_declares_nothing_when_the_goal_is_in_no_cell(patches):
     fly(search, patches)
     assert set(search.flown) == set(GRID.cells())
     assert search.status == "spent"
+
+
+@pytest.mark.parametrize(("turn", "known"), [(0.0, True), (75.0, True), (137.0, False)])
+@pytest.mark.parametrize("place", [(1.5, 2.5), (3.5, 1.0)])
+def test_a_goal_between_cells_is_declared_with_its_position(areas, place, turn: float, known: bool):
+    image = areas[0].image
+    picture = _cut(image, (24 + 52 * place[0], 24 + 52 * place[1]), 56, turn)
+    goal = make_goal(picture, 48.0, (56.0, 56.0), turn if known else None)
+    search = Searcher(cached_agent("spiral"), goal, GRID, start=(2, 2), budget=40, threshold=0.8)
+    while (cell := search.advice().next_cell) is not None:
+        search.observe(cell, photo_of(image, GRID, cell))
+    find = search.advice().declared
+    assert find is not None
+    assert find.position == pytest.approx(place, abs=4 / 52)
+    assert max(abs(find.cell[0] - place[0]), abs(find.cell[1] - place[1])) <= 1
+
+
+@pytest.mark.parametrize("turn", [0.0, None])
+def test_a_goal_that_lies_elsewhere_is_not_declared(areas, turn: float | None):
+    goal = make_goal(_cut(areas[1].image, (100.0, 120.0), 48, 0.0), turn=turn)
+    search = Searcher(cached_agent("spiral"), goal, GRID, start=(2, 2), budget=40, threshold=0.8)
+    while (cell := search.advice().next_cell) is not None:
+        search.observe(cell, photo_of(areas[0].image, GRID, cell))
+    assert search.status == "spent"
+    assert len(search.flown) == GRID.count
+
+
+def test_belief_finds_a_goal_of_unknown_heading(areas):
+    goal = make_goal(_cut(areas[2].image, (180.0, 76.0), 48, 200.0), turn=None)
+    search = Searcher(cached_agent("belief"), goal, GRID, start=(2, 2), budget=20, threshold=0.8)
+    while (cell := search.advice().next_cell) is not None:
+        search.observe(cell, photo_of(areas[2].image, GRID, cell))
+        assert search.belief().sum() == pytest.approx(1)
+    find = search.advice().declared
+    assert find is not None
+    assert find.position == pytest.approx((3, 1), abs=4 / 52)
 
 
 class Oscillating:
