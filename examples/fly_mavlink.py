@@ -189,7 +189,9 @@ def request_for(raster: Raster, goal: tuple[float, float], cell: float, agent: s
     buffer = io.BytesIO()
     Image.fromarray(raster.read_quad(plane, square, (192, 192)).pixels).save(buffer, "PNG")
     image = base64.b64encode(buffer.getvalue()).decode()
-    return {"goal": image, "outline": corners, "cell_m": cell, "agent": agent, "budget": budget}
+    return {
+        "goal": image, "goal_heading": 0, "outline": corners, "cell_m": cell, "agent": agent, "budget": budget
+    }  # fmt: skip
 
 
 def main() -> None:

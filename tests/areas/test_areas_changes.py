@@ -73,6 +73,24 @@ def test_a_turned_cut_shows_no_ground_twice_and_keeps_its_centre_nearest_to_the_
     assert np.hypot(*top) == pytest.approx(47, abs=1.5)
 
 
+@given(
+    st.floats(-180, 180), st.floats(1 / 1.5, 1.5), st.tuples(st.integers(-20, 20), st.integers(-20, 20)), st.booleans()
+)  # fmt: skip
+def test_an_upright_goal_is_the_ground_around_its_centre(
+    rotation: float, scale: float, shift: tuple[int, int], upright: bool
+):
+    transform = GoalTransform((shift[0] / 48, shift[1] / 48), rotation, scale, upright=upright)
+    goal = cut_goal(places(GRID), GRID, (2, 2), transform).astype(int)
+    top, left = 104 + shift[0], 104 + shift[1]
+    reach = 10  # inside the image at any rotation and scale
+    middle = slice(24 - reach, 24 + reach)
+    ground = places(GRID)[top : top + 48, left : left + 48].astype(int)
+    if upright:
+        assert np.abs(goal[middle, middle] - ground[middle, middle]).max() <= 2
+    else:
+        assert np.abs(goal[23:25, 23:25].mean(axis=(0, 1)) - ground[23:25, 23:25].mean(axis=(0, 1))).max() <= 2
+
+
 def test_cuts_go_to_the_other_side_where_they_would_leave():
     for cell, shift, corner in (((0, 0), (-0.25, -0.5), (12, 24)), ((4, 4), (0.25, 0.5), (196, 184))):
         assert cut_goal(places(GRID), GRID, cell, GoalTransform(shift=shift))[0, 0, :2].tolist() == list(corner)

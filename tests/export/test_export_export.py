@@ -22,6 +22,7 @@ from airloc.agents.inference import optimize_for_inference
 from airloc.agents.matching import same_place
 from airloc.agents.planner import PLANNERS
 from airloc.agents.registry import make_agent
+from airloc.areas.changes import _cut
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.export import export as export_module
@@ -29,9 +30,12 @@ from airloc.export.export import Comparison, ExportReport, RunnerAgent, export_a
 from airloc.export.graphs import plan_export, write_graph
 from airloc.export.runners import airloc as airloc_runner
 from airloc.grid import MOVES, Grid
+from airloc.missions.photos import make_goal
+from airloc.missions.searcher import Searcher
 from airloc.task.batch import Observation
 from airloc.task.cells import CellTable
 from airloc.vision.position import PositionEncoding, to_training_grid
+from field_files import photo_of
 from untrained import untrained_airloc, untrained_relation
 
 pytestmark = pytest.mark.export
@@ -156,6 +160,36 @@ def test_the_belief_runner_believes_and_flies_as_the_agent(
         assert own.match == pytest.approx(float(state.match), abs=1e-4)
         assert own.belief == pytest.approx(state.belief[0].numpy(), abs=1e-4)
         position = tuple((np.array(position) + MOVES[move]).tolist())
+
+
+@pytest.mark.parametrize("kind", ["airloc", "belief"])
+def test_the_runner_declares_the_same_photos_at_the_same_places_as_the_searcher(kind: str, request):
+    """The goal lies half a cell off the grid, and its picture is turned and larger than a cell."""
+    agent, export = request.getfixturevalue(f"{kind}_agent"), request.getfixturevalue(f"{kind}_export")
+    image = next(iter(Synthetic(count=1, seed=8).areas(GRID))).image
+    goal = make_goal(_cut(image, (105.0, 150.0), 60, 30.0), 48.0, (60.0, 60.0), 30.0)
+    searcher = Searcher(agent, goal, GRID, start=(4, 4), budget=30, threshold=0.9)
+    runner = load_runner(export.folder)
+    exported = runner.Agent(export.folder)
+    options = {"prior": "anywhere"} if kind == "belief" else {}
+    state = exported.reset(goal.patch, 5, 5, budget=30, **options)
+    views = runner.GoalViews(goal.picture, (24.0, 36.0))
+    while (cell := searcher.advice().next_cell) is not None:
+        photo = photo_of(image, GRID, cell)
+        advice = searcher.observe(cell, photo)
+        if kind == "belief":
+            state = exported.observe(photo.pixels, cell, state)
+        match = state.match if kind == "belief" else exported.match(photo.pixels, state)
+        verdict = exported.judge(views, *photo.whole_view(), match)
+        assert verdict.probability == pytest.approx(advice.match_probability, abs=1e-3)
+        assert (verdict.probability >= searcher.threshold) == (advice.declared is not None)
+    find = advice.declared
+    assert find is not None
+    assert find.position == pytest.approx(((105 - 24) / 52, (150 - 24) / 52), abs=3 / 52)
+    cells = 48 / 52  # offsets are in cells, without the gap
+    assert find.position == pytest.approx(
+        (find.cell[0] + cells * verdict.down, find.cell[1] + cells * verdict.right), abs=1e-6
+    )
 
 
 def same_paths(agent: Agent, export: ExportReport, graph: str, folder: Path) -> bool:

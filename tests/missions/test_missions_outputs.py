@@ -59,8 +59,8 @@ def written(request, tmp_path_factory: pytest.TempPathFactory) -> Written:
         patch.setattr("airloc.missions.outputs.GIF_SIDE", 100)
         plan = SearchPlan(cell_m=96.0, budget=40)
         layout = lay_out_search(plan, None, raster)
-        patch_of_goal = prepare_goal(np.asarray(goal), 96.0).pixels
-        record = simulate(start_search(plan, layout, patch_of_goal, make_agent("belief")), raster, GOAL)
+        prepared = prepare_goal(np.asarray(goal), layout, heading=0.0)
+        record = simulate(start_search(plan, layout, prepared.goal, make_agent("belief")), raster, GOAL)
         write_search(folder / "out", record, raster, formats=tuple(FORMATS), sweep=True, made_by="airloc search")
     return Written(area, folder / "out", record)
 
@@ -135,11 +135,11 @@ def read_waypoints(out: Path, name: str) -> list[tuple[float, float]]:
     return [(item.x, item.y) for item in items[1:] if item.command == 16]
 
 
-def test_the_flight_height_gives_a_footprint_of_one_cell(written: Written):
+def test_the_flight_height_gives_a_footprint_of_a_cell_and_a_third(written: Written):
     plan = json.loads((written.out / "flight.plan").read_text())
     height = plan["mission"]["items"][0]["Altitude"]
     shorter = 2 * height * np.tan(np.radians(73.7) / 2) / (4 / 3)
-    assert shorter == pytest.approx(96, abs=0.01)
+    assert shorter == pytest.approx(128, abs=0.01)
 
 
 def test_the_belief_is_georeferenced_and_sums_to_one(written: Written):

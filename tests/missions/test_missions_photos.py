@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from airloc.errors import AirlocError
-from airloc.missions.photos import PhotoPose, centre_crop, crop_to_cell, goal_patch, is_uniform, read_photo
+from airloc.missions.photos import (
+    PhotoPose,
+    centre_crop,
+    crop_to_cell,
+    crop_to_view,
+    is_uniform,
+    make_goal,
+    read_photo,
+)
 from field_files import ground
 
 
@@ -95,13 +103,54 @@ def test_an_image_with_too_many_pixels_is_an_error_that_names_the_limit():
         read_photo(bytes(header))
 
 
-def test_goal_images_larger_and_smaller_than_a_cell(world):
-    large = goal_patch(world[52:256, 52:256], 48.0, 204.0)
-    assert correlation(large, world[130:178, 130:178]) > 0.99
-    small = goal_patch(world[130:154, 130:154], 48.0, 24.0)
-    assert correlation(small[13:35, 13:35], world[131:153, 131:153]) > 0.9
-    assert np.ptp(small[0, :, 0]) == 0
-    assert correlation(goal_patch(world[130:178, 130:178]), world[130:178, 130:178]) > 0.999
+def test_goal_images_larger_and_smaller_than_a_cell_have_the_scale_of_the_cells(world):
+    large = make_goal(world[52:256, 52:256], 48.0, (204.0, 204.0), 0.0)
+    assert correlation(large.patch, world[130:178, 130:178]) > 0.99
+    assert large.picture.shape == (72, 72, 3), "what lies beyond one and a half cells is not used"
+    small = make_goal(world[130:154, 130:154], 48.0, (24.0, 24.0), 0.0)
+    assert small.picture.shape == (24, 24, 3)
+    assert correlation(small.patch[13:35, 13:35], world[131:153, 131:153]) > 0.9
+    same = make_goal(world[130:178, 130:178])
+    assert correlation(same.patch, world[130:178, 130:178]) > 0.999
+    assert (same.turn, same.scale, large.scale) == (None, (1.0, 1.0), (1.0, 1.0))
+
+
+def test_a_range_of_widths_is_a_range_of_scales_around_their_geometric_mean(world):
+    goal = make_goal(world[130:178, 130:178], 60.0, (50.0, 72.0))
+    assert goal.picture.shape == (48, 48, 3)
+    assert goal.scale[0] < 50 / 60 < 1 < 72 / 60 < goal.scale[1]
+    views = goal.views()
+    assert (views.scales[0], views.scales[-1]) == pytest.approx(goal.scale)
+    assert len(views.turns) == 40, "a goal of unknown heading is turned by a whole circle"
+
+
+@pytest.mark.parametrize("turn", [90.0, 180.0, -90.0])
+def test_a_goal_of_known_heading_is_turned_like_the_grid_and_its_picture_stays(world, turn: float):
+    upright = world[130:178, 130:178]
+    photo = np.ascontiguousarray(np.rot90(upright, round(turn / 90)))  # the camera is turned clockwise
+    goal = make_goal(photo, turn=turn)
+    assert np.array_equal(goal.patch, upright)
+    assert np.array_equal(goal.picture, photo)
+    assert np.mean(goal.views().turns) == pytest.approx(turn)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(-30, 30), st.floats(-30, 30), st.floats(-180, 180), st.floats(150, 250))
+def test_the_middle_of_a_view_is_the_glimpse(world, right: float, up: float, rotation: float, width: float):
+    pose = PhotoPose(width, right, up, rotation)
+    glimpse, coverage = crop_to_cell(world[:200, :204], 48.0, pose)
+    view = crop_to_view(world[:200, :204], 48.0, pose)
+    assert (view.pixels.shape, view.seen.shape) == ((96, 96, 3), (96, 96))
+    middle = view.pixels[24:72, 24:72].astype(int)
+    assert np.abs(middle - glimpse).max() <= 2
+    assert abs(view.seen[24:72, 24:72].mean() - coverage) < 0.06
+
+
+def test_a_view_is_not_seen_beyond_the_border_of_the_photo(world):
+    view = crop_to_view(world[:100, :100], 48.0, PhotoPose(100.0, right_m=26.0))
+    assert view.seen[:, 24:].all()
+    assert not view.seen[:, :23].any()
+    assert view.pixels[:, :23].max() == 0
 
 
 def test_a_patch_of_one_colour_is_uniform(world):

@@ -65,7 +65,7 @@ def test_the_search_starts_at_the_centre_with_twice_the_longer_side_by_default(s
     row, col = search.searcher.advice().next_cell
     assert abs(row - (rows - 1) / 2) <= 0.5
     assert abs(col - (cols - 1) / 2) <= 0.5
-    assert search.height_m == pytest.approx(plan.camera.height_for(96.0))
+    assert search.height_m == pytest.approx(plan.camera.height_for(128.0)), "a third more than a cell"
 
 
 def test_an_endurance_sets_the_budget_and_a_long_one_is_capped(search_ground: SearchGround):
@@ -126,15 +126,33 @@ def test_an_image_and_an_outline_give_the_grid_of_their_overlap(tmp_path):
 
 
 def test_goal_images_that_are_hard_to_recognise_give_warnings(search_ground: SearchGround):
-    image = ground(4)
-    assert prepare_goal(image[:96, :96], 96.0).warnings == ()
-    (small,) = prepare_goal(image[:16, :20], 96.0).warnings
+    image, layout = ground(4), search_ground.layout
+
+    def warnings(goal: np.ndarray, *widths: float) -> tuple[str, ...]:
+        return prepare_goal(goal, layout, (widths[0], widths[-1]) if widths else None).warnings
+
+    assert warnings(image[:96, :96]) == warnings(image[:96, :96], 90.0, 120.0) == ()
+    (small,) = warnings(image[:16, :20])
     assert "20 x 16 px" in small
-    assert "60 m" in prepare_goal(image[:96, :96], 96.0, 60.0).warnings[0]
-    assert "90000 m" in prepare_goal(image, 96.0, 90_000.0).warnings[0]
-    card = prepare_goal(np.full((60, 60, 3), 90, np.uint8), 96.0)
+    assert "50 m" in warnings(image[:96, :96], 50.0)[0]
+    assert "400 m" in warnings(image[:64, :64], 400.0)[0]
+    card = prepare_goal(np.full((60, 60, 3), 90, np.uint8), layout)
     assert card.uniform
     assert len(card.warnings) == 1
+    haze = np.random.default_rng(0).normal(90, 2, (60, 60, 3)).astype(np.uint8)
+    assert [word for word in warnings(haze) if "texture" in word]
+
+
+def test_a_goal_larger_than_the_area_of_uncertain_width_or_without_a_direction_is_refused(search_ground: SearchGround):
+    image, layout = ground(4), search_ground.layout
+    with pytest.raises(AirlocError, match="90000 m"):
+        prepare_goal(image, layout, (90_000.0, 90_000.0))
+    with pytest.raises(AirlocError, match="from 90 to 900 m"):
+        prepare_goal(image, layout, (90.0, 900.0))
+    prepare_goal(image, layout, (300.0, 900.0))  # it may be smaller than the area
+    for heading in (float("nan"), float("inf")):
+        with pytest.raises(AirlocError, match=str(heading)):
+            prepare_goal(image, layout, heading=heading)
 
 
 GOAL_CELL = (1, 3)
@@ -155,8 +173,11 @@ def run(raster: Raster, *, truth=GOAL_CELL, goal=GOAL_CELL, **settings) -> Searc
 
 def test_a_simulation_ends_with_the_find(raster: Raster):
     record = run(raster)
-    assert record.searcher.advice().declared == GOAL_CELL
+    declared = record.searcher.advice().declared
+    assert declared is not None
+    assert declared.cell == GOAL_CELL
     assert record.correct is True
+    assert (record.error_m or 0.0) < 4
     assert [photo.cell for photo in record.photos] == record.searcher.flown
     assert record.photos[-1].match_probability > 0.8
     assert np.all(np.diff([photo.pos for photo in record.photos]) > 0)

@@ -1,6 +1,7 @@
 """The search server: whatever clients send, a search stays consistent, and errors have a problem and a cure."""
 
 import base64
+import io
 import threading
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
+from PIL import Image
 from schemathesis import GenerationMode
 from schemathesis.checks import (
     content_type_conformance,
@@ -19,6 +21,7 @@ from schemathesis.checks import (
 from starlette.types import ASGIApp
 
 from airloc.missions import server, service
+from airloc.missions.flight import great_circle_distance
 from airloc.missions.server import make_app
 from airloc.missions.service import SearchService
 from airloc.missions.store import SearchStore
@@ -40,6 +43,11 @@ def app(tmp_path: Path) -> ASGIApp:
 @pytest.fixture
 def client(app: ASGIApp) -> TestClient:
     return TestClient(app, headers=HEADERS)
+
+
+def looking_east(photo: bytes) -> str:
+    """The photo of a camera whose upper edge points east, in base64."""
+    return base64.b64encode(encode_png(np.rot90(np.asarray(Image.open(io.BytesIO(photo)))))).decode()
 
 
 def test_a_search_is_flown_to_its_find(client: TestClient, search_ground: SearchGround):
@@ -89,7 +97,8 @@ def test_repeated_unexpected_and_unreadable_photos_keep_the_search_consistent(
 def test_a_photo_from_a_larger_height_is_cropped_to_its_cell(client: TestClient, search_ground: SearchGround):
     state = create(client, search_ground, GOAL, agent="lawnmower", aspect=1.0)
     photo = search_ground.photo(GOAL, scale=2.0)
-    response = post(client, search_ground, state, GOAL, photo, height_m=2 * state["height_m"], heading=0).json()
+    height_m = 2 * state["height_m"] / (4 / 3)  # the height of the search gives a footprint of 4/3 cells
+    response = post(client, search_ground, state, GOAL, photo, height_m=height_m, heading=0).json()
     assert response["declared"] is not None
     assert response["match_probability"] > 0.9
     low = post(client, search_ground, create(client, search_ground, GOAL), GOAL, height_m=1.0)
@@ -140,6 +149,39 @@ def test_a_search_that_left_the_memory_is_rebuilt_from_the_store(
     assert rebuilt == {key: state[key] for key in rebuilt}
 
 
+def test_a_restart_before_every_photo_changes_neither_waypoints_nor_the_declared_position(
+    tmp_path: Path, search_ground: SearchGround
+):
+    """The goal lies between four cells, its picture is turned, and it is located in the whole photos."""
+    place = (0.5, 1.5)
+    known = {"goal": looking_east(search_ground.photo(place)), "goal_heading": 90, "aspect": 1.0, "agent": "belief"}
+
+    def states(restart: bool) -> list[dict]:
+        path = tmp_path / f"{restart}.sqlite"
+        store = SearchStore(path)
+        client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+        state = client.post("/searches", json=search_ground.request(place) | known).json()
+        seen = [state]
+        while state["status"] == "searching":
+            if restart:
+                store.close()
+                store = SearchStore(path)
+                client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+                assert client.get(f"/searches/{state['id']}").json()["next"] == state["next"]
+            cell = state["next"]["row"], state["next"]["col"]
+            photo = search_ground.photo(cell, scale=4 / 3)
+            state = post(client, search_ground, state, cell, photo, height_m=state["height_m"], heading=0).json()
+            seen.append(state)
+        store.close()
+        return [{key: state[key] for key in state if key not in ("id", "created")} for state in seen]
+
+    plain = states(restart=False)
+    assert states(restart=True) == plain
+    lat, lon = search_ground.layout.lat_lon(place).tolist()
+    declared = plain[-1]["declared"]
+    assert great_circle_distance((declared["lat"], declared["lon"]), (lat, lon)) < 8
+
+
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic YTpi"}])
 def test_only_the_health_check_works_without_the_token(app: ASGIApp, headers):
     stranger = TestClient(app, headers=headers)
@@ -163,6 +205,14 @@ def test_only_the_health_check_works_without_the_token(app: ASGIApp, headers):
         ({"cell_m": 2.5}, "20000"),
         ({"outline": [{"lat": 1, "lon": 1}, {"lat": 1, "lon": 1}]}, "1"),
         ({"start": {"lat": 0, "lon": 0}}, "start"),
+        ({"goal_heading": 400}, "goal_heading"),
+        ({"goal_heading": "north"}, "goal_heading"),
+        ({"goal_width_m": 0}, "goal_width_m"),
+        ({"goal_width_m": 80, "goal_width_max_m": 50}, "goal_width_max_m"),
+        ({"goal_width_max_m": 50}, "goal_width_max_m"),
+        ({"goal_width_m": 80, "goal_width_max_m": 800}, "800 m"),
+        ({"goal_width_m": 5000}, "5000 m"),
+        ({"footprint": 0.5}, "footprint"),
         ({"outline": [{"lat": 91, "lon": 1}]}, "outline"),
         ({"unknown": 1}, "unknown"),
     ],
@@ -170,8 +220,17 @@ def test_only_the_health_check_works_without_the_token(app: ASGIApp, headers):
 def test_an_invalid_request_creates_no_search(client: TestClient, search_ground: SearchGround, change, fact: str):
     response = client.post("/searches", json=search_ground.request(GOAL) | change)
     assert response.status_code == 422
+    assert set(response.json()) == {"problem", "cure"}
     assert fact in response.json()["problem"]
     assert client.get("/searches").json()["searches"] == []
+
+
+def test_a_goal_of_known_heading_and_a_range_of_widths_is_found(client: TestClient, search_ground: SearchGround):
+    wide = {"goal": looking_east(search_ground.photo(GOAL, scale=1.25)), "goal_heading": 90}
+    widths = {"goal_width_m": 100, "goal_width_max_m": 150}
+    state = client.post("/searches", json=search_ground.request(GOAL) | wide | widths).json()
+    assert fly(client, search_ground, state)[-1] == GOAL
+    assert client.get(f"/searches/{state['id']}").json()["status"] == "found"
 
 
 def test_a_body_that_is_not_text_is_an_error_of_the_described_form(client: TestClient):

@@ -1,17 +1,21 @@
 """The store keeps every search, refuses files that it cannot use, and never changes a damaged file."""
 
+import json
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 
 from airloc.errors import AirlocError
+from airloc.grid import Cell
+from airloc.missions.photos import centre_crop, read_photo
 from airloc.missions.server import make_app
 from airloc.missions.service import SearchService
 from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoreError, recover_store
-from field_server import HEADERS, TOKEN, SearchGround, create, post
+from field_server import HEADERS, TOKEN, SearchGround, create, fly, post
 
 SEARCH = StoredSearch("a", "2024-01-01T00:00:00+00:00", {"cell_m": 96.0}, bytes(PATCH_BYTES), False)
 TREE_PAGES = {2, 5, 10, 13}
@@ -52,6 +56,68 @@ def test_searches_and_glimpses_come_back_as_stored(tmp_path: Path):
     assert store.find("a") == SEARCH._replace(cancelled=True)
     assert store.glimpses("a") == [glimpse]
     assert store.find("b") is None
+    store.close()
+
+
+VERSION_1 = """
+CREATE TABLE searches (id TEXT PRIMARY KEY, begun TEXT NOT NULL, config TEXT NOT NULL, goal BLOB NOT NULL,
+                       cancelled INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE glimpses (search TEXT NOT NULL REFERENCES searches (id), number INTEGER NOT NULL, row INTEGER NOT NULL,
+                       col INTEGER NOT NULL, seen REAL NOT NULL, pixels BLOB NOT NULL, PRIMARY KEY (search, number));
+PRAGMA user_version = 1;
+"""
+"""Schema of stores of version 1, which kept neither pictures nor photos."""
+
+
+def write_version_1(path: Path, ground: SearchGround, goal: Cell, flown: list[Cell]) -> None:
+    """Write the store of an earlier server with one search."""
+    config = {
+        "outline": [{"lat": lat, "lon": lon} for lat, lon in ground.corners], "cell_m": 96.0, "gap_m": None,
+        "heading": 0.0, "start": None, "budget": 40, "agent": "spiral", "goal_width_m": None, "false_alarm_cost": 4.0,
+        "detection": 0.9, "fov": 73.7, "aspect": 4 / 3, "seed": 0,
+    }  # fmt: skip
+
+    def patch(cell: Cell) -> bytes:
+        return centre_crop(read_photo(ground.photo(cell))).tobytes()
+
+    with closing(sqlite3.connect(path)) as file, file:
+        file.executescript(VERSION_1)
+        file.execute("INSERT INTO searches VALUES ('a', '2024-01-01', ?, ?, 0)", (json.dumps(config), patch(goal)))
+        for number, cell in enumerate(flown):
+            file.execute("INSERT INTO glimpses VALUES ('a', ?, ?, ?, 1.0, ?)", (number, *cell, patch(cell)))
+
+
+def test_searches_of_a_store_of_version_1_go_on(tmp_path: Path, search_ground: SearchGround):
+    store = SearchStore(tmp_path / "new.sqlite")
+    client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+    path = fly(client, search_ground, create(client, search_ground, (0, 3), goal_heading=0))
+    store.close()
+    write_version_1(tmp_path / "old.sqlite", search_ground, (0, 3), path[:3])
+    assert recover_store(tmp_path / "old.sqlite", tmp_path / "recovered.sqlite") == (1, 3)
+    SearchStore(tmp_path / "old.sqlite").close()  # upgrades the file
+    for name in ("old.sqlite", "recovered.sqlite"):
+        store = SearchStore(tmp_path / name)
+        client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+        state = client.get("/searches/a").json()
+        assert state["photos"] == 3
+        assert fly(client, search_ground, state) == path[3:]
+        assert client.get("/searches/a").json()["declared"] is not None
+        assert [glimpse.photo is None for glimpse in store.glimpses("a")] == [True] * 3 + [False] * (len(path) - 3)
+        store.close()
+
+
+def test_a_search_with_damaged_pictures_goes_on_with_its_patches(tmp_path: Path, stored: bytes, search_ground):
+    path = tmp_path / "searches.sqlite"
+    path.write_bytes(stored)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE searches SET picture = x'00'")
+        file.execute("UPDATE glimpses SET photo = x'ffd8' WHERE number = 0")
+        file.execute("UPDATE glimpses SET position = '{' WHERE number = 1")
+    store = SearchStore(path)
+    client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+    state = client.get(f"/searches/{store.list_ids()[0]}").json()
+    assert state["photos"] == 3
+    assert fly(client, search_ground, state)[-1] == (0, 3)
     store.close()
 
 

@@ -14,7 +14,6 @@ Legend: B pairs or episodes, S = 48 side of a patch, s = 24 side after halving, 
 n = 25 shifts, d = 300 values of a quarter.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -24,7 +23,7 @@ from torch.nn import functional
 from airloc.agents.agent import Agent, EpisodeBatch, belief_of, logits_of
 from airloc.task.batch import Observation
 from airloc.task.rules import check_false_alarm_cost
-from airloc.vision.locator import Sighting
+from airloc.vision.locator import SightingCalibration
 
 SLOPE, MIDPOINT = 19.4, 0.40
 """Logistic curve of `same_place`: its slope, and the similarity with probability one half. Fitted by
@@ -57,19 +56,6 @@ class SamePlaceCalibration(NamedTuple):
 SAME_PLACE = SamePlaceCalibration(scale=0.57, weight=16.9, midpoint=0.216)
 """Calibration of the pretrained relation network. `python -m benchmarks.field_match` fits it to searches with goals
 from the same day and from before a disaster; run it again when the weights change."""
-
-
-class SightingCalibration(NamedTuple):
-    """Weights of the log-odds that a sighting is the goal: `score * score + margin * margin + constant`."""
-
-    score: float
-    margin: float
-    constant: float
-
-    def probability(self, sighting: Sighting) -> float:
-        """Return the probability that a sighting is the goal."""
-        odds = self.score * sighting.score + self.margin * sighting.margin + self.constant
-        return 1 / (1 + math.exp(-min(max(odds, -30.0), 30.0)))
 
 
 SIGHTING = SightingCalibration(score=8.2, margin=9.7, constant=-7.66)

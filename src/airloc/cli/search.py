@@ -187,13 +187,8 @@ def _goal(
     if not Path(options.goal).exists() and not any(letter.isalpha() for letter in options.goal):
         place = on_grid(options.goal, "goal")
         return read_goal(raster, layout, place), place
-    prepared = prepare_goal(
-        read_image(Path(options.goal)),
-        layout.cell_m,
-        None if options.goal_width is None else parse_range(options.goal_width, georeferenced=known),
-        turn=None if options.goal_heading is None else options.goal_heading - layout.heading,
-        unit=layout.unit,
-    )
+    widths = None if options.goal_width is None else parse_range(options.goal_width, georeferenced=known)
+    prepared = prepare_goal(read_image(Path(options.goal)), layout, widths, options.goal_heading)
     warnings.extend(prepared.warnings)
     return prepared.goal, truth
 

@@ -27,6 +27,7 @@ import torch
 
 from airloc import __version__
 from airloc.agents.agent import Agent, EpisodeBatch
+from airloc.agents.matching import SIGHTING
 from airloc.areas.area import SearchArea
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
@@ -139,7 +140,14 @@ def _source_path(module: str) -> Path:
 
 def _write_config(plan: ExportPlan, folder: Path, extra: dict[str, Any]) -> None:
     quantised = [name for name, graph in plan.graphs.items() if graph.quantise]
-    config = {**plan.config, "graphs": list(plan.graphs), "quantised": quantised, "airloc": __version__, **extra}
+    config = {
+        **plan.config,
+        "sighting": SIGHTING._asdict(),
+        "graphs": list(plan.graphs),
+        "quantised": quantised,
+        "airloc": __version__,
+        **extra,
+    }
     write_atomically(folder / "agent.json", json.dumps(config, indent=2) + "\n")
 
 

@@ -29,6 +29,7 @@ from airloc.missions.flight import Camera, budget_from_endurance
 from airloc.missions.photos import VIEW_SIDE, Goal, View, is_uniform, make_goal
 from airloc.missions.searcher import Glimpse, Searcher
 from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET, check_budget
+from airloc.vision.locator import GoalViews
 
 __all__ = [
     "FieldSearch",
@@ -50,6 +51,8 @@ SMALL_GOAL = 0.6
 """Width of a goal image, in cells, below which recognition is poor."""
 MIN_GOAL_PIXELS = 24
 """Side of a goal image, in pixels, below which recognition is poor."""
+MAX_WIDTH_RATIO = 4.0
+"""Largest ratio of the bounds of a goal's width: a sighting takes time and memory for every scale."""
 
 Point = npt.NDArray[np.float64]
 
@@ -138,23 +141,31 @@ def lay_out_search(plan: SearchPlan, outline: MultiPolygon | None, raster: Raste
 
 
 def prepare_goal(
-    image: Pixels,
-    cell_m: float,
-    widths_m: tuple[float, float] | None = None,
-    *,
-    turn: float | None = None,
-    unit: str = "m",
+    image: Pixels, layout: Layout, widths_m: tuple[float, float] | None = None, heading: float | None = None
 ) -> PreparedGoal:
     """Prepare the picture of a goal, with warnings if it is hard to recognise.
 
     Args:
         image: Picture of the goal, of any size.
-        cell_m: Side of a cell.
+        layout: The grid on the ground.
         widths_m: Smallest and largest width of the ground that its central square shows; one cell if None.
-        turn: Compass direction of its upper edge minus the heading of the grid; None if it is unknown.
-        unit: Unit of the lengths, for warnings.
+        heading: Compass direction of its upper edge; None if it is unknown.
+
+    Raises:
+        AirlocError: If the goal is larger than the search area, its width is too uncertain, or the heading is not a
+            direction.
     """
-    goal = make_goal(image, cell_m, widths_m, turn)
+    cell_m, unit = layout.cell_m, layout.unit
+    side_m = max(layout.grid.shape) * layout.pitch_m - layout.gap_m
+    if widths_m is not None and widths_m[0] > side_m:
+        problem = f"The goal image shows {widths_m[0]:g} {unit}, more than the search area, {side_m:.0f} {unit}"
+        raise AirlocError(problem, "Check the width of the goal image, or search a larger area")
+    if widths_m is not None and widths_m[1] > MAX_WIDTH_RATIO * widths_m[0]:
+        problem = f"A width of the goal image from {widths_m[0]:g} to {widths_m[1]:g} {unit} is too uncertain"
+        raise AirlocError(problem, f"Give a range of at most a factor of {MAX_WIDTH_RATIO:g}")
+    if heading is not None and not math.isfinite(heading):
+        raise AirlocError(f"A goal heading of {heading} degrees is not valid", "Give a compass direction, such as 30")
+    goal = make_goal(image, cell_m, widths_m, None if heading is None else heading - layout.heading)
     height, width = image.shape[:2]
     width_m = None if widths_m is None else math.sqrt(widths_m[0] * widths_m[1])
     warnings = []
@@ -168,6 +179,8 @@ def prepare_goal(
     uniform = is_uniform(goal.picture)
     if uniform:
         warnings.append("the goal image has a single colour and cannot be recognised")
+    elif not GoalViews(goal.picture).textured:
+        warnings.append("the goal image has hardly any texture and may not be recognised")
     return PreparedGoal(goal, uniform, tuple(warnings))
 
 

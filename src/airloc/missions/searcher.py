@@ -39,11 +39,9 @@ from airloc.missions.sweep import best_cell_in_reach
 from airloc.seeding import stream
 from airloc.task.batch import Observation
 from airloc.task.rules import check_budget
+from airloc.vision.locator import judge
 
 __all__ = ["Advice", "AgentSession", "Belief", "Find", "Glimpse", "Searcher", "Status"]
-
-LOCATED = 0.1
-"""Probability of a sighting from which on its position counts."""
 
 Status = Literal["searching", "found", "spent"]
 Belief = npt.NDArray[np.float64]
@@ -197,14 +195,9 @@ class Searcher:
     def _recognise(self, cell: Cell, glimpse: Glimpse) -> Find:
         """Compare a photo with the goal: the agent compares the glimpse, the locator the whole view."""
         own = self._session.match(cell, glimpse.pixels)
-        view = glimpse.whole_view()
-        if not (self._views.textured and view.seen.any()):
-            return Find(cell, cell, own)
-        sighting = self._views.locate(*view)
-        located = SIGHTING.probability(sighting)
+        probability, down, right = judge(self._views, SIGHTING, *glimpse.whole_view(), own)
         cells = self.grid.cell / self.grid.pitch  # rows per cell: offsets are in cells, without the gap
-        position = cell[0] + sighting.down * cells, cell[1] + sighting.right * cells
-        return Find(cell, position if located >= LOCATED else cell, max(own, located))
+        return Find(cell, (cell[0] + down * cells, cell[1] + right * cells), probability)
 
     def advice(self) -> Advice:
         """Return the state of the search and the next waypoint."""

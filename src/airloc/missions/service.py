@@ -9,11 +9,12 @@ import secrets
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import ValidationError
 
 from airloc.agents.agent import Agent
 from airloc.agents.registry import AGENTS, make_agent
@@ -96,14 +97,12 @@ class SearchService:
         agent = request.agent or self._default_agent
         if agent not in AGENTS:  # never a folder: clients do not choose which files the server loads
             raise RequestError(422, f"There is no agent {agent!r}", f"Use one of {', '.join(AGENTS)}")
-        picture = _goal_file(request)
-        goal = _goal(request, picture, request.heading)
         settings = request.model_dump(exclude={"goal"}) | {"agent": agent}
         created = datetime.now(UTC).isoformat(timespec="seconds")
         name = secrets.token_urlsafe(9)
-        stored = StoredSearch(name, created, settings, goal.patch.tobytes(), False, picture)
-        active = self._build(stored)
-        self._store.add(stored)
+        active = self._build(StoredSearch(name, created, settings, b"", False, _goal_file(request)))
+        active = active._replace(stored=active.stored._replace(goal=active.field.goal.patch.tobytes()))
+        self._store.add(active.stored)
         self._remember(active)
         return _state(active, cancelled=False)
 
@@ -199,8 +198,7 @@ class SearchService:
         if layout.grid.count > MAX_CELLS:
             problem = f"The grid has {layout.grid} cells, more than {MAX_CELLS}"
             raise RequestError(422, problem, "Choose larger cells or a smaller outline")
-        patch = _patch(stored.goal)
-        goal = Goal(patch, patch) if stored.picture is None else _goal(settings, stored.picture, layout.heading)
+        goal = _stored_goal(settings, stored, layout)
         return _ActiveSearch(stored, start_search(plan, layout, goal, self._agent(plan.agent)))
 
     def _agent(self, name: str) -> Agent:
@@ -217,18 +215,30 @@ def _goal_file(request: NewSearch) -> bytes:
         raise RequestError(422, "The goal is not valid base64", "Encode the bytes of the image in base64") from None
 
 
-def _goal(settings: SearchSettings, picture: bytes, grid_heading: float) -> Goal:
+def _goal(settings: SearchSettings, picture: bytes, layout: Layout) -> Goal:
     """Prepare the goal of a search from its image file."""
     low, high = settings.goal_width_m, settings.goal_width_max_m
     if high is not None and (low is None or high < low):
         raise RequestError(422, "goal_width_max_m is not larger than goal_width_m", "Give both, the smaller one first")
     widths = None if low is None else (low, high or low)
-    turn = None if settings.goal_heading is None else settings.goal_heading - grid_heading
-    prepared = prepare_goal(read_photo(picture, "goal image"), settings.cell_m, widths, turn=turn)
+    prepared = prepare_goal(read_photo(picture, "goal image"), layout, widths, settings.goal_heading)
     if prepared.uniform:
         problem = "The goal image has a single colour and cannot be recognised"
         raise RequestError(422, problem, "Send a photo of the place")
     return prepared.goal
+
+
+def _stored_goal(settings: SearchSettings, stored: StoredSearch, layout: Layout) -> Goal:
+    """Return the goal of a search; its patch alone if the store has no readable picture of it."""
+    if stored.picture is None:  # a store of version 1, in which goals were aligned with the grid
+        return Goal(_patch(stored.goal), _patch(stored.goal))
+    try:
+        return _goal(settings, stored.picture, layout)
+    except AirlocError:
+        if not stored.goal:  # a new search
+            raise
+        turn = None if settings.goal_heading is None else 0.0
+        return Goal(_patch(stored.goal), _patch(stored.goal), turn)
 
 
 def _cell_below(layout: Layout, position: PhotoPosition) -> Cell:
@@ -266,13 +276,13 @@ def _crop(search: FieldSearch, cell: Cell, photo: Pixels, position: PhotoPositio
 
 
 def _stored_glimpse(search: FieldSearch, stored: StoredGlimpse) -> Glimpse:
-    """Return a stored glimpse, with the view of its photo if that is stored too."""
-    pixels = _patch(stored.pixels)
-    if stored.photo is None or stored.position is None:
-        return Glimpse(pixels, stored.coverage)
-    position = PhotoPosition.model_validate_json(stored.position)
-    view = _crop(search, (stored.row, stored.col), read_photo(stored.photo), position).view
-    return Glimpse(pixels, stored.coverage, view)
+    """Return a stored glimpse, with the view of its photo if that is stored and readable."""
+    view = None
+    if stored.photo is not None and stored.position is not None:
+        with suppress(AirlocError, ValidationError):  # a damaged photo; the glimpse remains
+            position = PhotoPosition.model_validate_json(stored.position)
+            view = _crop(search, (stored.row, stored.col), read_photo(stored.photo), position).view
+    return Glimpse(_patch(stored.pixels), stored.coverage, view)
 
 
 def _patch(data: bytes) -> Pixels:

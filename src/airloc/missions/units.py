@@ -5,7 +5,7 @@ import re
 
 from airloc.errors import AirlocError
 
-__all__ = ["parse_duration", "parse_length", "parse_pixel", "parse_position", "parse_speed"]
+__all__ = ["parse_duration", "parse_length", "parse_pixel", "parse_position", "parse_range", "parse_speed"]
 
 METRIC = {"m": 1.0, "km": 1000.0, "ft": 0.3048}
 PIXELS = {"px": 1.0}
@@ -38,14 +38,17 @@ def parse_length(text: str, *, georeferenced: bool, allow_zero: bool = False) ->
 def parse_range(text: str, *, georeferenced: bool) -> tuple[float, float]:
     """Parse a length, or a range of lengths, on an image; return the smallest and the largest.
 
-    >>> parse_range("60m", georeferenced=True), parse_range("50m-80m", georeferenced=True)
+    A range may name its unit once.
+
+    >>> parse_range("60m", georeferenced=True), parse_range("50-80m", georeferenced=True)
     ((60.0, 60.0), (50.0, 80.0))
 
     Raises:
         AirlocError: If the text is not a length or a range, or its unit does not fit the image.
     """
-    low, _, high = re.sub(r"(?<=[\da-z])\s*-\s*(?=[\d.])", "|", text, count=1).partition("|")
-    bounds = tuple(parse_length(part, georeferenced=georeferenced) for part in (low, high or low))
+    parts = re.fullmatch(r"([\d.]+(?:e-?\d+)?)\s*([a-df-z]*)\s*-\s*([\d.e-]+\s*([a-z]*))", text.strip().lower())
+    low, high = (f"{parts[1]}{parts[2] or parts[4]}", parts[3]) if parts else (text, text)
+    bounds = tuple(parse_length(part, georeferenced=georeferenced) for part in (low, high))
     if bounds[0] > bounds[1]:
         raise AirlocError(f"The range {text} is empty", "Give the smaller length first, such as 50m-80m")
     return bounds[0], bounds[1]

@@ -43,6 +43,8 @@ TURN_STEP, SCALE_STEP = 9.0, 1.12
 """Steps of turns in degrees and of scales, before they are refined."""
 FINE = (-1 / 3, 0.0, 1 / 3)
 """Steps of the refinement, in units of the steps above."""
+LOCATED = 0.1
+"""Probability of a sighting from which on its position counts."""
 
 
 class Sighting(NamedTuple):
@@ -59,6 +61,29 @@ class Sighting(NamedTuple):
     """Clockwise rotation of the photo against the goal's picture that aligns both, in degrees."""
     scale: float
     """Factor by which the goal is larger than its picture was said to be."""
+
+
+class SightingCalibration(NamedTuple):
+    """Weights of the log-odds that a sighting is the goal: `score * score + margin * margin + constant`."""
+
+    score: float
+    margin: float
+    constant: float
+
+    def probability(self, sighting: Sighting) -> float:
+        """Return the probability that a sighting is the goal."""
+        odds = self.score * sighting.score + self.margin * sighting.margin + self.constant
+        return 1 / (1 + math.exp(-min(max(odds, -30.0), 30.0)))
+
+
+class Verdict(NamedTuple):
+    """Whether a photo shows the goal, and where."""
+
+    probability: float
+    """Probability that the photo shows the goal."""
+    down: float
+    """Offset of the goal's centre from the photo's centre, in cells; zero if the goal was not located."""
+    right: float
 
 
 class GoalViews:
@@ -94,6 +119,24 @@ class GoalViews:
         steps = [(rough.turn + turn * TURN_STEP, rough.scale * SCALE_STEP**scale) for scale in FINE for turn in FINE]
         fine = _Views(self._goal, steps).align(features)
         return fine if fine.score > rough.score else rough
+
+
+def judge(views: GoalViews, calibration: SightingCalibration, photo: Image, seen: Mask, own: float) -> Verdict:
+    """Combine the match of an agent with what the locator finds in the photo.
+
+    Args:
+        views: The goal.
+        calibration: Calibration of the locator.
+        photo: The photo around the cell, as in `GoalViews.locate`.
+        seen: Pixels that the photo shows.
+        own: Probability of a match that the agent computes from the cell alone.
+    """
+    if not (views.textured and seen.any()):
+        return Verdict(own, 0.0, 0.0)
+    sighting = views.locate(photo, seen)
+    located = calibration.probability(sighting)
+    down, right = (sighting.down, sighting.right) if located >= LOCATED else (0.0, 0.0)
+    return Verdict(max(own, located), down, right)
 
 
 class _Photo:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+from airloc.vision.locator import GoalViews, SightingCalibration, Verdict, judge
+
 
 class Graphs:
     """The ONNX graphs of an exported agent.
@@ -37,6 +39,18 @@ class Graphs:
             self.on_run(graph, inputs)
         outputs: list[Any] = self._graphs[graph].run(None, inputs)
         return outputs
+
+    def judge(self, goal: GoalViews, view: Any, seen: Any, match: float) -> Verdict:
+        """Say whether a photo shows the goal, and where, as the searcher of `airloc search` and `airloc serve` does.
+
+        Args:
+            goal: `GoalViews(picture, turn)` with the picture of the goal at 48 px a cell, uint8 (H, W, 3), and the
+                range of its heading relative to the grid in degrees.
+            view: The photo around the cell, two cells wide, centred on it and turned like the grid, uint8 (96, 96, 3).
+            seen: Pixels of the view that the photo shows, bool (96, 96).
+            match: Probability of a match of the cell's glimpse alone.
+        """
+        return judge(goal, SightingCalibration(**self.config["sighting"]), view, seen, match)
 
     def outputs(self, graph: str) -> list[str]:
         """Return the names of a graph's outputs."""

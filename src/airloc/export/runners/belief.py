@@ -1,10 +1,11 @@
 """Runs an exported belief agent with NumPy and onnxruntime alone.
 
-    from runner import Agent
+    from runner import Agent, GoalViews
     agent = Agent("folder")                             # int8=True for the quantised graphs
     state = agent.reset(goal, rows=5, cols=5, budget=10, prior="anywhere")  # goal: the goal patch, uint8 (48, 48, 3)
     move, state = agent.act(patch, (2, 2), state)       # 0 to 7: N, NE, E, SE, S, SW, W, NW
     state.match, state.belief                           # does this glimpse show the goal; probability of every cell
+    agent.judge(GoalViews(picture, (-6, 6)), view, seen, state.match)       # does the whole photo show it, and where
 
 `python runner.py` checks the graphs beside it against the outputs of the network and times a move.
 
