@@ -5,13 +5,16 @@ Legend: a belief is (rows, cols); the length of a path is in moves, the Chebyshe
 
 import math
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from airloc.areas.area import Mask
-from airloc.areas.layout import Layout
 from airloc.grid import Cell, distance, distances
+
+if TYPE_CHECKING:
+    from airloc.areas.layout import Layout
 
 __all__ = ["best_cell_in_reach", "extend_sweep", "path_length", "plan_sweep"]
 
@@ -43,7 +46,7 @@ def plan_sweep(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, b
 def extend_sweep(
     path: list[Cell],
     belief: npt.NDArray[np.float64],
-    layout: Layout,
+    layout: "Layout",
     *,
     endurance: float,
     speed: float,
