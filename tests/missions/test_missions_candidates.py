@@ -1,6 +1,7 @@
 """Photos as candidates for the goal: useless ones are refused, all are ranked, and people confirm or reject them."""
 
 import io
+import re
 import sqlite3
 from pathlib import Path
 
@@ -12,13 +13,17 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFilter
 
 from airloc.agents.registry import make_agent
+from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.missions.photos import View, find_flaw
+from airloc.missions.photos import Goal, View, find_flaw
+from airloc.missions.plan import SearchPlan, format_position, lay_out_search, simulate, start_search
+from airloc.missions.report import candidates_page
 from airloc.missions.searcher import Glimpse, Searcher, UnusablePhotoError
 from airloc.missions.server import make_app
 from airloc.missions.service import SearchService
 from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoredVerdict, recover_store
+from field_files import ground, write_projected
 from field_server import HEADERS, TOKEN, SearchGround, create, encode_png, fly, post
 
 GRID = Grid(5, 5)
@@ -119,6 +124,23 @@ def test_any_photos_and_verdicts_keep_a_search_consistent(patches, events):
         assert (search.status == "found") == (search.advice().declared is not None)
         declared = search.advice().declared
         assert declared is None or any(p.find.cell == declared.cell and p.verdict is not False for p in search.photos)
+
+
+def test_the_page_of_candidates_shows_the_goal_and_every_photo_in_the_order_of_their_probability(tmp_path: Path):
+    image, plan = ground(4), SearchPlan(cell_m=96.0, budget=6)
+    patch = image[156:204, 156:204]
+    with Raster(write_projected(tmp_path / "ortho.tif", image)) as raster:
+        search = start_search(plan, lay_out_search(plan, None, raster), Goal(patch, patch), make_agent("spiral"))
+        text = candidates_page(simulate(search, raster))
+    photos = search.searcher.photos
+    assert len(photos) > 1
+    assert text.count("data:image/") == len(photos) + 1
+    shown = [float(number) for number in re.findall(r"match probability ([\d.]+) %", text)]
+    assert shown == sorted(shown, reverse=True)
+    assert len(shown) == len(photos)
+    best = search.searcher.candidates()[0].find
+    place = format_position(search.layout, best.position)
+    assert f"{place} (row {best.cell[0]}, column {best.cell[1]})" in text
 
 
 def client_of(path: Path) -> tuple[SearchStore, TestClient]:

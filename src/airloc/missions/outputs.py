@@ -1,4 +1,4 @@
-"""The output folder of a search: page, JSON record, flight files, belief as GeoTIFF, images.
+"""The output folder of a search: pages, JSON record, flight files, belief as GeoTIFF, images.
 
 `belief.tif` has one pixel per cell and three bands, in the terms of search and rescue:
 
@@ -30,13 +30,13 @@ from airloc.files import save_picture, write_atomically
 from airloc.grid import Cell
 from airloc.missions.flight import FORMATS, Flight, Waypoint
 from airloc.missions.plan import FieldSearch, SearchRecord
-from airloc.missions.report import GIF_SIDE, SIDE, SearchPainter, search_page
+from airloc.missions.report import GIF_SIDE, SIDE, SearchPainter, candidates_page, search_page
 from airloc.missions.searcher import Belief, Find, Searcher
 from airloc.missions.sweep import extend_sweep, plan_sweep
 
 __all__ = ["PAGE", "to_json", "write_search"]
 
-PAGE, PATH, BELIEF = "index.html", "path.json", "belief.tif"
+PAGE, CANDIDATES, PATH, BELIEF = "index.html", "candidates.html", "path.json", "belief.tif"
 BELIEF_IMAGE, PATH_IMAGE, ANIMATION = "belief.jpg", "path.jpg", "search.gif"
 BANDS = ("POA", "POD", "POS")
 
@@ -69,6 +69,7 @@ def write_search(
     ground = read_overview(raster, record.layout, SIDE)  # read once: without overviews this reads the whole file
     painter = SearchPainter(record, ground, SIDE)
     belief, path = painter.draw_final_belief(), painter.draw_path()
+    written[CANDIDATES] = write_atomically(folder / CANDIDATES, candidates_page(record))
     written[PATH] = write_atomically(folder / PATH, json.dumps(to_json(record, flight), indent=1) + "\n")
     written[BELIEF_IMAGE] = save_picture(belief, folder / BELIEF_IMAGE)
     written[PATH_IMAGE] = save_picture(path, folder / PATH_IMAGE)
