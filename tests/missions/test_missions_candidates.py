@@ -5,6 +5,7 @@ import re
 import sqlite3
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
@@ -24,7 +25,7 @@ from airloc.missions.server import make_app
 from airloc.missions.service import SearchService
 from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoredVerdict, recover_store
 from field_files import ground, write_projected
-from field_server import HEADERS, TOKEN, SearchGround, create, encode_png, fly, post
+from field_server import HEADERS, TOKEN, SearchGround, create, encode_png, fly, post, server_thread
 
 GRID = Grid(5, 5)
 WHOLE = np.ones((96, 96), dtype=bool)
@@ -148,7 +149,7 @@ def client_of(path: Path) -> tuple[SearchStore, TestClient]:
     return store, TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
 
 
-def verdict(client: TestClient, search: str, number: object, goal: object):
+def verdict(client: httpx.Client, search: str, number: object, goal: object):
     return client.post(f"/searches/{search}/photos/{number}/verdict", json={"goal": goal})
 
 
@@ -197,25 +198,21 @@ def test_a_jpeg_comes_back_as_a_jpeg(tmp_path: Path, search_ground: SearchGround
 
 
 def test_verdicts_survive_a_restart_between_photos(tmp_path: Path, search_ground: SearchGround):
-    store, client = client_of(tmp_path / "a.sqlite")
-    state = create(client, search_ground, (0, 3))
-    flown = fly(client, search_ground, state)
-    end = client.get(f"/searches/{state['id']}").json()
-    assert end["status"] == "found"
-    opened = verdict(client, state["id"], len(flown), False).json()
-    assert (opened["status"], opened["declared"]) == ("searching", None)
-    later = post(client, search_ground, opened).json()
-    assert later["outcome"] == "used"
-    confirmed = verdict(client, state["id"], 1, True).json()
-    assert (confirmed["status"], confirmed["declared"]["row"], confirmed["declared"]["col"]) == ("found", *flown[0])
-    ranked = client.get(f"/searches/{state['id']}/candidates").json()
-    belief = client.get(f"/searches/{state['id']}/belief").json()
-    store.close()
-    _, client = client_of(tmp_path / "a.sqlite")
-    assert client.get(f"/searches/{state['id']}").json() == confirmed
-    assert client.get(f"/searches/{state['id']}/candidates").json() == ranked
-    assert client.get(f"/searches/{state['id']}/belief").json() == belief
-    assert (ranked["candidates"][0]["verdict"], ranked["candidates"][-1]["verdict"]) == (True, False)
+    with server_thread(tmp_path / "a.sqlite") as url, httpx.Client(base_url=url, headers=HEADERS, timeout=30) as client:
+        search = create(client, search_ground, (0, 3))
+        flown = fly(client, search_ground, search)
+        assert client.get(f"/searches/{search['id']}").json()["status"] == "found"
+        opened = verdict(client, search["id"], len(flown), False).json()
+        assert (opened["status"], opened["declared"]) == ("searching", None)
+        assert post(client, search_ground, opened).json()["outcome"] == "used"
+        confirmed = verdict(client, search["id"], 1, True).json()
+        assert (confirmed["status"], confirmed["declared"]["row"], confirmed["declared"]["col"]) == ("found", *flown[0])
+        addresses = [f"/searches/{search['id']}{part}" for part in ("", "/candidates", "/belief", "/photos/2")]
+        before = [client.get(address).content for address in addresses]
+    with server_thread(tmp_path / "a.sqlite") as url, httpx.Client(base_url=url, headers=HEADERS, timeout=30) as client:
+        assert [client.get(address).content for address in addresses] == before
+        ranked = client.get(addresses[1]).json()["candidates"]
+        assert (ranked[0]["verdict"], ranked[-1]["verdict"]) == (True, False)
 
 
 @pytest.mark.parametrize("number", [0, -1, 2, 10**30])

@@ -253,15 +253,14 @@ def _draw_photo(photo: Candidate, record: SearchRecord) -> Pixels:
     drawn = Image.fromarray(_enlarge((view.pixels * view.seen[..., None])[top:bottom, left:right]))
     find = photo.find
     if find.position != find.cell:
-        scale = record.layout.pitch_m / record.layout.cell_m * record.layout.grid.cell
+        pitch = record.layout.grid.pitch
         y, x = (
-            ENLARGED * (view.seen.shape[0] / 2 + scale * (place - cell) - edge)
+            ENLARGED * (view.seen.shape[0] / 2 + pitch * (place - cell) - edge)
             for place, cell, edge in zip(find.position, find.cell, (top, left), strict=True)
         )
-        draw, radius = ImageDraw.Draw(drawn), ENLARGED * RING
-        for width, colour in ((5, "black"), (2, "white")):
-            draw.circle((x, y), radius, outline=colour, width=width)
-            radius -= 1.5
+        draw = ImageDraw.Draw(drawn)
+        for inset, width, colour in ((0, 5, "black"), (1.5, 2, "white")):
+            draw.circle((x, y), ENLARGED * RING - inset, outline=colour, width=width)
     return np.asarray(drawn)
 
 

@@ -48,7 +48,9 @@ PHOTO_BODY = {
 }
 PHOTO_TYPES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG": "image/png"}
 """Media types of photos by their first bytes; other formats are sent as bytes."""
-PHOTO_FILE = {200: {"content": {kind: {} for kind in (*PHOTO_TYPES.values(), "application/octet-stream")}}}
+PHOTO_FILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {kind: {} for kind in (*PHOTO_TYPES.values(), "application/octet-stream")}}
+}
 PhotoNumber = Annotated[int, Path(description="number of the photo, from 1")]
 BODY_ERRORS = {
     408: {"problem": "The request did not arrive in time", "cure": "Send it again over a better link"},
