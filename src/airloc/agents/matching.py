@@ -62,7 +62,7 @@ SAME_PLACE = SamePlaceCalibration(scale=0.57, weight=16.9, midpoint=0.216)
 from the same day and from before a disaster; run it again when the weights change."""
 
 
-SIGHTING = SightingCalibration(score=2.4, margin=7.1, network=0.82, constant=0.04)
+SIGHTING = SightingCalibration(score=4.36, margin=5.81, network=0.73, constant=-1.34)
 """Calibration of `airloc.vision.locator` with the pretrained relation network. `python -m benchmarks.field_anywhere
 --fit` fits it; run it again when the weights change."""
 
