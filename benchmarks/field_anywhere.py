@@ -1,9 +1,12 @@
-"""Searches for goals that lie anywhere: `python -m benchmarks.field_anywhere [--agents NAME ...] [--searches N] [--fit]`.
+"""Searches for goals that lie anywhere: `python -m benchmarks.field_anywhere`.
 
-Prints the table of `docs/field.md`. A goal is a square of ground anywhere in an area of 8 x 8 cells (5 x 5 for the small
-NAIP tiles), of any heading, up to 1.5 times as wide or narrow as a cell. Goal and photos have their own light and
-compression. A search has twice the side of the grid in moves and a cost of false alarms of 4. With `--fit`, prints the
-calibration of the locator, fitted to Massachusetts training windows and NAIP years without Claremont.
+Prints the table of `docs/field.md`. A goal is a square of ground anywhere in an area of 8 x 8 cells (5 x 5 for the
+small NAIP tiles), of any heading, up to 1.5 times as wide or narrow as a cell. Goal and photos have their own light and
+compression. A search has twice the side of the grid in moves and a cost of false alarms of 4.
+
+    --fit          print the calibration of the locator, fitted to Massachusetts training windows and NAIP years
+                   without Claremont
+    --curves DIR   draw the share of declared finds over the goal's cell by offset, turn and scale
 """
 
 import argparse
@@ -25,15 +28,28 @@ from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import make_agent
 from airloc.areas.area import Pixels
 from airloc.areas.changes import adjust_colours, photometric
+from airloc.areas.dataset import Dataset
+from airloc.areas.records import ImageRecord
 from airloc.areas.registry import load_dataset
+from airloc.drawing.charts import Series, line_chart
 from airloc.grid import Cell, Grid
-from airloc.missions.photos import PhotoPose, View, crop_to_cell, crop_to_view, make_goal
+from airloc.missions.photos import Goal, PhotoPose, View, crop_to_cell, crop_to_view, make_goal
 from airloc.missions.plan import SearchPlan, nearest_cell
-from airloc.missions.searcher import Find, Glimpse, Searcher
+from airloc.missions.searcher import AgentSession, Find, Glimpse, Searcher
 
 COST = 4.0
 LIGHT = 0.4
 """Strength of the differences of light between goal and photos."""
+COLUMNS = (
+    "case",
+    "agent",
+    "declared rightly",
+    "false alarms",
+    "flown over",
+    "error",
+    "missed, in the first three",
+    "a photo",
+)
 CELL_M = 100.0
 """Assumed side of a cell: errors of position are reported at this size."""
 
@@ -71,35 +87,51 @@ class Outcome(NamedTuple):
 class World:
     """An area, a goal in it, and photos of its cells."""
 
-    def __init__(self, pair: Pair, side: int, known_heading: bool, rng: np.random.Generator) -> None:
-        self.grid, self.rng, self.plan = Grid(side, side), rng, SearchPlan()
-        self.image = pair.flight
+    def __init__(
+        self,
+        pair: Pair,
+        side: int,
+        known_heading: bool,
+        rng: np.random.Generator,
+        *,
+        offset: float | None = None,
+        turn: float | None = None,
+        scale: float | None = None,
+    ) -> None:
+        self.grid, self.rng, self.plan, self.image = Grid(side, side), rng, SearchPlan(), pair.flight
         self.pitch = CELL_M * self.grid.pitch / self.grid.cell
         self.width = self.pitch * side - (self.pitch - CELL_M)
-        self.turn, level = rng.uniform(-180, 180), rng.uniform(-1, 1)
-        goal_width = CELL_M * 1.5**level
-        reach = min(goal_width / 2 * (math.sqrt(2)), self.width / 3) / self.pitch  # the whole goal lies in the area
+        fixed = (offset, turn, scale) != (None, None, None)
+        turn = (0.0 if fixed else rng.uniform(-180, 180)) if turn is None else turn
+        goal_m = CELL_M * ((1.0 if fixed else 1.5 ** rng.uniform(-1, 1)) if scale is None else scale)
+        # The whole goal lies in the area, however it is turned.
+        reach = min(goal_m / math.sqrt(2), self.width / 3) / self.pitch
         edge = CELL_M / self.pitch / 2
-        self.truth: tuple[float, float] = tuple(rng.uniform(-edge + reach, side - 1 + edge - reach, size=2))  # type: ignore[assignment]
-        pose = self._pose(self.truth, pair.goal)
-        away = math.hypot(pose.right_m, pose.up_m), math.atan2(pose.up_m, pose.right_m) + math.radians(self.turn)
-        turned = PhotoPose(pose.width_m, away[0] * math.cos(away[1]), away[0] * math.sin(away[1]), -self.turn)
-        picture = self._photograph(crop_to_cell(pair.goal, goal_width, turned)[0])
-        self.goal = make_goal(picture, CELL_M, (goal_width, goal_width), self.turn if known_heading else None)
+        down, right = rng.uniform(reach - edge, side - 1 + edge - reach, size=2)
+        if fixed:
+            angle = rng.uniform(0, 2 * math.pi)
+            away = (offset or 0.0) / max(abs(math.cos(angle)), abs(math.sin(angle))) * CELL_M / self.pitch
+            down, right = round(down) + away * math.sin(angle), round(right) + away * math.cos(angle)
+        self.truth = float(down), float(right)
+        pose = self._pose(self.truth)
+        distance, angle = math.hypot(pose.right_m, pose.up_m), math.atan2(pose.up_m, pose.right_m) + math.radians(turn)
+        turned = PhotoPose(pose.width_m, distance * math.cos(angle), distance * math.sin(angle), -turn)
+        self.as_it_is = self._photograph(crop_to_cell(pair.goal, goal_m, turned)[0])
+        """The picture of the goal as it was taken."""
+        self.goal = make_goal(self.as_it_is, CELL_M, (goal_m, goal_m), turn if known_heading else None)
 
     def photo(self, cell: Cell) -> Glimpse:
         """Photograph a cell."""
-        pose = self._pose(cell, self.image)
+        pose = self._pose(cell)
         view = crop_to_view(self.image, CELL_M, pose)
         pixels = self._photograph(view.pixels)
         away = np.abs(np.arange(96) + 0.5 - 48) / 24
         seen = (away <= self.plan.footprint)[:, None] & (away <= self.plan.footprint * self.plan.camera.aspect)
         return Glimpse(pixels[24:72, 24:72], 1.0, View(pixels, view.seen & seen))
 
-    def _pose(self, place: tuple[float, float], image: Pixels) -> PhotoPose:
+    def _pose(self, place: tuple[float, float]) -> PhotoPose:
         """Return the pose of the whole image relative to a place on the grid."""
         down, right = (number * self.pitch + CELL_M / 2 - self.width / 2 for number in place)
-        del image
         return PhotoPose(self.width, -right, down)
 
     def _photograph(self, pixels: Pixels) -> Pixels:
@@ -143,11 +175,10 @@ def cases(root: Path) -> list[Case]:
     dubai = load_dataset("dubai", root=root / "dubai")
     xbd = load_dataset(root / "xbd" / "images", without=("hurricane-michael_*",))
     naip = load_dataset("naip", root=root / "naip", only=("claremont_*",))
-    same = [_square(masa.read(record).image) for record in masa.scan() if record.split == "val"]
+    same = _windows(masa, "val")
     same += [_square(dubai.read(record).image) for record in dubai.scan()]
-    storms = [Pair(_square(xbd.read(after).image), _square(xbd.read(before).image)) for before, after in xbd.record_pairs()]
+    storms, years = _pairs(xbd), _pairs(naip)
     same += [pair.flight for pair in storms]
-    years = [Pair(_square(naip.read(a).image), _square(naip.read(b).image)) for a, b in naip.record_pairs()]
     days = [Pair(image, image) for image in same]
     return [
         Case("same day, heading known", days, True),
@@ -155,6 +186,17 @@ def cases(root: Path) -> list[Case]:
         Case("another year (Claremont), heading known", years, True, side=5),
         Case("before a disaster (xBD), heading known", storms, True),
     ]
+
+
+def _windows(dataset: Dataset, split: str) -> list[Pixels]:
+    """Read the images of a split."""
+    return [_square(dataset.read(record).image) for record in dataset.scan() if record.split == split]
+
+
+def _pairs(dataset: Dataset, records: Sequence[tuple[ImageRecord, ImageRecord]] | None = None) -> list[Pair]:
+    """Read pairs of images: the flight on the later day, the goal from the earlier one."""
+    chosen = dataset.record_pairs() if records is None else records
+    return [Pair(_square(dataset.read(later).image), _square(dataset.read(earlier).image)) for earlier, later in chosen]
 
 
 def _square(image: Pixels) -> Pixels:
@@ -183,11 +225,18 @@ def report(case: Case, name: str, searches: int, seed: int = 0) -> str:
     low, high = _interval(right)
     top3 = f"{100 * np.mean([outcome.rank <= 3 for outcome in missed]):.0f} % of {len(missed)}" if missed else "- (0)"
     over = np.mean([outcome.flown_over for outcome in outcomes])
-    return (
-        f"| {case.title}, {case.side} x {case.side} | {name} | {100 * right.mean():.1f} % [{low:.1f}, {high:.1f}] | "
-        f"{100 * wrong.mean():.1f} % | {100 * over:.1f} % | {CELL_M * np.median(errors) if errors else math.nan:.1f} m | "
-        f"{top3} | {1000 * np.median(seconds):.0f} ms |"
+    error = f"{CELL_M * np.median(errors):.1f} m" if errors else "-"
+    columns = (
+        f"{case.title}, {case.side} x {case.side}",
+        name,
+        f"{100 * right.mean():.1f} % [{low:.1f}, {high:.1f}]",
+        f"{100 * wrong.mean():.1f} %",
+        f"{100 * over:.1f} %",
+        error,
+        top3,
+        f"{1000 * np.median(seconds):.0f} ms",
     )
+    return f"| {' | '.join(columns)} |"
 
 
 def _interval(values: np.ndarray) -> tuple[float, float]:
@@ -199,45 +248,95 @@ def _interval(values: np.ndarray) -> tuple[float, float]:
 
 
 def fit(root: Path, count: int, seed: int = 1) -> None:
-    """Fit the calibration of sightings by logistic regression, at one photo of the goal in ten."""
-    masa, naip = load_dataset("masa", root=root / "masa"), load_dataset("naip", root=root / "naip", without=("claremont_*",))
-    days = [Pair(*(2 * [_square(masa.read(record).image)])) for record in masa.scan() if record.split == "train"]
-    records = naip.record_pairs()
-    chosen = np.random.default_rng(seed).permutation(len(records))[:80]
-    years = [Pair(_square(naip.read(a).image), _square(naip.read(b).image)) for a, b in (records[n] for n in chosen)]
+    """Fit the calibration of sightings by logistic regression, as if one photo in ten showed the goal."""
     rng = np.random.default_rng(seed)
+    masa, naip = (load_dataset(name, root=root / name) for name in ("masa", "naip"))
+    days = [
+        Pair(image, image) for image in (_square(masa.read(one).image) for one in masa.scan() if one.split == "train")
+    ]
+    records = [pair for pair in naip.record_pairs() if not pair[0].name.startswith("claremont")]
+    years = _pairs(naip, [records[int(number)] for number in rng.permutation(len(records))[:80]])
     rows, labels, kinds = [], [], []
     for number in range(count):
-        kind = number % 4
-        pairs, side = (days, 8) if kind < 2 else (years, 5)
-        world = World(pairs[int(rng.integers(len(pairs)))], side, kind % 2 == 0, rng)
-        views = world.goal.views()
-        true = nearest_cell(world.truth)
-        cells = [cell for cell in world.grid.cells() if max(abs(cell[0] - world.truth[0]), abs(cell[1] - world.truth[1])) > 1.6]
-        for cell in [true, *(cells[int(n)] for n in rng.permutation(len(cells))[:2])]:
+        pairs, side = (days, 8) if number % 4 < 2 else (years, 5)
+        world = World(pairs[int(rng.integers(len(pairs)))], side, number % 2 == 0, rng)
+        views, true = world.goal.views(), nearest_cell(world.truth)
+        far = [cell for cell in world.grid.cells() if max(abs(np.subtract(cell, world.truth))) > 1.6]
+        for cell in [true, *(far[int(other)] for other in rng.permutation(len(far))[:2])]:
             sighting = views.locate(*world.photo(cell).whole_view())
-            place = [at + offset * 48 / 52 for at, offset in zip(cell, (sighting.down, sighting.right), strict=True)]
+            place = np.array(cell) + np.array([sighting.down, sighting.right]) * CELL_M / world.pitch
             rows.append([sighting.score, sighting.margin, 1.0])
             labels.append(math.dist(place, world.truth) < 0.5)
-            kinds.append(kind)
-    inputs, targets = np.array(rows), np.array(labels, dtype=float)
-    share = targets.mean()
-    weight = np.where(targets > 0, 0.1 / share, 0.9 / (1 - share))
-    theta = np.zeros(3)
-    for _ in range(100):
-        odds = inputs @ theta
-        chance = 1 / (1 + np.exp(-odds))
-        gradient = inputs.T @ (weight * (targets - chance)) - 1e-3 * theta
-        hessian = (inputs * (weight * chance * (1 - chance))[:, None]).T @ inputs + 1e-3 * np.eye(3)
-        theta = theta + np.linalg.solve(hessian, gradient)
-    print(f"SightingCalibration(score={theta[0]:.1f}, margin={theta[1]:.1f}, constant={theta[2]:.2f}), {len(rows)} photos")
+            kinds.append(number % 4)
+    inputs, targets = np.array(rows), np.array(labels)
+    theta = _logistic(inputs, targets, share=0.1)
+    print(f"score {theta[0]:.1f}, margin {theta[1]:.1f}, constant {theta[2]:.2f}; {len(rows)} photos")
     chance = 1 / (1 + np.exp(-(inputs @ theta)))
     for kind, title in enumerate(("same day, known", "same day, unknown", "years, known", "years, unknown")):
         chosen = np.array(kinds) == kind
-        positive, negative = chance[chosen & (targets > 0)], chance[chosen & (targets == 0)]
-        print(f"{title}: above 0.8: {100 * np.mean(positive > 0.8):.1f} % of {len(positive)} goals, "
-              f"{100 * np.mean(negative > 0.8):.2f} % of {len(negative)} others")
-    np.savez("/tmp/field_anywhere.npz", inputs=inputs, targets=targets, kinds=np.array(kinds))
+        goals, others = chance[chosen & targets], chance[chosen & ~targets]
+        print(
+            f"{title} heading: {100 * np.mean(goals > 0.8):.1f} % of {len(goals)} located goals and "
+            f"{100 * np.mean(others > 0.8):.2f} % of {len(others)} others are above 0.8"
+        )
+
+
+def _logistic(inputs: np.ndarray, targets: np.ndarray, share: float) -> np.ndarray:
+    """Fit a logistic regression by Newton's method, with weights as if a share of the targets were true."""
+    weight = np.where(targets, share / targets.mean(), (1 - share) / (1 - targets.mean()))
+    theta, ridge = np.zeros(inputs.shape[1]), 1e-3 * np.eye(inputs.shape[1])
+    for _ in range(100):
+        chance = 1 / (1 + np.exp(-(inputs @ theta)))
+        gradient = inputs.T @ (weight * (targets - chance)) - ridge @ theta
+        theta += np.linalg.solve((inputs * (weight * chance * (1 - chance))[:, None]).T @ inputs + ridge, gradient)
+    return theta
+
+
+def curves(root: Path, folder: Path, count: int) -> None:
+    """Draw the share of declared finds over the goal's cell: by the glimpse alone, and by the whole photo."""
+    masa, naip = (load_dataset(name, root=root / name) for name in ("masa", "naip"))
+    days = [
+        Pair(image, image) for image in (_square(masa.read(one).image) for one in masa.scan() if one.split == "val")
+    ]
+    records = [pair for pair in naip.record_pairs() if pair[0].name.startswith("claremont")]
+    years = _pairs(naip, records[::4])
+    axes = {
+        "offset": ("Offset of the goal from the middle of the cell, in cells", (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)),
+        "turn": ("Turn of the goal's picture, in degrees", (0.0, 10.0, 20.0, 45.0, 90.0, 180.0)),
+        "scale": ("Width of the goal's picture, in cells", (0.67, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)),
+    }
+    for name, (label, values) in axes.items():
+        series = []
+        for title, pairs, known, whole in (
+            ("glimpse alone", days, True, False),
+            ("photo, heading known", days, True, True),
+            ("photo, heading unknown", days, False, True),
+            ("photo, another year", years, True, True),
+        ):
+            shares = [_declared(pairs, known, whole, {name: value}, count) for value in values]
+            print(name, title, *(f"{100 * share:.0f}" for share in shares), flush=True)
+            series.append(Series(title, values, shares))
+        chart = line_chart(series, title=f"Declared by {name}", x_label=label, y_label="declared", y_percent=True)
+        (folder / f"field-{name}.svg").write_text(chart, encoding="utf-8")
+
+
+def _declared(pairs: Sequence[Pair], known: bool, whole: bool, place: dict[str, float], count: int) -> float:
+    """Return the share of goals that are declared in the photo of their cell at a cost of 4."""
+    rng, agent, declared = np.random.default_rng(0), make_agent("belief"), 0
+    for number in range(count):
+        world = World(pairs[number % len(pairs)], 8 if len(pairs[0].flight) > 400 else 5, known, rng, **place)
+        cell = nearest_cell(world.truth)
+        glimpse = world.photo(cell)
+        if whole:
+            goal, glimpse = world.goal, glimpse
+        else:  # the picture as it is, compared with the glimpse
+            goal, glimpse = Goal(world.as_it_is, world.as_it_is), glimpse._replace(view=None)
+        start = Searcher(agent, goal, world.grid, start=cell, budget=1, threshold=declaration_threshold(COST))
+        if whole:
+            declared += start.observe(cell, glimpse).declared is not None
+        else:
+            declared += AgentSession(agent, goal, world.grid, cell, 1, 0).match(cell, glimpse.pixels) >= start.threshold
+    return declared / count
 
 
 def main() -> None:
@@ -246,14 +345,17 @@ def main() -> None:
     parser.add_argument("--searches", type=int, default=200)
     parser.add_argument("--lines", nargs="+", type=int, default=[0, 1, 2, 3])
     parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--curves", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
     root = Path(os.environ["AIRLOC_DATA"])
     if options.fit:
         fit(root, options.searches)
         return
-    print("| case | agent | declared rightly | false alarms | flown over | error, median | missed: among the three | a photo |")
-    print("|---|---|---|---|---|---|---|---|")
+    if options.curves is not None:
+        curves(root, options.curves, options.searches)
+        return
+    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
     table = cases(root)
     for number in options.lines:
         for name in options.agents:

@@ -161,6 +161,25 @@ def test_errors_of_position_heading_and_height_have_the_documented_size(
         assert part.mean().abs() < 0.1 * part.std()
 
 
+def test_aligned_photos_begin_with_a_whole_block(areas: list[SearchArea]):
+    images = as_tensor(areas[0].image).expand(2, -1, -1, -1)
+    corner, upright, still = torch.zeros(2, 2, 40), torch.zeros(2, 40), torch.zeros(2, 1)
+    shots, phase = capture(images, GRID, corner, upright, still, aligned=torch.tensor([[True], [False]]))
+    aligned, other = phase.view(2, 2, 40).unbind(dim=1)
+    assert not aligned.any()
+    assert other.any()
+    torch.testing.assert_close(shots[0, :, : GRID.cell, : GRID.cell], images[0, :, : GRID.cell, : GRID.cell])
+
+
+def test_a_zoom_of_two_shows_twice_the_ground():
+    row, col = torch.meshgrid(torch.arange(256.0), torch.arange(256.0), indexing="ij")
+    coordinates = torch.stack([row, col, torch.zeros_like(row)])[None] / 256
+    corner, one = torch.full((2, 1, 2), 104.0), torch.zeros(1, 1)
+    shots, phase = capture(coordinates, Grid(), corner, torch.zeros(1, 2), one, zoom=torch.tensor([[1.0, 2.0]]))
+    zoom = pose_errors(shots[:, 0] * 256, shots[:, 1] * 256, phase, corner[:, 0], 48)[2]
+    assert zoom.tolist() == pytest.approx([1.0, 2.0], rel=1e-3)
+
+
 def pose_errors(
     row: torch.Tensor, col: torch.Tensor, phase: torch.Tensor, corner: torch.Tensor, side: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from airloc.training.augment import (
+    aberrate,
     apply_symmetry,
     change_camera,
     change_season,
@@ -55,6 +56,20 @@ def test_both_patches_of_a_pair_are_recoloured_alike_and_pairs_differently():
     assert out.min() >= 0
     assert out.max() <= 1
     assert colour_jitter(torch.randint(0, 2, (50, 2, 3, 4, 4)).float(), 1.0).isfinite().all()
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5, 2.0, -2.0])
+def test_aberration_moves_red_outwards_and_blue_inwards_and_leaves_green_alone(shift: float):
+    """The colours are the distances to the centre, in pixels."""
+    ramp = torch.arange(64.0) - 31.5
+    for rows in (False, True):
+        images = (ramp[:, None] if rows else ramp).expand(1, 3, 64, 64)
+        red, green, blue = aberrate(images, torch.tensor([shift]))[0].unbind()
+        moved = [(ramp - (part[:, 32] if rows else part[32])) for part in (red, green, blue)]
+        assert float(moved[0][-4]) == pytest.approx(shift * 28.5 / 32, abs=1e-3)
+        inner = slice(3, -3)  # beyond the border its pixels are repeated
+        for part, sign in zip(moved, (1, 0, -1), strict=True):
+            torch.testing.assert_close(part[inner], sign * shift * ramp[inner] / 32, atol=1e-3, rtol=0)
 
 
 CHANGES = [temporal_augmentation, change_season, overlay_damage, shade, change_camera]

@@ -1,10 +1,14 @@
 import gc
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 import torch
 from torch import nn
 
-from airloc.training.learner import Learner, cosine_schedule
+from airloc.training.learner import Learner, Prefetcher, cosine_schedule
+from airloc.training.runs import restore_rng, rng_state
 
 
 def network() -> nn.Module:
@@ -113,3 +117,75 @@ def test_a_captured_update_keeps_alive_what_it_reads():
     filled = [torch.full((16, 4), -7.0, device="cuda") for _ in range(64)]
     assert float(replay()) == 16 * 4 * 3.0
     del filled
+
+
+class Numbers(NamedTuple):
+    """A batch, with a tensor whose rows share their memory."""
+
+    value: torch.Tensor
+    rows: torch.Tensor
+
+
+def counters(count: int, device: str) -> list[Callable[[], Numbers]]:
+    """Return functions that count their calls from zero on."""
+
+    def counter() -> Callable[[], Numbers]:
+        values = itertools.count()
+        return lambda: Numbers(torch.tensor(next(values), device=device), torch.zeros(3, device=device).expand(2, 3))
+
+    return [counter() for _ in range(count)]
+
+
+def given(prefetcher: Prefetcher[Numbers], updates: int) -> list[list[float]]:
+    """Return the values of the batches of some updates."""
+    values = []
+    for _ in range(updates):
+        with prefetcher.batches() as batches:
+            values.append([float(batch.value) for batch in batches])
+    return values
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_every_batch_that_is_drawn_is_given_once_and_in_order(device: str):
+    prefetcher = Prefetcher(counters(2, device), torch.device(device))
+    assert given(prefetcher, 5) == [[number, number] for number in range(5)]
+
+
+def test_on_the_cpu_batches_are_drawn_when_they_are_asked_for_and_none_is_saved():
+    drawn = []
+    prefetcher = Prefetcher([lambda: drawn.append(1) or Numbers(torch.ones(()), torch.ones(2, 3))], torch.device("cpu"))
+    assert not drawn
+    assert given(prefetcher, 1) == [[1.0]]
+    assert len(drawn) == 1
+    assert prefetcher.state() == []
+    prefetcher.load_state([(torch.zeros(()), torch.zeros(2, 3))])  # drawn on a GPU
+    assert given(prefetcher, 1) == [[1.0]]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("captured", [False, True])
+def test_on_a_gpu_a_resumed_prefetcher_gives_the_same_batches(captured: bool):
+    device = torch.device("cuda")
+
+    def draw() -> Numbers:
+        return Numbers(torch.rand((), device=device), torch.rand(3, device=device).expand(2, 3))
+
+    def begin() -> tuple[Prefetcher[Numbers], Callable[[], torch.Tensor]]:
+        prefetcher = Prefetcher([draw, draw], device)
+
+        def update() -> torch.Tensor:
+            with prefetcher.batches() as batches:
+                return torch.stack([part for batch in batches for part in (batch.value, batch.rows.sum())])
+
+        return prefetcher, Learner(network().cuda(), 0.0).capture(update) if captured else update
+
+    torch.manual_seed(0)
+    prefetcher, update = begin()
+    before = [update().tolist() for _ in range(3)]
+    state, generators = prefetcher.state(), rng_state(device)
+    after = [update().tolist() for _ in range(3)]
+    assert len({tuple(values) for values in before + after}) == 6, "no batch twice"
+    resumed, update = begin()
+    restore_rng(generators)
+    resumed.load_state(state)
+    assert [update().tolist() for _ in range(3)] == after

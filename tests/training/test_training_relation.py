@@ -25,6 +25,7 @@ from airloc.training.relation import (
     _belief_card,
     _Board,
     all_pair_logits,
+    average_weights,
     direction_loss,
     logits_by_cell,
     pair_logits,
@@ -263,6 +264,33 @@ def test_training_goes_on_from_the_weights_of_another_agent(world, tmp_path):
         train("third", replace(config, width=3, init_from=str(tmp_path / "first" / "agent")))
 
 
+def test_weights_are_averaged_by_the_share_of_the_initial_ones():
+    trained = {"weight": torch.tensor([1.0, 2.0]), "count": torch.tensor(8)}
+    initial = {"weight": torch.tensor([3.0, -2.0]), "count": torch.tensor(0)}
+    quarter = average_weights(trained, initial, 0.25)
+    assert quarter["weight"].tolist() == [1.5, 1.0]
+    assert quarter["count"].dtype == torch.int64
+    assert int(quarter["count"]) == 6
+    for share, expected in ((0.0, trained), (1.0, initial)):
+        mean = average_weights(trained, initial, share)
+        assert all(torch.equal(mean[name], expected[name]) for name in expected)
+
+
+def test_a_training_with_an_initial_share_of_one_returns_the_initial_weights(world, tmp_path):
+    config = tiny(world, steps=1, learning_rate=0.1)
+
+    def train(name: str, settings: RelationConfig) -> dict[str, torch.Tensor]:
+        train_belief(tmp_path / name, settings, device=CPU, command="c", on_step=lambda *_: None)
+        return load_relation(load_checkpoint(tmp_path / name / "agent")).state_dict()
+
+    first = train("first", config)
+    further = replace(config, seed=1, init_from=str(tmp_path / "first" / "agent"))
+    trained, averaged = train("trained", further), train("averaged", replace(further, initial_share=1.0))
+    assert all(torch.equal(averaged[name], first[name]) for name in first)
+    assert not all(torch.equal(trained[name], first[name]) for name in first)
+    assert "100 % of the average" in (tmp_path / "averaged" / "agent" / "card.md").read_text()
+
+
 def train_on(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, **settings) -> dict[Grid, RelationBatch]:
     """Train for two updates, and return the last batch of each grid."""
     batches: dict[Grid, RelationBatch] = {}
@@ -325,6 +353,10 @@ def test_small_boards_have_fewer_goals_and_shorter_walks(world):
         ({"far_share": -0.1}, "far_share = -0.1"),
         ({"blocks": -1}, "blocks = -1"),
         ({"direction_weight": -1.0}, "direction_weight = -1"),
+        ({"init_from": "belief", "initial_share": -0.1}, "initial_share = -0.1"),
+        ({"init_from": "belief", "initial_share": 1.1}, "initial_share = 1.1"),
+        ({"init_from": "belief", "initial_share": math.nan}, "initial_share = nan"),
+        ({"initial_share": 0.28}, "initial_share = 0.28.*--init-from"),
     ],
 )
 def test_invalid_settings_are_refused(settings, facts):

@@ -1,18 +1,21 @@
 import math
 from dataclasses import replace
+from functools import cache
 
+import numpy as np
 import pytest
 import torch
 
+from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.photos import MARGIN
 from airloc.task.rules import inside
-from airloc.training.atlas import CropSampler
+from airloc.training.atlas import CropSampler, Imagery
 from airloc.training.data import DataConfig, PairConfig, load_imagery
 from airloc.training.photos import PhotoAugmentation
 from airloc.training.relation import SCALES
-from airloc.training.relation_batches import GoalAugmentation, RelationBatch, random_walks, sample_batch
+from airloc.training.relation_batches import REDUCED, GoalAugmentation, RelationBatch, random_walks, sample_batch
 
 CPU = torch.device("cpu")
 GRID = Grid(5, 5)
@@ -56,6 +59,17 @@ def crops(world) -> RecordingSampler:
     return RecordingSampler(imagery, GRID.size[0], MARGIN)
 
 
+@cache
+def suburb() -> np.ndarray:
+    return generate(2, (400, 400), regime="suburb").image
+
+
+def at_step(step: float, image: np.ndarray | None = None) -> RecordingSampler:
+    """Render areas at one scale, in pixels of the image per rendered pixel."""
+    image = suburb() if image is None else image
+    return RecordingSampler(Imagery.from_pairs([(image, image)], [(step, step)], [1.0], "cpu"), GRID.size[0], MARGIN)
+
+
 def sample(
     crops: CropSampler, areas: int, goals: int, augmentation: GoalAugmentation, photos: PhotoAugmentation = CLEAR
 ) -> RelationBatch:
@@ -75,17 +89,21 @@ def test_without_change_goals_are_cells_of_their_area(crops: CropSampler):
     assert all(len(set(cells.tolist())) == 6 for cells in batch.cell)
 
 
+def exact_cells(batch: RelationBatch, crops: RecordingSampler) -> torch.Tensor:
+    """Return which glimpses of all cells are those of the crops, mirrored or not, (A, C)."""
+    images = crops.crops[:, :3, MARGIN:-MARGIN, MARGIN:-MARGIN]
+    assert images.shape[1:] == (3, *GRID.size)
+    cuts = [
+        torch.stack([side[..., row * 52 : row * 52 + 48, col * 52 : col * 52 + 48] for row, col in GRID.cells()], dim=1)
+        for side in (images, images.flip(3))
+    ]
+    alike = [((cut - 0.4) / 0.2 - batch.glimpses).abs().amax(dim=(2, 3, 4)) < 1e-2 for cut in cuts]
+    return alike[0] | alike[1]
+
+
 def test_cells_lie_in_the_area_as_the_grid_says(crops: RecordingSampler):
     torch.manual_seed(3)
-    batch = sample(crops, 1, 1, STILL)
-    image = crops.crops[0, :3, MARGIN:-MARGIN, MARGIN:-MARGIN]
-    assert image.shape == (3, *GRID.size)
-    for number, (row, col) in enumerate(GRID.cells()):
-        cuts = [
-            ((side[:, row * 52 : row * 52 + 48, col * 52 : col * 52 + 48] - 0.4) / 0.2)
-            for side in (image, image.flip(2))
-        ]
-        assert any(torch.allclose(batch.glimpses[0, number], cut, atol=1e-2) for cut in cuts)
+    assert exact_cells(sample(crops, 1, 1, STILL), crops).all()
 
 
 def test_glimpses_show_the_observed_cells_in_their_order(crops: CropSampler):
@@ -98,27 +116,57 @@ def test_glimpses_show_the_observed_cells_in_their_order(crops: CropSampler):
     torch.testing.assert_close(some.glimpses, picked(whole.glimpses, observed))
 
 
-def test_exact_areas_are_exact_crops_whatever_else_is_likely(crops: RecordingSampler):
+def test_exact_areas_are_exact_crops_whatever_else_is_likely():
     torch.manual_seed(2)
-    every = GoalAugmentation(
-        exact_probability=1.0, shared_jitter=0.0, goal_jitter_probability=1.0, off_grid_probability=1.0
-    )
-    batch = sample(crops, 4, 5, every, ALWAYS)
-    assert not crops.margins.any()
+    crops = at_step(REDUCED)
+    every = replace(STILL, exact_probability=1.0, goal_jitter_probability=1.0)
+    batch = sample(crops, 2, 5, every, ALWAYS)
+    assert exact_cells(batch, crops).all()
     torch.testing.assert_close(batch.goals, picked(batch.glimpses, batch.cell))
-    corner = crops.crops[:, :3, MARGIN : MARGIN + 48, MARGIN : MARGIN + 48]
-    mirrored = crops.crops.flip(3)[:, :3, MARGIN : MARGIN + 48, MARGIN : MARGIN + 48]
-    for number in range(4):
-        cuts = [(part[number] - 0.4) / 0.2 for part in (corner, mirrored)]
-        assert any(torch.allclose(batch.glimpses[number, 0], cut, atol=1e-2) for cut in cuts)
 
 
-def test_some_areas_are_exact_and_the_rest_are_augmented(crops: CropSampler):
+def test_goals_of_exact_areas_may_lie_off_the_grid():
+    torch.manual_seed(2)
+    crops = at_step(REDUCED)
+    batch = sample(crops, 1, 5, replace(STILL, exact_probability=1.0, off_grid_probability=1.0), ALWAYS)
+    assert exact_cells(batch, crops).all()
+    assert ((batch.goals - picked(batch.glimpses, batch.cell)).abs().amax(dim=(2, 3, 4)) > 0.1).all()
+
+
+def test_some_areas_are_exact_and_the_rest_are_augmented():
     torch.manual_seed(0)
-    half = GoalAugmentation(exact_probability=0.5, off_grid_probability=1.0)
-    batch = sample(crops, 16, 2, half)
-    exact = torch.isclose(batch.goals, picked(batch.glimpses, batch.cell), atol=1e-4).flatten(1).all(dim=1)
-    assert 0.25 < float(exact.float().mean()) < 0.75
+    crops = at_step(REDUCED)
+    batch = sample(crops, 8, 1, replace(STILL, exact_probability=0.5, goal_jitter_probability=1.0), ALWAYS)
+    exact = exact_cells(batch, crops)
+    assert torch.equal(exact.any(dim=1), exact.all(dim=1)), "all cells of an area, or none"
+    assert 0 < float(exact.float().mean()) < 1
+
+
+@pytest.mark.parametrize("step", [0.7, 1.0, 0.99 * REDUCED])
+def test_areas_at_the_resolution_of_their_image_are_never_exact_and_always_compressed_cell_by_cell(
+    monkeypatch: pytest.MonkeyPatch, step: float
+):
+    torch.manual_seed(0)
+    crops = at_step(step)
+    exact = replace(STILL, exact_probability=1.0)
+    assert not exact_cells(sample(crops, 1, 1, exact, replace(CLEAR, native_strength=0.3)), crops).any()
+    # Errors too small to see, and so little quality that every cell shows the blocks, which begin with the cell.
+    monkeypatch.setattr("airloc.training.photos.QUALITY", (4.0, 4.0))
+    batch = sample(crops, 1, 1, exact, replace(CLEAR, native_strength=1e-6, aligned_probability=1.0))
+    assert block_steps(batch.glimpses).min() > 1.5
+    assert block_steps(batch.goals).min() > 1.5
+
+
+def block_steps(patches: torch.Tensor) -> torch.Tensor:
+    """Mean difference across the edges of 8 px blocks that begin with the patch, relative to that of all columns."""
+    steps = patches.mean(dim=2).diff(dim=3).abs().mean(dim=2)
+    return steps[..., 7::8].mean(dim=2) / steps.mean(dim=2)
+
+
+def test_areas_at_a_lower_resolution_than_their_image_need_not_be_compressed():
+    torch.manual_seed(0)
+    crops = at_step(REDUCED)
+    assert exact_cells(sample(crops, 2, 1, STILL, replace(CLEAR, native_strength=0.3)), crops).all()
 
 
 @pytest.mark.parametrize(("probability", "margin"), [(0.0, 0.0), (1.0, float(MARGIN))])
@@ -152,6 +200,21 @@ def test_goals_off_the_grid_are_cut_elsewhere(crops: CropSampler):
     assert not torch.allclose(batch.goals, picked(batch.glimpses, batch.cell), atol=0.1)
 
 
+@pytest.mark.parametrize(("scale", "deviation"), [(1.0, 0.0), (1.2, 0.105)])
+def test_goals_off_the_grid_are_scaled(scale: float, deviation: float):
+    """Over a ramp the slope of a goal is the side of the ground that it shows; its logarithm is uniform."""
+    torch.manual_seed(0)
+    ramp = np.arange(400, dtype=np.float64)[None, :, None] / 400 * 255
+    crops = at_step(1.0, np.broadcast_to(ramp, (400, 400, 3)).round().astype(np.uint8))
+    batch = sample(crops, 3, 25, replace(STILL, off_grid_probability=1.0, shift=0.0, turn=0.0, scale=scale))
+    inner = ((batch.cell % 5 > 0) & (batch.cell % 5 < 4)).flatten()
+    goals, cells = (part.flatten(0, 1)[inner] for part in (batch.goals, picked(batch.glimpses, batch.cell)))
+    slope = ((each[..., -8:].mean(dim=(1, 2, 3)) - each[..., :8].mean(dim=(1, 2, 3))) for each in (goals, cells))
+    zoom = torch.div(*slope).log()
+    assert zoom.abs().max() < math.log(scale) + 0.01
+    assert float(zoom.std()) == pytest.approx(deviation, abs=0.015)  # log(1.2) / sqrt(3)
+
+
 @pytest.mark.parametrize("grid", [Grid(3, 3), GRID, Grid(2, 6)])
 def test_walks_make_single_moves_inside_and_seldom_return(grid: Grid):
     torch.manual_seed(0)
@@ -174,6 +237,8 @@ def test_walks_make_single_moves_inside_and_seldom_return(grid: Grid):
         ("off_grid_probability", math.nan),
         ("shift", math.inf),
         ("turn", -10.0),
+        ("scale", 0.9),
+        ("aberration_probability", 1.5),
     ],
 )
 def test_invalid_settings_are_refused(setting, value):

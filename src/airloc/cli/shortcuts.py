@@ -137,7 +137,7 @@ class Shortcuts(AreaOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class Puzzles:
-    """Predict directions in training puzzles from block boundaries alone: a linear probe, which should be at chance."""
+    """Predict directions in training puzzles from block boundaries alone: a linear probe, which should find little."""
 
     datasets: Positional[tuple[str, ...]] = ("masa", "naip")
     """Datasets in $AIRLOC_DATA."""

@@ -173,9 +173,12 @@ class CropSampler:
         self.window = math.ceil((side + 2 * margin) * step + 2 * SUPPORT * max(step, 1.0)) + 2
 
     def draw(self, inner: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Render crops, RGB of two days in [0, 1], (B, 6, S, S) with S the side and both margins, and their steps (B,).
+        """Render crops, RGB of two days in [0, 1], (B, 6, S, S) with S the side and both margins.
 
         The part `inner` (B,) of the margin shows the image. The edge pixels of the image may be repeated beyond it.
+
+        Returns:
+            The crops, and the step of each, in source pixels per rendered pixel, (B,).
         """
         images, count, device = self.imagery, len(inner), inner.device
         level = torch.rand(5, count, device=device)

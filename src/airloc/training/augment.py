@@ -1,4 +1,4 @@
-"""Augmentations: symmetries of the square, colour jitter, and temporal augmentation.
+"""Augmentations: symmetries of the square, colour jitter, chromatic aberration, and temporal augmentation.
 
 Temporal augmentation simulates an image of another day. Season, damage, clouds and camera differ: woods turn from green
 to brown while roads stay grey, and a storm changes some places and not others. Each change is drawn for every image
@@ -69,13 +69,15 @@ def change_camera(images: torch.Tensor, strength: float) -> torch.Tensor:
 
 
 def aberrate(images: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
-    """Enlarge red and reduce blue about the centre, by `shift` (A,) pixels at the border; RGB, (A, 3, H, W)."""
-    channels, height, width = images.shape[1:]
-    scale = 1 + shift[:, None] * torch.linspace(-2, 2, channels, device=images.device) / height  # (A, 3)
-    row, col = ((torch.arange(side, device=images.device) + 0.5) * 2 / side - 1 for side in (height, width))
-    pixel = torch.stack([col.expand(height, width), row[:, None].expand(height, width)], dim=2)
-    where = pixel * scale.flatten()[:, None, None, None]
-    planes = images.reshape(-1, 1, height, width)
+    """Simulate lateral chromatic aberration in square images (A, 3, S, S).
+
+    Red moves outwards and blue inwards, by `shift` (A,) pixels at the border; a negative shift does the opposite.
+    """
+    side, device = images.shape[-1], images.device
+    scale = 1 + shift[:, None] * torch.linspace(-2, 2, 3, device=device) / side  # (A, 3), one for green
+    centre = (torch.arange(side, device=device) + 0.5) * 2 / side - 1
+    where = torch.stack(torch.meshgrid(centre, centre, indexing="xy"), dim=2) * scale.flatten()[:, None, None, None]
+    planes = images.reshape(-1, 1, side, side)
     return grid_sample(planes, where, padding_mode="border", align_corners=False).view_as(images)
 
 

@@ -3,7 +3,7 @@
 On a GPU an update of a small network consists of hundreds of tiny kernels, and launching them costs more than running
 them. `Learner.capture` therefore records an update once as a CUDA graph and replays it. A graph refers to tensors by
 address, so that states are copied into the existing tensors and never replace them. `Prefetcher` draws the batches of
-the next update beside the present one: many small kernels run while few large ones do not fill the GPU.
+the next update on streams of their own, so that the GPU can run both at once.
 """
 
 import math
@@ -164,6 +164,8 @@ class Learner:
 class Prefetcher(Generic[Batch]):
     """Draws the batches of every update; on a GPU, those of the next update while the present one runs.
 
+    An update on a GPU can be captured with its draws.
+
     Args:
         draws: Functions that draw one batch each. All batches of a function have the same shapes.
         device: Device of the batches.
@@ -177,7 +179,7 @@ class Prefetcher(Generic[Batch]):
 
     @contextmanager
     def batches(self) -> Iterator[list[Batch]]:
-        """Give the batches of one update, which runs inside this context."""
+        """Give the batches of one update, one of each function. The update runs inside this context."""
         if not self._streams:
             yield [draw() for draw in self._draws]
             return
@@ -197,13 +199,13 @@ class Prefetcher(Generic[Batch]):
         return [tuple(tensor.clone() for tensor in batch) for batch in self._next]
 
     def load_state(self, batches: Sequence[tuple[torch.Tensor, ...]]) -> None:
-        """Copy the batches of the next update in place."""
-        for old, new in zip(self._next, batches, strict=True):
+        """Copy the batches of the next update in place. A CPU has none: from or to a CPU, nothing is copied."""
+        for old, new in zip(self._next, batches, strict=False):
             for tensor, value in zip(old, new, strict=True):
                 tensor.copy_(value)
 
 
 def _own_memory(batch: Batch) -> Batch:
-    """Return a batch whose tensors share no memory, so that others can be copied into them."""
+    """Return a copy without expanded dimensions, so that other batches can be copied into it."""
     make: Callable[..., Batch] = getattr(type(batch), "_make", type(batch))
-    return make(tensor.contiguous().clone() for tensor in batch)
+    return make(tensor.clone(memory_format=torch.contiguous_format) for tensor in batch)

@@ -36,14 +36,15 @@ class PhotoAugmentation:
     flight_strength: tuple[float, float] = (0.2, MAX_STRENGTH)
     """Smallest and largest strength of these errors. One stands for 3 % of a cell, 4 degrees and 4 % of the height."""
     native_strength: float = 0.3
-    """Smallest strength of these errors in areas at about the resolution of their image, which are always compressed
-    cell by cell: they would still show the block grid of the image. Zero treats them like the others."""
+    """Smallest strength of these errors in areas at about the resolution of their image, whose cells are also always
+    compressed one by one: they would still show the block grid of the image. Zero treats them like the others."""
     cell_compression_probability: float = 0.25
-    """Probability that every cell of an area without such errors is compressed on its own."""
+    """Probability that the cells of another area without such errors are compressed one by one."""
     area_compression_probability: float = 0.5
     """Probability that an area is compressed as a whole."""
     aligned_probability: float = 0.4
-    """Probability that photos compressed on their own begin with a whole block, as photos saved one by one do."""
+    """Probability that the photos of an area begin with a whole block if they are compressed one by one. Patches that
+    are cut first and saved then do so."""
     degraded_probability: float = 0.35
     """Probability that the goals of an area are blurred, at a lower resolution and in another light."""
 

@@ -90,8 +90,8 @@ class RelationConfig:
     init_from: str = ""
     """Start with the weights of this belief agent, a name or a checkpoint folder, instead of random weights."""
     initial_share: float = 0.0
-    """Share of the initial weights in the average of initial and trained weights that is saved (WiSE-FT). It keeps
-    some of what the initial weights did better."""
+    """Save the average of initial and trained weights with this share of the initial ones (WiSE-FT, arXiv 2109.01903).
+    It keeps some of what the initial weights did better."""
     width: int = 32
     """Channels of the first layers."""
     blocks: int = 0
@@ -131,6 +131,9 @@ class RelationConfig:
             learning_rate=POSITIVE,
             weight_decay=NON_NEGATIVE,
         )
+        if self.initial_share and not self.init_from:
+            problem = f"initial_share = {self.initial_share} would average trained with random weights"
+            raise AirlocError(problem, "Name the initial weights with --init-from, or leave --initial-share out")
 
 
 def train_belief(
@@ -216,7 +219,7 @@ def _train(
     fast_update = learner.capture(update)
     if run.state:
         restore_rng(run.state["rng"])
-        prefetcher.load_state(run.state.get("batches", prefetcher.state()))
+        prefetcher.load_state(run.state["batches"])
     totals = torch.zeros(3, device=device)
     for step in range(run.step + 1, config.steps):
         learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
@@ -399,7 +402,7 @@ def _initial_network(config: RelationConfig) -> tuple[RelationNetwork, str]:
 def average_weights(
     trained: Mapping[str, torch.Tensor], initial: Mapping[str, torch.Tensor], initial_share: float
 ) -> dict[str, torch.Tensor]:
-    """Return the weighted mean of two states of a network."""
+    """Return the mean of two states of a network, with a share of the initial one."""
     return {
         name: torch.lerp(tensor.double(), initial[name].double(), initial_share).to(tensor.dtype)
         for name, tensor in trained.items()
@@ -411,7 +414,8 @@ def _belief_card(config: RelationConfig, metrics: dict[str, float], command: str
     datasets = ", ".join(config.data.datasets) if config.data.root else "none"
     paired = f"; pairs of {Path(config.pairs.pairs).name}" if config.pairs.pairs else ""
     paired += f"; {config.pairs.disaster_pairs} procedural pairs" if config.pairs.disaster_pairs else ""
-    initial = f"- Initial weights: those of `{config.init_from}`.\n" if config.init_from else ""
+    averaged = f", {100 * config.initial_share:g} % of the average that is saved" if config.initial_share else ""
+    initial = f"- Initial weights: those of `{config.init_from}`{averaged}.\n" if config.init_from else ""
     return (
         "# belief\n\n"
         "- What: the relation network of a belief agent.\n"

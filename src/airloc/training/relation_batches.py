@@ -2,8 +2,11 @@
 
 An area is cropped from the imagery at a random scale. Its goals are cells as they are, or the same cells on another
 day: from the second image of a pair, or augmented (`temporal_augmentation`), in which case the two images are also
-misregistered by some pixels. In some areas the goals are cut off the grid and rotated. With `PhotoAugmentation`,
-glimpses and goals are photos with their own errors and compression instead of exact crops.
+misregistered by some pixels. In some areas the goals are cut off the grid, rotated and scaled. With
+`PhotoAugmentation`, glimpses and goals are photos with their own errors and compression instead of exact crops.
+
+At about its own resolution an image shows the block grid of its compression as it was saved. Areas are therefore exact
+at lower resolutions only, where its period depends on the scale.
 
 Legend: A areas, V glimpses and G goals of an area, S side of a cell, W walks, T length of a walk.
 """
@@ -24,7 +27,7 @@ from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settin
 from airloc.vision.embedder import standardise
 
 REDUCED = 1.2
-"""Source pixels per rendered pixel from which on a crop is reduced enough to hide how its image was compressed."""
+"""Smallest step of areas that may be exact, in pixels of the image per rendered pixel."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,12 @@ class GoalAugmentation:
     """Differences between the image of the goal and the glimpses of the flight."""
 
     exact_probability: float = 0.4
-    """Probability that an area rendered at a lower resolution than its image's is not augmented, but for the colour
-    jitter that glimpses and goal share. At its own resolution an image still shows how it was compressed."""
+    """Probability that an area at a lower resolution than its image has glimpses and goals cut from one rendering,
+    without errors and compression of their own. Areas at about the resolution of their image are never exact."""
     shared_jitter: float = 0.6
     """Strength of the colour jitter that glimpses and goal share, 0 to 1."""
     aberration_probability: float = 0.15
-    """Probability that red and blue of an area are slightly enlarged and reduced, as by a lens."""
+    """Probability of chromatic aberration that glimpses and goal share, up to one pixel at the border of the area."""
     goal_jitter: float = 0.9
     """Strength of the temporal augmentation of glimpses and goal, each its own, 0 to 1."""
     goal_jitter_probability: float = 0.65
@@ -51,7 +54,7 @@ class GoalAugmentation:
     turn: float = 12.0
     """Largest rotation of goals off the grid, in degrees."""
     scale: float = 1.2
-    """Largest factor by which the ground of goals off the grid is larger or smaller than a cell."""
+    """Largest factor by which goals off the grid show more or less ground than a cell."""
 
     def __post_init__(self) -> None:
         check_settings(
