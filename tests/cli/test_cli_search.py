@@ -14,7 +14,7 @@ from rasterio.transform import from_origin
 from airloc.areas.layout import lay_out
 from airloc.areas.raster import Raster
 from airloc.cli.search import ALL_FORMATS, Format
-from airloc.missions.flight import FORMATS
+from airloc.missions.flight import FORMATS, great_circle_distance
 from field_files import LEFT, METRE, TOP, ground, write_projected, write_tiff
 
 pytestmark = pytest.mark.long
@@ -130,6 +130,7 @@ def test_an_image_without_georeference_is_searched_in_pixels(airloc, tmp_path: P
         ("--cell", "48px", "48px"),
         ("--gap", "4px", "4px"),
         ("--heading", "nan", "nan"),
+        ("--footprint", 0.5, "0.5"),
         ("--area", "https://example.org/ortho.tif", "example.org"),
     ],
 )
@@ -158,7 +159,7 @@ def test_a_goal_image_may_have_an_exif_orientation_and_show_more_or_less_than_a_
     exif[0x0112] = 6  # rotate 90 degrees clockwise to display
     around.rotate(90).save(tmp_path / "wide.jpg", exif=exif, quality=95)
     options = ("--cell", "96m", "--agent", "spiral", "--budget", 40, "--area", area)
-    wide = ("--goal", tmp_path / "wide.jpg", "--goal-width", "192m")
+    wide = ("--goal", tmp_path / "wide.jpg", "--goal-width", "192m", "--goal-heading", 0)
     assert airloc("search", *options, *wide, "--out", tmp_path / "a").code == 0
     declared = record_of(tmp_path / "a")["declared"]
     assert (declared["row"], declared["col"]) == (1, 2)
@@ -168,6 +169,55 @@ def test_a_goal_image_may_have_an_exif_orientation_and_show_more_or_less_than_a_
     assert small.code == 0
     assert "32 m" in small.err
     assert "16 x 16 px" in small.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "fact"),
+    [
+        ("--goal-width", "80m-50m", "80m-50m"),
+        ("--goal-width", "50m-", "50m-"),
+        ("--goal-width", "50px-80px", "50px"),
+        ("--goal-width", "2km", "2000 m"),
+        ("--goal-width", "50m-400m", "400 m"),
+        ("--goal-heading", "nan", "nan"),
+    ],
+)
+def test_a_goal_image_that_cannot_be_used_is_one_sentence(airloc, tmp_path: Path, area: Path, option, value, fact: str):
+    Image.fromarray(ground(4)[:48, :48]).save(tmp_path / "goal.png")
+    options = ("--area", area, "--goal", tmp_path / "goal.png", "--cell", "96m", "--agent", "spiral")
+    assert airloc("search", *options, option, value, "--out", tmp_path / "out").refused(fact)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_goal_between_cells_with_a_range_of_widths_is_found_with_known_and_unknown_heading(
+    airloc, tmp_path: Path, area: Path
+):
+    """The goal lies 78 px down and 104 px right: between the cells of two rows and two columns."""
+    goal = np.rot90(ground(4)[78 - 28 : 78 + 28, 104 - 28 : 104 + 28])  # 112 m wide, the camera points east
+    Image.fromarray(np.ascontiguousarray(goal)).save(tmp_path / "goal.png")
+    with Raster(area) as raster:
+        truth = "{:.7f},{:.7f}".format(*lay_out(raster, None, 96.0).lat_lon(((78 - 24) / 52, (104 - 24) / 52)))
+    options = ("--area", area, "--goal", tmp_path / "goal.png", "--cell", "96m", "--budget", 40, "--agent", "spiral",
+               "--formats", "plan", "--truth", truth, "--goal-width", "95m-130m")  # fmt: skip
+    for number, heading in enumerate((("--goal-heading", 90), ())):
+        out = tmp_path / str(number)
+        outcome = airloc("search", *options, *heading, "--out", out)
+        assert (outcome.code, outcome.err) == (0, "")
+        record = record_of(out)
+        assert record["correct"] is True
+        declared = record["declared"]["lat"], record["declared"]["lon"]
+        assert great_circle_distance(declared, tuple(float(part) for part in truth.split(","))) < 8
+
+
+def test_a_goal_without_texture_gives_a_warning(airloc, tmp_path: Path, area: Path):
+    haze = np.random.default_rng(0).normal(120, 2, (48, 48, 3)).astype(np.uint8)
+    for name, image, fact in (("haze", haze, "texture"), ("card", np.full_like(haze, 90), "single colour")):
+        Image.fromarray(image).save(tmp_path / f"{name}.png")
+        options = ("--area", area, "--goal", tmp_path / f"{name}.png", "--cell", "96m", "--agent", "spiral")
+        outcome = airloc("search", *options, "--budget", 2, "--formats", "plan", "--out", tmp_path / name)
+        assert outcome.code == 0
+        assert fact in outcome.err
+        assert record_of(tmp_path / name)["status"] == "spent"
 
 
 def test_cells_may_touch_and_photos_may_take_no_time(airloc, tmp_path: Path, area: Path):
