@@ -155,7 +155,7 @@ def search(agent: Agent, world: World) -> tuple[Outcome, list[float]]:
     while (cell := advice.next_cell) is not None:
         glimpse = world.photo(cell)
         began = time.perf_counter()
-        advice = searcher.observe(cell, glimpse)
+        advice = searcher.observe(cell, glimpse, check=False)  # some images have black borders
         seconds.append(time.perf_counter() - began)
         matches[cell] = advice.match_probability or 0.0
     return _outcome(advice.declared, world, matches), seconds
@@ -343,7 +343,7 @@ def _declared(pairs: Sequence[Pair], known: bool, whole: bool, place: dict[str, 
             goal, glimpse = Goal(world.as_it_is, world.as_it_is), glimpse._replace(view=None)
         start = Searcher(agent, goal, world.grid, start=cell, budget=1, threshold=declaration_threshold(COST))
         if whole:
-            declared += start.observe(cell, glimpse).declared is not None
+            declared += start.observe(cell, glimpse, check=False).declared is not None
         else:
             declared += AgentSession(agent, goal, world.grid, cell, 1, 0).match(cell, glimpse.pixels) >= start.threshold
     return declared / count

@@ -50,8 +50,9 @@ def test_the_vehicle_flies_to_the_find(tmp_path: Path, example, monkeypatch):
         vehicle.stop()
     assert state["status"] == "found"
     found = plane.from_degrees((state["declared"]["lat"], state["declared"]["lon"]))
-    assert abs(found - plane.from_degrees(goal)).max() < 48, "the declared cell holds the goal"
-    assert abs(plane.from_degrees((vehicle.state.lat, vehicle.state.lon)) - found).max() < 2
+    assert abs(found - plane.from_degrees(goal)).max() < 48, "within half a cell of the goal"
+    away = abs(plane.from_degrees((vehicle.state.lat, vehicle.state.lon)) - found).max()
+    assert away < 4 / 3 * 96, "the goal is in the last photo, which shows more than its cell"
     assert vehicle.state.height > state["height_m"]
     assert vehicle.state.photos == state["photos"] > 3
 
