@@ -4,8 +4,8 @@ Prints the table of `docs/field.md`. A goal is a square of ground anywhere in an
 small NAIP tiles), of any heading, up to 1.5 times as wide or narrow as a cell. Goal and photos have their own light and
 compression. A search has twice the side of the grid in moves and a cost of false alarms of 4.
 
-    --fit          print the calibration of the locator, fitted to Massachusetts training windows and NAIP years
-                   without Claremont
+    --fit          print the calibration of the judge, fitted to Massachusetts training windows, NAIP years without
+                   Claremont, and hurricane Michael
     --curves DIR   draw the share of declared finds over the goal's cell by offset, turn and scale
 """
 
@@ -24,7 +24,8 @@ import torch
 from PIL import Image
 
 from airloc.agents.agent import Agent
-from airloc.agents.matching import declaration_threshold
+from airloc.agents.belief import BeliefAgent
+from airloc.agents.matching import comparison, declaration_threshold
 from airloc.agents.registry import make_agent
 from airloc.areas.area import Pixels
 from airloc.areas.changes import adjust_colours, photometric
@@ -36,6 +37,7 @@ from airloc.grid import Cell, Grid
 from airloc.missions.photos import Goal, PhotoPose, View, crop_to_cell, crop_to_view, make_goal
 from airloc.missions.plan import SearchPlan, nearest_cell
 from airloc.missions.searcher import AgentSession, Find, Glimpse, Searcher
+from airloc.vision.locator import LOWEST_LOG
 
 COST = 4.0
 LIGHT = 0.4
@@ -251,34 +253,42 @@ def fit(root: Path, count: int, seed: int = 1) -> None:
     """Fit the calibration of sightings by logistic regression, as if one photo in ten showed the goal."""
     rng = np.random.default_rng(seed)
     masa, naip = (load_dataset(name, root=root / name) for name in ("masa", "naip"))
-    days = [
-        Pair(image, image) for image in (_square(masa.read(one).image) for one in masa.scan() if one.split == "train")
-    ]
+    michael = load_dataset("xbd", root=root / "xbd", only=("hurricane-michael_*",))
     records = [pair for pair in naip.record_pairs() if not pair[0].name.startswith("claremont")]
-    years = _pairs(naip, [records[int(number)] for number in rng.permutation(len(records))[:80]])
+    sets = {
+        "same day": ([Pair(image, image) for image in _windows(masa, "train")], 8),
+        "years": (_pairs(naip, [records[int(number)] for number in rng.permutation(len(records))[:80]]), 5),
+        "Michael": (_pairs(michael, michael.record_pairs()[::2]), 8),
+    }
+    agent = make_agent("belief")
+    assert isinstance(agent, BeliefAgent)
+    compare = comparison(agent.network)
     rows, labels, kinds = [], [], []
     for number in range(count):
-        pairs, side = (days, 8) if number % 4 < 2 else (years, 5)
-        world = World(pairs[int(rng.integers(len(pairs)))], side, number % 2 == 0, rng)
+        name, known = list(sets)[number % 3], number % 2 == 0
+        pairs, side = sets[name]
+        world = World(pairs[int(rng.integers(len(pairs)))], side, known, rng)
         views, true = world.goal.views(), nearest_cell(world.truth)
         far = [cell for cell in world.grid.cells() if max(abs(np.subtract(cell, world.truth))) > 1.6]
         for cell in [true, *(far[int(other)] for other in rng.permutation(len(far))[:2])]:
-            sighting = views.locate(*world.photo(cell).whole_view())
+            view = world.photo(cell).whole_view()
+            sighting = views.locate(*view)
             place = np.array(cell) + np.array([sighting.down, sighting.right]) * CELL_M / world.pitch
-            rows.append([sighting.score, sighting.margin, 1.0])
+            network = max(compare(*views.align(*view, sighting)), LOWEST_LOG)
+            rows.append([sighting.score, sighting.margin, network, 1.0])
             labels.append(math.dist(place, world.truth) < 0.5)
-            kinds.append(number % 4)
-    inputs, targets = np.array(rows), np.array(labels)
-    theta = _logistic(inputs, targets, share=0.1)
-    print(f"score {theta[0]:.1f}, margin {theta[1]:.1f}, constant {theta[2]:.2f}; {len(rows)} photos")
-    chance = 1 / (1 + np.exp(-(inputs @ theta)))
-    for kind, title in enumerate(("same day, known", "same day, unknown", "years, known", "years, unknown")):
-        chosen = np.array(kinds) == kind
-        goals, others = chance[chosen & targets], chance[chosen & ~targets]
-        print(
-            f"{title} heading: {100 * np.mean(goals > 0.8):.1f} % of {len(goals)} located goals and "
-            f"{100 * np.mean(others > 0.8):.2f} % of {len(others)} others are above 0.8"
-        )
+            kinds.append(f"{name}, heading {'known' if known else 'unknown'}")
+    inputs, targets, groups = np.array(rows), np.array(labels), np.array(kinds)
+    for columns in ((0, 1, 2, 3), (0, 1, 3)):  # with the network, and without
+        theta = _logistic(inputs[:, columns], targets, share=0.1)
+        print(("with" if len(columns) == 4 else "without") + " the network:", *(f"{weight:.2f}" for weight in theta))
+        chance = 1 / (1 + np.exp(-(inputs[:, columns] @ theta)))
+        for kind in dict.fromkeys(kinds):
+            goals, others = chance[(groups == kind) & targets], chance[(groups == kind) & ~targets]
+            print(
+                f"  {kind}: {100 * np.mean(goals > 0.8):.1f} % of {len(goals)} located goals and "
+                f"{100 * np.mean(others > 0.8):.2f} % of {len(others)} others are above 0.8"
+            )
 
 
 def _logistic(inputs: np.ndarray, targets: np.ndarray, share: float) -> np.ndarray:

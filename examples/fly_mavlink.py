@@ -160,7 +160,7 @@ def search(station: GroundStation, client: Client, raster: Raster, request: dict
     """Fly until the search ends; return its last state."""
     plane, camera = raster.plane(), Camera()
     state = client.create_search(request)
-    mission = []
+    mission, unusable = [], 0
     while (point := state["next"]) is not None:
         height = state["height_m"] * 1.1  # a margin for a vehicle that is not exactly above the centre
         if not mission:
@@ -173,7 +173,13 @@ def search(station: GroundStation, client: Client, raster: Raster, request: dict
         taken = station.fly(leg)
         position = {"lat": taken.lat / 1e7, "lon": taken.lon / 1e7, "height_m": taken.relative_alt / 1000}
         photo = take_photo(raster, plane, camera, position["lat"], position["lon"], position["height_m"])
-        state = client.post_photo(state["id"], photo, heading=0, **position)
+        # After two photos that the server cannot use, it takes the third as it is.
+        state = client.post_photo(state["id"], photo, heading=0, accept=unusable == 2, **position)
+        if state["outcome"] == "unusable":
+            unusable += 1
+            print(state["reason"])
+            continue
+        unusable = 0
         cell, probability = state["photo"], 100 * state["match_probability"]
         print(f"row {cell['row']}, column {cell['col']}: match probability {probability:.1f} %")
     return state

@@ -22,5 +22,5 @@ def test_the_search_of_the_page_ends_as_it_says(airloc, tmp_path: Path, monkeypa
     printed = re.search(r"^    (Declared after .*)$", page, flags=re.MULTILINE)
     assert printed
     assert printed[1] in outcome.out
-    named = set(re.findall(r"`((?:flight|belief|path|search|index)\.[a-z]+)`", page))
+    named = set(re.findall(r"`((?:flight|belief|path|search|index|candidates)\.[a-z]+)`", page))
     assert named == {path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith("sweep.")}

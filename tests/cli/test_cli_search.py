@@ -58,7 +58,7 @@ def test_the_outcome_is_printed_and_all_files_are_written(airloc, tmp_path: Path
     found = f"{record['declared']['lat']:.6f},{record['declared']['lon']:.6f}"
     assert found in outcome.out
     flights = {f"{name}.{ending}" for name in ("flight", "sweep") for ending in ALL_FORMATS}
-    others = {"index.html", "path.json", "belief.tif", "belief.jpg", "path.jpg", "search.gif"}
+    others = {"index.html", "candidates.html", "path.json", "belief.tif", "belief.jpg", "path.jpg", "search.gif"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == flights | others
     assert f"{len(flights | others)} files" in outcome.out
 

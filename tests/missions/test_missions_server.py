@@ -280,6 +280,6 @@ def test_the_server_conforms_to_its_openapi_description(app: ASGIApp, search_gro
         bounded(given(cases)(call))()
         if "{search}" in operation.path:
             bounded(given(cases)(call_for_existing_search))()
-    assert len(statuses) == (7 if mode is GenerationMode.POSITIVE else 5)
+    assert len(statuses) == (10 if mode is GenerationMode.POSITIVE else 8)
     if mode is GenerationMode.POSITIVE:
         assert 200 in statuses["GET /searches/{search}"]

@@ -17,13 +17,17 @@ n = 25 shifts, d = 300 values of a quarter.
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
+import numpy as np
 import torch
 from torch.nn import functional
 
 from airloc.agents.agent import Agent, EpisodeBatch, belief_of, logits_of
+from airloc.areas.area import Pixels
 from airloc.task.batch import Observation
 from airloc.task.rules import check_false_alarm_cost
-from airloc.vision.locator import SightingCalibration
+from airloc.vision.locator import Compare, SightingCalibration
+from airloc.vision.offsets import ZERO_OFFSET
+from airloc.vision.relation import RelationNetwork
 
 SLOPE, MIDPOINT = 19.4, 0.40
 """Logistic curve of `same_place`: its slope, and the similarity with probability one half. Fitted by
@@ -58,8 +62,24 @@ SAME_PLACE = SamePlaceCalibration(scale=0.57, weight=16.9, midpoint=0.216)
 from the same day and from before a disaster; run it again when the weights change."""
 
 
-SIGHTING = SightingCalibration(score=8.2, margin=9.7, constant=-7.66)
-"""Calibration of `airloc.vision.locator`. `python -m benchmarks.field_anywhere --fit` fits it."""
+SIGHTING = SightingCalibration(score=4.36, margin=5.81, network=0.73, constant=-1.34)
+"""Calibration of `airloc.vision.locator` with the pretrained relation network. `python -m benchmarks.field_anywhere
+--fit` fits it; run it again when the weights change."""
+
+LOCATOR_ALONE = SightingCalibration(score=8.2, margin=9.7, network=0.0, constant=-7.66)
+"""Calibration of the locator without a network, for exported agents that have none."""
+
+
+def comparison(network: RelationNetwork) -> Compare:
+    """Return a function that compares aligned pairs by a relation network: the log-probability of the zero offset."""
+
+    @torch.inference_mode()
+    def compare(photo: Pixels, goal: Pixels) -> float:
+        encoding = network.encode_patches(torch.from_numpy(np.stack([photo, goal])))
+        logits = network.relate(encoding.at(torch.tensor([0])), encoding.at(torch.tensor([1])))[0]
+        return float(logits.float().log_softmax(dim=0)[ZERO_OFFSET])
+
+    return compare
 
 
 @runtime_checkable

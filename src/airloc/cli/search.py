@@ -86,7 +86,7 @@ class SearchOptions:
     formats: tuple[Format, ...] = ()
     """Formats of the flight files; all by default."""
     sweep: bool = False
-    """Also write a planned sweep of the most probable cells, for a vehicle without an onboard computer."""
+    """Also write a sweep of the most probable cells after the search, for a vehicle without an onboard computer."""
     crs: str | None = None
     """Coordinate reference system of an image that has none, such as EPSG:32633."""
     bands: tuple[int, int, int] | None = None

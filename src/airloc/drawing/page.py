@@ -219,6 +219,11 @@ def row(*contents: str) -> Html:
     return Html('<div class="row">\n' + "\n".join(contents) + "\n</div>")
 
 
+def beside(fixed: str, content: str) -> Html:
+    """Return a figure that stays in view beside a longer content."""
+    return Html(f'<div class="beside">\n{fixed}\n{content}\n</div>')
+
+
 def image_tag(pixels: npt.NDArray[np.uint8], alt: str) -> Html:
     """Return an image embedded in the page.
 

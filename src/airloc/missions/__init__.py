@@ -16,18 +16,20 @@ server needs the extras `field` and `web`.
 
 from airloc.missions.flight import Camera, Flight, Waypoint
 from airloc.missions.photos import Goal, PhotoPose, View, centre_crop, crop_to_cell, crop_to_view, make_goal, read_photo
-from airloc.missions.searcher import Advice, Find, Glimpse, Searcher
+from airloc.missions.searcher import Advice, Candidate, Find, Glimpse, Searcher, UnusablePhotoError
 from airloc.missions.sweep import plan_sweep
 
 __all__ = [
     "Advice",
     "Camera",
+    "Candidate",
     "Find",
     "Flight",
     "Glimpse",
     "Goal",
     "PhotoPose",
     "Searcher",
+    "UnusablePhotoError",
     "View",
     "Waypoint",
     "centre_crop",

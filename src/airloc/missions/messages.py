@@ -10,6 +10,8 @@ from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET
 
 __all__ = [
     "BeliefMap",
+    "CandidateList",
+    "CandidatePhoto",
     "CellLocation",
     "Health",
     "NewSearch",
@@ -21,11 +23,12 @@ __all__ = [
     "SearchList",
     "SearchSettings",
     "SearchState",
+    "Verdict",
 ]
 
 Latitude = Annotated[float, Field(ge=-90, le=90)]
 Longitude = Annotated[float, Field(ge=-180, le=180)]
-PhotoOutcome = Literal["used", "kept", "repeated"]
+PhotoOutcome = Literal["used", "kept", "added", "repeated", "unusable"]
 
 
 class Message(BaseModel):
@@ -112,7 +115,7 @@ class NewSearch(SearchSettings):
 
 
 class PhotoPosition(Message):
-    """Position and orientation of the camera when it took a photo."""
+    """Position and orientation of the camera when it took a photo, and whether the photo is checked."""
 
     lat: Annotated[Latitude, Field(description="latitude of the camera")]
     lon: Annotated[Longitude, Field(description="longitude of the camera")]
@@ -124,6 +127,7 @@ class PhotoPosition(Message):
         float | None,
         Field(ge=-360, le=360, description="compass direction of the photo's upper edge; the grid's by default"),
     ] = None
+    accept: Annotated[bool, Field(description="use the photo even if it is black, blurred or misexposed")] = False
 
 
 class CellLocation(Message):
@@ -162,8 +166,35 @@ class PhotoResult(SearchState):
     photo: Annotated[CellLocation, Field(description="cell below the camera")]
     outcome: Annotated[
         PhotoOutcome,
-        Field(description="used: the next cell; kept: another cell; repeated: the cell was photographed before"),
+        Field(
+            description="used: the next cell; kept: another cell; added: a further photo of a cell; repeated: the same "
+            "photo again; unusable: black, blurred or misexposed, nothing has changed"
+        ),
     ]
+    number: Annotated[int | None, Field(description="number of the photo, from 1; null if it is unusable")]
+    reason: Annotated[str | None, Field(description="why the photo is unusable, and what to do")]
+
+
+class CandidatePhoto(CellLocation):
+    """A photo, with the position at which it would show the goal."""
+
+    number: Annotated[int, Field(description="number of the photo, from 1")]
+    match_probability: Annotated[float, Field(description="probability that the photo shows the goal")]
+    verdict: Annotated[bool | None, Field(description="verdict of a person; null if nobody has judged the photo")]
+
+
+class CandidateList(Message):
+    """All photos of a search: confirmed ones, then the others by match probability, then rejected ones."""
+
+    candidates: list[CandidatePhoto]
+
+
+class Verdict(Message):
+    """The verdict of a person on a photo."""
+
+    model_config = ConfigDict(strict=True)
+
+    goal: Annotated[bool, Field(description="whether the photo shows the goal")]
 
 
 class BeliefMap(Message):

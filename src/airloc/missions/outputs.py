@@ -1,4 +1,4 @@
-"""The output folder of a search: page, JSON record, flight files, belief as GeoTIFF, images.
+"""The output folder of a search: pages, JSON record, flight files, belief as GeoTIFF, images.
 
 `belief.tif` has one pixel per cell and three bands, in the terms of search and rescue:
 
@@ -30,13 +30,13 @@ from airloc.files import save_picture, write_atomically
 from airloc.grid import Cell
 from airloc.missions.flight import FORMATS, Flight, Waypoint
 from airloc.missions.plan import FieldSearch, SearchRecord
-from airloc.missions.report import GIF_SIDE, SIDE, SearchPainter, search_page
-from airloc.missions.searcher import Find, Searcher
-from airloc.missions.sweep import plan_sweep
+from airloc.missions.report import GIF_SIDE, SIDE, SearchPainter, candidates_page, search_page
+from airloc.missions.searcher import Belief, Find, Searcher
+from airloc.missions.sweep import extend_sweep, plan_sweep
 
 __all__ = ["PAGE", "to_json", "write_search"]
 
-PAGE, PATH, BELIEF = "index.html", "path.json", "belief.tif"
+PAGE, CANDIDATES, PATH, BELIEF = "index.html", "candidates.html", "path.json", "belief.tif"
 BELIEF_IMAGE, PATH_IMAGE, ANIMATION = "belief.jpg", "path.jpg", "search.gif"
 BANDS = ("POA", "POD", "POS")
 
@@ -51,7 +51,7 @@ def write_search(
         record: The search.
         raster: The image under it.
         formats: Formats of the flight files, keys of `FORMATS`.
-        sweep: Also write a planned sweep of the most probable cells.
+        sweep: Also write a sweep of the most probable cells after the search, for another flight.
         made_by: Command that reproduces the output.
 
     Returns:
@@ -61,16 +61,15 @@ def write_search(
     flight: Flight | None = None
     if record.layout.plane is not None:
         search, searcher = record.search, record.searcher
-        flight = _make_flight(search, searcher.flown, "airloc search")
+        flight = _make_flight(search, searcher.flown, "airloc search", searcher.prior)
         written |= _write_flight(folder, "flight", flight, record.layout, formats)
         if sweep:
-            cells = plan_sweep(searcher.prior, record.layout.searchable, searcher.flown[0], searcher.budget)
-            planned = _make_flight(search, cells, "airloc sweep")
-            written |= _write_flight(folder, "sweep", planned, record.layout, formats)
+            written |= _write_flight(folder, "sweep", _plan_sweep(search), record.layout, formats)
         written[BELIEF] = _write_belief(folder / BELIEF, record.layout, searcher)
     ground = read_overview(raster, record.layout, SIDE)  # read once: without overviews this reads the whole file
     painter = SearchPainter(record, ground, SIDE)
     belief, path = painter.draw_final_belief(), painter.draw_path()
+    written[CANDIDATES] = write_atomically(folder / CANDIDATES, candidates_page(record))
     written[PATH] = write_atomically(folder / PATH, json.dumps(to_json(record, flight), indent=1) + "\n")
     written[BELIEF_IMAGE] = save_picture(belief, folder / BELIEF_IMAGE)
     written[PATH_IMAGE] = save_picture(path, folder / PATH_IMAGE)
@@ -80,11 +79,19 @@ def write_search(
     return [write_atomically(folder / PAGE, page), *written.values()]
 
 
-def _make_flight(search: FieldSearch, cells: Sequence[Cell], name: str) -> Flight:
-    """Return the flight over cells in their order; home is the first cell."""
+def _plan_sweep(search: FieldSearch) -> Flight:
+    """Plan another flight from the same start, with the whole budget or endurance, on the belief after the search."""
+    plan, searcher, belief = search.plan, search.searcher, search.searcher.belief()
+    cells = plan_sweep(belief, search.layout.searchable, searcher.flown[0], searcher.budget)
+    if plan.endurance is not None:
+        cells = extend_sweep(cells, belief, search.layout, endurance=plan.endurance, speed=plan.speed, hover=plan.hover)
+    return _make_flight(search, cells, "airloc sweep", belief)
+
+
+def _make_flight(search: FieldSearch, cells: Sequence[Cell], name: str, poa: Belief) -> Flight:
+    """Return the flight over cells in their order, with the POA before it; home is the first cell."""
     degrees = search.layout.lat_lon(list(cells)).tolist()
-    prior = search.searcher.prior
-    points = [Waypoint(lat, lon, cell, float(prior[cell])) for (lat, lon), cell in zip(degrees, cells, strict=True)]
+    points = [Waypoint(lat, lon, cell, float(poa[cell])) for (lat, lon), cell in zip(degrees, cells, strict=True)]
     home = points[0].lat, points[0].lon
     return Flight(name, points, search.height_m, search.plan.speed, search.plan.hover, home)
 

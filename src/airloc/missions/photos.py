@@ -33,6 +33,7 @@ __all__ = [
     "centre_crop",
     "crop_to_cell",
     "crop_to_view",
+    "find_flaw",
     "is_uniform",
     "make_goal",
     "read_photo",
@@ -56,6 +57,16 @@ WIDTH_ERROR = 0.06
 """Relative error of the bounds of a goal's width."""
 HEADING_ERROR = 6.0
 """Error of a known heading, in degrees."""
+BLACK, CLIPPED_DARK, CLIPPED_BRIGHT = 16, 3, 250
+"""Largest value of a black photo, and the values, of 255, from which on a pixel is clipped."""
+SHARPNESS_LAG, MIN_CONTRAST = 6, 2.0
+"""Distance of the pixels whose difference is the contrast of a photo, and the contrast of ground without structure."""
+MIN_SHARPNESS = 0.22
+"""Ratio of the contrast at one pixel to that at `SHARPNESS_LAG` pixels, below which a photo is blurred.
+
+Of 1280 views of Massachusetts, Dubai, NAIP and xBD, fewer than 1 % have less than 0.25. Blurred by a Gaussian of three
+pixels, a sixteenth of a cell, 99 % have less.
+"""
 
 
 class View(NamedTuple):
@@ -213,3 +224,34 @@ def _resize_square(image: Pixels, side: int, surplus: float) -> Pixels:
 def is_uniform(patch: Pixels) -> bool:
     """Return True if a patch has one colour, so that agents cannot recognise it."""
     return bool(patch.reshape(-1, 3).std(axis=0).max() < FLAT_STD)
+
+
+def find_flaw(view: View) -> str | None:
+    """Return what makes a photo useless: black, underexposed, overexposed or blurred; None if it can be used.
+
+    Ground without structure, such as water, is not a flaw. A view that shows nothing is not judged.
+    """
+    pixels = view.pixels[view.seen]
+    if not len(pixels):
+        return None
+    brightest, darkest = pixels.max(axis=1), pixels.min(axis=1)
+    if np.percentile(brightest, 99) <= BLACK:
+        return "black"
+    if (brightest <= CLIPPED_DARK).mean() > 0.5:
+        return "underexposed"
+    if (darkest >= CLIPPED_BRIGHT).mean() > 0.5:
+        return "overexposed"
+    grey = view.pixels.mean(axis=2)
+    contrast = _contrast(grey, view.seen, SHARPNESS_LAG)
+    blurred = contrast >= MIN_CONTRAST and _contrast(grey, view.seen, 1) < MIN_SHARPNESS * contrast
+    return "blurred" if blurred else None
+
+
+def _contrast(grey: npt.NDArray[np.float64], seen: Mask, lag: int) -> float:
+    """Return the root mean square difference of pixels a number of rows or columns apart, where both are seen."""
+    squares = [
+        ((values[lag:] - values[:-lag]) ** 2)[shown[lag:] & shown[:-lag]]
+        for values, shown in ((grey, seen), (grey.T, seen.T))
+    ]
+    together = np.concatenate(squares)
+    return math.sqrt(together.mean()) if len(together) else 0.0

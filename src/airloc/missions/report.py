@@ -1,4 +1,4 @@
-"""The report of a search: images of the belief and the path, and the HTML page that shows them.
+"""The report of a search: images of the belief and the path, and the HTML pages that show them and all photos.
 
 Legend: Pixels: uint8 RGB (H, W, 3); a belief is (rows, cols).
 """
@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from airloc.areas.area import Pixels
 from airloc.drawing.canvas import Frame
 from airloc.drawing.heatmap import draw_belief
-from airloc.drawing.page import Html, command, figure, image_tag, link, page, paragraph, row, section, table
+from airloc.drawing.page import Html, beside, command, figure, image_tag, link, page, paragraph, row, section, table
 from airloc.drawing.trajectory import draw_trajectory
 from airloc.grid import Cell, Grid
 from airloc.missions.flight import HEIGHT_LIMIT, Flight
 from airloc.missions.plan import SearchRecord, format_position
-from airloc.missions.searcher import Find
+from airloc.missions.searcher import Candidate, Find
 
-__all__ = ["SearchPainter", "search_page", "summary"]
+__all__ = ["SearchPainter", "candidates_page", "search_page", "summary"]
 
 SIDE, GIF_SIDE = 1000, 480
 """Approximate longest side of images and of the animation, in pixels."""
@@ -27,6 +27,10 @@ SHADE = 0.3
 """Brightness of cells outside the search area."""
 MAX_ROWS = 40
 """Photos listed on the page; path.json has all."""
+MAX_CANDIDATES = 200
+"""Photos shown on the page of candidates."""
+ENLARGED, RING = 3, 7
+"""Factor by which photos are enlarged, and the radius of the mark on them before that, in pixels."""
 TERMS = (
     "Probability of area (POA): the probability that the goal is in a cell. Probability of detection (POD): the "
     "probability that the search recognises a goal in that cell. Probability of success (POS): POA before the search "
@@ -211,20 +215,58 @@ def _overlap(footprint: float, pitch: float) -> str:
 
 def _best_match(record: SearchRecord) -> Html:
     """Show the goal beside the photo with the highest match probability."""
-    best = max(record.photos, key=lambda photo: photo.match_probability)
-    glimpse = record.searcher.glimpses[best.cell].pixels
-    probability = f"{100 * best.match_probability:.0f} %"
+    best = record.searcher.candidates()[0]
     return row(
-        figure(image_tag(_enlarge(record.goal.patch), "The goal"), "The goal, as the agent observes it"),
-        figure(
-            image_tag(_enlarge(glimpse), "The best match"),
-            f"The best match: {_cell_name(record, best.cell)}, match probability {probability}",
-        ),
+        figure(image_tag(_enlarge(record.goal.picture), "The goal"), "The goal"),
+        figure(image_tag(_draw_photo(best, record), "The best match"), f"The best match. {_caption(best, record)}"),
     )
 
 
-def _enlarge(patch: Pixels, factor: int = 4) -> Pixels:
-    return np.repeat(np.repeat(patch, factor, axis=0), factor, axis=1)
+def candidates_page(record: SearchRecord) -> str:
+    """Return the HTML page that shows the goal beside all photos, the one most like the goal first."""
+    ranked = record.searcher.candidates()
+    shown = [
+        figure(image_tag(_draw_photo(photo, record), "Photo"), _caption(photo, record))
+        for photo in ranked[:MAX_CANDIDATES]
+    ]
+    count = f"{len(shown)} of {len(ranked)} photos" if len(shown) < len(ranked) else f"{len(ranked)} photos"
+    goal = figure(image_tag(_enlarge(record.goal.picture), "The goal"), "The goal, to the scale of the photos")
+    about = paragraph(
+        "Photos in the order of their match probability, turned like the grid. A ring marks where the goal would be.",
+        " ",
+        link("About the search", "index.html"),
+    )
+    return page("Photos most like the goal", about + beside(goal, row(*shown)), subtitle=count)
+
+
+def _caption(photo: Candidate, record: SearchRecord) -> str:
+    name = "Start" if photo.number == 1 else f"Photo {photo.number - 1}"  # as in the drawing of the path
+    return f"{name}: {_place_name(record, photo.find)}, match probability {100 * photo.find.probability:.1f} %"
+
+
+def _draw_photo(photo: Candidate, record: SearchRecord) -> Pixels:
+    """Draw what a photo shows around its cell, with a ring where the goal was located."""
+    view = photo.glimpse.whole_view()
+    seen = np.argwhere(view.seen)
+    top, left = seen.min(axis=0) if len(seen) else (0, 0)
+    bottom, right = seen.max(axis=0) + 1 if len(seen) else view.seen.shape
+    drawn = Image.fromarray(_enlarge((view.pixels * view.seen[..., None])[top:bottom, left:right]))
+    find = photo.find
+    if find.position != find.cell:
+        pitch = record.layout.grid.pitch
+        y, x = (
+            ENLARGED * (view.seen.shape[0] / 2 + pitch * (place - cell) - edge)
+            for place, cell, edge in zip(find.position, find.cell, (top, left), strict=True)
+        )
+        draw = ImageDraw.Draw(drawn)
+        for inset, width, colour in ((0, 5, "black"), (1.5, 2, "white")):
+            draw.circle((x, y), ENLARGED * RING - inset, outline=colour, width=width)
+    return np.asarray(drawn)
+
+
+def _enlarge(patch: Pixels) -> Pixels:
+    height, width = patch.shape[:2]
+    return np.asarray(Image.fromarray(patch).resize((ENLARGED * width, ENLARGED * height), Image.Resampling.BICUBIC))
 
 
 def _photos(record: SearchRecord) -> Html:

@@ -5,21 +5,26 @@ at a time. The searcher stands between the agent and the vehicle:
 
 - The searcher never sends the vehicle to a cell outside the search outline. The agent observes a black glimpse there,
   as it does outside the area in training, and moves on.
-- The searcher never sends the vehicle to a cell twice. The agent observes the first photo of the cell again.
+- The searcher never sends the vehicle to a cell twice. The agent observes the photo of the cell again.
 - When the agent has used all its moves and the vehicle still has budget, the searcher spends the rest on the most
   probable cells per move.
-- The goal is located in the whole photo, not only in its cell. The match probability of a photo is the larger one of
-  the agent's and of the locator's. When it reaches the threshold, the searcher declares the find and the search ends.
+- The goal is located in the whole photo, not only in its cell, and the relation network of `belief` compares both as
+  they are aligned. The match probability of a photo is the larger one of the agent's and of this judge's. When it
+  reaches the threshold, the searcher declares the find and the search ends.
 - If the heading of the goal's picture is unknown, `belief` searches for all headings at once.
+- A black, blurred or misexposed photo is refused, and its cell may be photographed again.
+- Further photos of a cell are compared with the goal too. The cell keeps the one that is most like the goal.
+- A person may judge any photo. A confirmed photo is the find. A rejected one is not, and the search goes on.
 
 The budget counts the moves of the vehicle: a leg costs the Chebyshev distance between its ends. The state of a search
-depends only on the photos and their order, so a search resumes by observing the same photos again.
+depends only on the photos, the verdicts and their order, so a search resumes by observing the same photos again.
 
 Legend: glimpses are uint8 RGB (48, 48, 3); a belief is (rows, cols), sums to one and is zero in cells not searched.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -30,18 +35,33 @@ import torch
 from airloc.agents.agent import Agent, EpisodeBatch, belief_of
 from airloc.agents.any_heading import AnyHeadingAgent
 from airloc.agents.belief import BeliefAgent
-from airloc.agents.matching import SIGHTING, with_match
+from airloc.agents.matching import SIGHTING, comparison, with_match
+from airloc.agents.registry import make_agent
 from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
 from airloc.grid import MOVES, Cell, Grid, distance
-from airloc.missions.photos import VIEW_SIDE, Goal, View
+from airloc.missions.photos import VIEW_SIDE, Goal, View, find_flaw
 from airloc.missions.sweep import best_cell_in_reach
 from airloc.seeding import stream
 from airloc.task.batch import Observation
 from airloc.task.rules import check_budget
 from airloc.vision.locator import judge
+from airloc.vision.relation import RelationNetwork
 
-__all__ = ["Advice", "AgentSession", "Belief", "Find", "Glimpse", "Searcher", "Status"]
+__all__ = [
+    "Advice",
+    "AgentSession",
+    "Belief",
+    "Candidate",
+    "Find",
+    "Glimpse",
+    "Searcher",
+    "Status",
+    "UnusablePhotoError",
+]
+
+PERSON = 0.99
+"""Probability that the verdict of a person is right."""
 
 Status = Literal["searching", "found", "spent"]
 Belief = npt.NDArray[np.float64]
@@ -75,6 +95,22 @@ class Find(NamedTuple):
     """Fractional row and column of the goal's centre; those of the cell if the goal was not located in the photo."""
     probability: float
     """Probability that the photo shows the goal."""
+
+
+class Candidate(NamedTuple):
+    """A photo and how much it looks like the goal."""
+
+    number: int
+    """Number of the photo, from 1."""
+    glimpse: Glimpse
+    find: Find
+    """Place at which the photo would show the goal, and its probability."""
+    verdict: bool | None = None
+    """Verdict of a person: True if the photo shows the goal, False if it does not, None if nobody has judged."""
+
+
+class UnusablePhotoError(AirlocError):
+    """A photo that cannot be compared with the goal."""
 
 
 class Advice(NamedTuple):
@@ -139,8 +175,10 @@ class Searcher:
         """Probability of detection (POD) so far, (rows, cols)."""
         self.goal = goal if isinstance(goal, Goal) else Goal(goal, goal)
         self._views = self.goal.views()
+        self._compare = comparison(agent.network if isinstance(agent, BeliefAgent) else _pretrained_network())
         self._session = AgentSession(agent, self.goal, grid, start, budget, seed)
         self._glimpses: dict[Cell, Glimpse] = {}
+        self._photos: list[Candidate] = []
         self._next: Cell | None = start
         self._declared: Find | None = None
         self._match_probability: float | None = None
@@ -149,8 +187,23 @@ class Searcher:
 
     @property
     def glimpses(self) -> Mapping[Cell, Glimpse]:
-        """First glimpse of every photographed cell."""
+        """Glimpse of every photographed cell: the one that is most like the goal."""
         return self._glimpses
+
+    @property
+    def photos(self) -> Sequence[Candidate]:
+        """All photos in order."""
+        return self._photos
+
+    def candidates(self) -> list[Candidate]:
+        """Return all photos, the most probable first: confirmed ones before all, rejected ones after all."""
+        verdicts = {True: 0, None: 1, False: 2}
+        return sorted(self._photos, key=lambda photo: (verdicts[photo.verdict], -photo.find.probability))
+
+    def find_photo(self, cell: Cell, glimpse: Glimpse) -> Candidate | None:
+        """Return the same photo of a cell if it was observed before."""
+        same = (photo for photo in self._photos if photo.find.cell == cell)
+        return next((photo for photo in same if np.array_equal(photo.glimpse.pixels, glimpse.pixels)), None)
 
     @property
     def moves_flown(self) -> int:
@@ -169,33 +222,90 @@ class Searcher:
             return "found"
         return "spent" if self._next is None else "searching"
 
-    def observe(self, cell: Cell, glimpse: Glimpse) -> Advice:
+    def observe(self, cell: Cell, glimpse: Glimpse, *, check: bool = True) -> Advice:
         """Update the search with a photo of a cell.
 
         A photo of the next cell moves the search on. A photo of another cell is compared with the goal and kept, and
-        the vehicle is not sent to that cell again. A second photo of a cell changes nothing.
+        the vehicle is not sent to that cell again. The same photo again changes nothing.
+
+        Args:
+            cell: The cell.
+            glimpse: The photo.
+            check: Refuse useless photos, and all photos after the end. Without it the photo counts as it is.
 
         Raises:
+            UnusablePhotoError: If the photo is black, blurred or misexposed. The search is as before.
             AirlocError: If the cell is outside the grid, the glimpse has the wrong shape, or the search has ended.
         """
         self._check(cell, glimpse)
-        if cell not in self._glimpses:
-            self._glimpses[cell] = glimpse
-            self.pod[cell] = self.detection * glimpse.coverage
+        if check:
+            self.check_use(cell, glimpse)
+        if self.find_photo(cell, glimpse) is None:
             find = self._recognise(cell, glimpse)
+            earlier = [photo.find.probability for photo in self._photos if photo.find.cell == cell]
+            if find.probability > max(earlier, default=-1.0):
+                self._glimpses[cell] = glimpse
+            self._photos.append(Candidate(len(self._photos) + 1, glimpse, find))
             self._match_probability = find.probability
-            if find.probability >= self.threshold:
-                self._declared = find
         if cell == self._next:
             self.flown.append(cell)
+        return self._update(cell)
+
+    def check_use(self, cell: Cell, glimpse: Glimpse) -> None:
+        """Check that the search goes on and that a photo can be compared with the goal; `observe` lists the errors."""
+        if self.status != "searching":
+            raise AirlocError("The search has ended", "Start another search")
+        flaw = find_flaw(glimpse.whole_view())
+        if flaw is not None:
+            problem = f"The photo of row {cell[0]}, column {cell[1]} is {flaw} and was not used"
+            raise UnusablePhotoError(problem, "Photograph the cell again")
+
+    def judge(self, number: int, goal: bool) -> Advice:
+        """Update the search with the verdict of a person on a photo; a later verdict on the same photo replaces it.
+
+        A confirmed photo is declared, whatever the status of the search. If the declared photo is rejected, the find is
+        withdrawn and the search goes on.
+
+        Args:
+            number: Number of the photo, from 1.
+            goal: Whether the photo shows the goal.
+
+        Raises:
+            AirlocError: If there is no such photo.
+        """
+        if not 1 <= number <= len(self._photos):
+            cure = f"Give a number from 1 to {len(self._photos)}" if self._photos else "Photograph a cell first"
+            raise AirlocError(f"There is no photo {number}", cure)
+        photo = self._photos[number - 1]
+        self._photos[number - 1] = photo._replace(verdict=goal)
+        return self._update(photo.find.cell)
+
+    def _update(self, cell: Cell) -> Advice:
+        """Update POD, the declaration and the next cell after a photo of a cell or a verdict on one."""
+        pods = [
+            photo.glimpse.coverage * (self.detection if photo.verdict is None else PERSON)
+            for photo in self._photos
+            if photo.find.cell == cell
+        ]
+        self.pod[cell] = max(pods)  # photos of a cell miss the same goals
+        self._declared = self._best_find()
         if self._declared is None and self._next in self._glimpses:
             self._next = self._choose_next()
         return self.advice()
 
+    def _best_find(self) -> Find | None:
+        """Return the confirmed find, or the most probable one above the threshold that nobody has rejected."""
+        for photo in self.candidates():
+            if photo.verdict:
+                return photo.find._replace(probability=PERSON)
+            if photo.verdict is None and photo.find.probability >= self.threshold:
+                return photo.find
+        return None
+
     def _recognise(self, cell: Cell, glimpse: Glimpse) -> Find:
         """Compare a photo with the goal: the agent compares the glimpse, the locator the whole view."""
         own = self._session.match(cell, glimpse.pixels)
-        probability, down, right = judge(self._views, SIGHTING, *glimpse.whole_view(), own)
+        probability, down, right = judge(self._views, SIGHTING, self._compare, *glimpse.whole_view(), own)
         cells = self.grid.cell / self.grid.pitch  # rows per cell: offsets are in cells, without the gap
         return Find(cell, (cell[0] + down * cells, cell[1] + right * cells), probability)
 
@@ -222,10 +332,10 @@ class Searcher:
             weight = weight * self.searchable
             for cell in self._glimpses.keys() - self._session.observed:  # photos that the agent has not observed yet
                 weight[cell] *= 1 - self.pod[cell]
-        if self._declared is not None and self._match_probability is not None:
-            weight[self._declared.cell] = 0
-            weight = (1 - self._match_probability) * weight / max(weight.sum(), 1e-300)
-            weight[self._declared.cell] = self._match_probability
+        if self._declared is not None:
+            probability, weight[self._declared.cell] = self._declared.probability, 0
+            weight = (1 - probability) * weight / max(weight.sum(), 1e-300)
+            weight[self._declared.cell] = probability
         total = weight.sum()
         return np.asarray(weight / total if total > 0 else self.searchable / self.searchable.sum())
 
@@ -256,8 +366,6 @@ class Searcher:
                 f"A glimpse has shape {glimpse.pixels.shape} and type {glimpse.pixels.dtype}",
                 f"Pass RGB bytes of shape ({side}, {side}, 3), as airloc.missions.photos returns them",
             )
-        if self.status != "searching":
-            raise AirlocError("The search has ended", "Start another search")
 
 
 class AgentSession:
@@ -314,6 +422,14 @@ class AgentSession:
     def _observation(self, cell: Cell, glimpse: Pixels) -> Observation:
         patch = torch.from_numpy(glimpse.copy())[None]
         return Observation(patch, torch.tensor([cell]), torch.tensor([self._budget - self.moves]))
+
+
+@lru_cache(maxsize=1)
+def _pretrained_network() -> RelationNetwork:
+    """Return the network that compares photos for agents that have none, so that all agents have the same judge."""
+    agent = make_agent("belief")
+    assert isinstance(agent, BeliefAgent)
+    return agent.network
 
 
 def _in_the_field(agent: Agent, goal: Goal) -> Agent:

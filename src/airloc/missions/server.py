@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Request, Security
+from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -20,6 +20,7 @@ from airloc import __version__
 from airloc.errors import AirlocError
 from airloc.missions.messages import (
     BeliefMap,
+    CandidateList,
     Health,
     NewSearch,
     PhotoPosition,
@@ -27,6 +28,7 @@ from airloc.missions.messages import (
     Problem,
     SearchList,
     SearchState,
+    Verdict,
 )
 from airloc.missions.service import RequestError, SearchService
 from airloc.missions.store import StoreError
@@ -44,6 +46,12 @@ PHOTO_BODY = {
         "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in ("image/jpeg", "image/png")},
     }
 }
+PHOTO_TYPES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG": "image/png"}
+"""Media types of photos by their first bytes; other formats are sent as bytes."""
+PHOTO_FILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {kind: {} for kind in (*PHOTO_TYPES.values(), "application/octet-stream")}}
+}
+PhotoNumber = Annotated[int, Path(description="number of the photo, from 1")]
 BODY_ERRORS = {
     408: {"problem": "The request did not arrive in time", "cure": "Send it again over a better link"},
     413: {"problem": f"The request is larger than {MAX_BYTES / 1e6:.0f} MB", "cure": "Send a smaller photo"},
@@ -103,6 +111,23 @@ def _search_routes(searches: SearchService) -> APIRouter:
     async def post_photo(search: str, request: Request, position: Annotated[PhotoPosition, Query()]) -> PhotoResult:
         """Post a photo as the body; the response names the next cell to photograph."""
         return await run_in_threadpool(searches.observe, search, await request.body(), position)
+
+    @router.get("/{search}/candidates", responses=_errors(404))
+    def list_candidates(search: str) -> CandidateList:
+        """List all photos, the one that looks most like the goal first."""
+        return searches.candidates(search)
+
+    @router.get("/{search}/photos/{number}", responses=PHOTO_FILE | _errors(404), response_class=Response)
+    def read_photo(search: str, number: PhotoNumber) -> Response:
+        """Return the file of a photo as it was sent."""
+        file = searches.photo(search, number)
+        kind = next((kind for start, kind in PHOTO_TYPES.items() if file.startswith(start)), "application/octet-stream")
+        return Response(file, media_type=kind, headers={"X-Content-Type-Options": "nosniff"})
+
+    @router.post("/{search}/photos/{number}/verdict", responses=_errors(404, 409))
+    def post_verdict(search: str, number: PhotoNumber, verdict: Verdict) -> SearchState:
+        """Confirm or reject a photo; the response has the next cell to photograph."""
+        return searches.judge(search, number, verdict.goal)
 
     return router
 

@@ -7,7 +7,7 @@ import base64
 import binascii
 import secrets
 import threading
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -25,6 +25,8 @@ from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.messages import (
     BeliefMap,
+    CandidateList,
+    CandidatePhoto,
     CellLocation,
     NewSearch,
     PhotoOutcome,
@@ -52,14 +54,14 @@ from airloc.missions.plan import (
     prepare_goal,
     start_search,
 )
-from airloc.missions.searcher import Glimpse
-from airloc.missions.store import SearchStore, StoredGlimpse, StoredSearch
+from airloc.missions.searcher import Glimpse, Searcher, UnusablePhotoError
+from airloc.missions.store import SearchStore, StoredGlimpse, StoredSearch, StoredVerdict
 
 __all__ = ["RequestError", "SearchService"]
 
 MAX_CELLS = 20_000
 MAX_IN_MEMORY = 64
-"""Searches kept in memory; others are rebuilt from their glimpses on request."""
+"""Searches kept in memory; others are rebuilt from their photos on request."""
 
 
 class RequestError(AirlocError):
@@ -135,28 +137,72 @@ class SearchService:
                 raise RequestError(409, "The search is cancelled", "Create another search")
             layout = active.field.layout
             cell = _cell_below(layout, position)
-            outcome = self._observe_cell(active, cell, data, photo, position)
-            state = _state(active, cancelled=False)
-            return PhotoResult(**state.model_dump(), photo=_location(layout, cell), outcome=outcome)
+            number, reason = None, None
+            try:
+                outcome, number = self._observe_cell(active, cell, data, photo, position)
+            except UnusablePhotoError as error:
+                outcome, reason = "unusable", str(error)
+            state = _state(active, cancelled=False).model_dump()
+            return PhotoResult(**state, photo=_location(layout, cell), outcome=outcome, number=number, reason=reason)
 
     def _observe_cell(
         self, active: _ActiveSearch, cell: Cell, data: bytes, photo: Pixels, position: PhotoPosition
-    ) -> PhotoOutcome:
+    ) -> tuple[PhotoOutcome, int]:
+        """Store and observe a photo; return its outcome and its number."""
         searcher = active.field.searcher
-        if cell in searcher.glimpses:
-            return "repeated"
+        glimpse = _crop(active.field, cell, photo, position)
+        if (same := searcher.find_photo(cell, glimpse)) is not None:
+            return "repeated", same.number
         if searcher.status != "searching":
             raise RequestError(409, "The search has ended", "Create another search")
-        outcome: PhotoOutcome = "used" if cell == searcher.advice().next_cell else "kept"
-        glimpse = _crop(active.field, cell, photo, position)
+        if not position.accept:
+            searcher.check_use(cell, glimpse)
+        outcome = _outcome(searcher, cell)
         stored = StoredGlimpse(*cell, glimpse.coverage, glimpse.pixels.tobytes(), data, position.model_dump_json())
-        self._store.append(active.stored.id, len(searcher.glimpses), stored)
-        searcher.observe(cell, glimpse)
-        return outcome
+        self._store.append(active.stored.id, len(searcher.photos), stored)
+        searcher.observe(cell, glimpse, check=False)
+        return outcome, len(searcher.photos)
+
+    def candidates(self, search: str) -> CandidateList:
+        """Return all photos of a search, ranked."""
+        with self._locked(search) as active:
+            layout = active.field.layout
+            photos = [
+                CandidatePhoto(
+                    **_location(layout, *photo.find[:2]).model_dump(),
+                    number=photo.number,
+                    match_probability=photo.find.probability,
+                    verdict=photo.verdict,
+                )
+                for photo in active.field.searcher.candidates()
+            ]
+            return CandidateList(candidates=photos)
+
+    def photo(self, search: str, number: int) -> bytes:
+        """Return the file of a photo as it was sent."""
+        with self._locked(search) as active:
+            _check_number(active.field.searcher, number)
+            file = self._store.photo(search, number)
+            if file is None:
+                problem = f"The file of photo {number} is not in the store"
+                raise RequestError(404, problem, "Earlier versions did not keep the files of photos")
+            return file
+
+    def judge(self, search: str, number: int, goal: bool) -> SearchState:
+        """Update a search with the verdict of a person; the verdict is on the disk before the call returns."""
+        with self._locked(search) as active:
+            if self._is_cancelled(search):
+                raise RequestError(409, "The search is cancelled", "Create another search")
+            searcher = active.field.searcher
+            _check_number(searcher, number)
+            if searcher.photos[number - 1].verdict is not goal:
+                self._store.append_verdict(search, StoredVerdict(number, goal, len(searcher.photos)))
+                searcher.judge(number, goal)
+            return _state(active, cancelled=False)
 
     @contextmanager
     def _locked(self, search: str) -> Iterator[_ActiveSearch]:
-        """Lock a search; take it from memory, or rebuild it from its glimpses."""
+        """Lock a search; take it from memory, or rebuild it from its photos."""
         stored = self._store.find(search)
         if stored is None:
             raise RequestError(404, f"There is no search {search[:40]!r}", "Create one with POST /searches")
@@ -171,12 +217,13 @@ class SearchService:
             yield active
 
     def _replay(self, active: _ActiveSearch) -> None:
-        """Let the searcher observe the stored glimpses again."""
+        """Let the searcher observe the stored photos and verdicts again, in their order."""
         searcher = active.field.searcher
+        verdicts = deque(self._store.verdicts(active.stored.id))
         for stored in self._store.glimpses(active.stored.id):
-            if searcher.status != "searching":  # a recovered search without some photos may end earlier
-                break
-            searcher.observe((stored.row, stored.col), _stored_glimpse(active.field, stored))
+            _replay_verdicts(searcher, verdicts)
+            searcher.observe((stored.row, stored.col), _stored_glimpse(active.field, stored), check=False)
+        _replay_verdicts(searcher, verdicts)
 
     def _is_cancelled(self, search: str) -> bool:
         stored = self._store.find(search)
@@ -283,6 +330,27 @@ def _stored_glimpse(search: FieldSearch, stored: StoredGlimpse) -> Glimpse:
             position = PhotoPosition.model_validate_json(stored.position)
             view = _crop(search, (stored.row, stored.col), read_photo(stored.photo), position).view
     return Glimpse(_patch(stored.pixels), stored.coverage, view)
+
+
+def _outcome(searcher: Searcher, cell: Cell) -> PhotoOutcome:
+    """Return the outcome of a new photo of a cell."""
+    if cell in searcher.glimpses:
+        return "added"
+    return "used" if cell == searcher.advice().next_cell else "kept"
+
+
+def _check_number(searcher: Searcher, number: int) -> None:
+    if not 1 <= number <= len(searcher.photos):
+        cure = f"Photos have the numbers 1 to {len(searcher.photos)}" if searcher.photos else "Post a photo first"
+        raise RequestError(404, f"The search has no photo {str(number)[:20]}", cure)
+
+
+def _replay_verdicts(searcher: Searcher, verdicts: deque[StoredVerdict]) -> None:
+    """Apply the verdicts that came before the next photo."""
+    while verdicts and verdicts[0].photos <= len(searcher.photos):
+        verdict = verdicts.popleft()
+        if verdict.photo <= len(searcher.photos):
+            searcher.judge(verdict.photo, verdict.goal)
 
 
 def _patch(data: bytes) -> Pixels:

@@ -1,6 +1,6 @@
-"""The store of searches: one SQLite file with the settings and glimpses of every search.
+"""The store of searches: one SQLite file with the settings, photos and verdicts of every search.
 
-A write is on the disk before the server responds. Searchers are not stored: they are rebuilt from their glimpses. Only
+A write is on the disk before the server responds. Searchers are not stored: they are rebuilt from their photos. Only
 one server at a time can open a store. Opening a store checks the whole file and never changes a damaged one;
 `recover_store` copies the searches that are still readable to a new store.
 """
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from airloc.errors import AirlocError
 from airloc.missions.photos import SIDE
 
-__all__ = ["SearchStore", "StoreError", "StoredGlimpse", "StoredSearch", "recover_store"]
+__all__ = ["SearchStore", "StoreError", "StoredGlimpse", "StoredSearch", "StoredVerdict", "recover_store"]
 
 VERSION = 2
 PATCH_BYTES = SIDE * SIDE * 3
@@ -28,19 +28,27 @@ CREATE TABLE glimpses (search TEXT NOT NULL REFERENCES searches (id), number INT
                        col INTEGER NOT NULL, seen REAL NOT NULL, pixels BLOB NOT NULL, photo BLOB, position TEXT,
                        PRIMARY KEY (search, number));
 """
+VERDICTS = """
+CREATE TABLE verdicts (search TEXT NOT NULL REFERENCES searches (id), number INTEGER NOT NULL, photo INTEGER NOT NULL,
+                       goal INTEGER NOT NULL, photos INTEGER NOT NULL, PRIMARY KEY (search, number))
+"""
 UPGRADES = {
     1: (
         "ALTER TABLE searches ADD COLUMN picture BLOB",
         "ALTER TABLE glimpses ADD COLUMN photo BLOB",
         "ALTER TABLE glimpses ADD COLUMN position TEXT",
+        VERDICTS,
     )
 }
 """Statements that upgrade a store of an earlier version to the next one."""
 VALID_ROWS = {
     "searches": f"json_valid(config) AND length(goal) = {PATCH_BYTES}",
     "glimpses": f"length(pixels) = {PATCH_BYTES}",
+    "verdicts": "typeof(photo) = 'integer' AND photo > 0 AND goal IN (0, 1) AND typeof(photos) = 'integer'",
 }
 """Condition of valid rows by table."""
+VERDICTS_PER_PHOTO = 10
+"""Number of verdicts for each photo that recovery reads at most."""
 
 
 class StoreError(AirlocError):
@@ -74,6 +82,17 @@ class StoredGlimpse(NamedTuple):
     """File of the photo as it was sent; stores of version 1 did not keep it."""
     position: str | None = None
     """JSON of `airloc.missions.messages.PhotoPosition`."""
+
+
+class StoredVerdict(NamedTuple):
+    """The verdict of a person on a photo."""
+
+    photo: int
+    """Number of the photo, from 1."""
+    goal: bool
+    """Whether the photo shows the goal."""
+    photos: int
+    """Number of photos at the time of the verdict."""
 
 
 class SearchStore:
@@ -144,12 +163,28 @@ class SearchStore:
         query = "SELECT row, col, seen, pixels, photo, position FROM glimpses WHERE search = ? ORDER BY number"
         return [StoredGlimpse(*row) for row in self._read(query, search)]
 
+    def photo(self, search: str, number: int) -> bytes | None:
+        """Return the file of photo number `number`, from 1; None if the store does not have it."""
+        rows = self._read("SELECT photo FROM glimpses WHERE search = ? AND number = ?", search, number - 1)
+        return rows[0][0] if rows else None
+
+    def append_verdict(self, search: str, verdict: StoredVerdict) -> None:
+        """Add a verdict on a photo of a search."""
+        query = "INSERT INTO verdicts SELECT ?, count(*), ?, ?, ? FROM verdicts WHERE search = ?"
+        with self._writing():
+            self._file.execute(query, (search, *verdict, search))
+
+    def verdicts(self, search: str) -> list[StoredVerdict]:
+        """Return all verdicts of a search in order."""
+        query = "SELECT photo, goal, photos FROM verdicts WHERE search = ? ORDER BY number"
+        return [StoredVerdict(photo, bool(goal), photos) for photo, goal, photos in self._read(query, search)]
+
     def _prepare(self) -> None:
         """Create the tables of a new file, or check an existing file."""
         (version,) = self._file.execute("PRAGMA user_version").fetchone()
         (tables,) = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if version == 0 and tables == 0:
-            for statement in SCHEMA.split(";")[:-1]:
+            for statement in [*SCHEMA.split(";")[:-1], VERDICTS]:
                 self._file.execute(statement)
             self._file.execute(f"PRAGMA user_version = {VERSION}")
         elif version not in (*UPGRADES, VERSION):
@@ -166,12 +201,15 @@ class SearchStore:
         (result,) = self._file.execute("PRAGMA quick_check(1)").fetchone()
         if result != "ok":
             raise self._damaged(result.splitlines()[-1])
+        tables = {name for (name,) in self._file.execute("SELECT name FROM sqlite_master")}
         for table, valid in VALID_ROWS.items():
+            if table not in tables:  # a store of version 1 has no verdicts
+                continue
             (count,) = self._file.execute(f"SELECT count(*) FROM {table} WHERE NOT ({valid})").fetchone()
             if count:
                 raise self._damaged(f"{count} rows of the table {table} have invalid values")
 
-    def _read(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+    def _read(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
         with self._lock:
             try:
                 return self._file.execute(query, values).fetchall()
@@ -247,6 +285,7 @@ def recover_store(damaged: Path, target: Path) -> tuple[int, int]:
     with closing(sqlite3.connect(f"{damaged.absolute().as_uri()}?immutable=1", uri=True)) as file:
         searches = list(_readable_rows(file, "searches", max_rows))
         glimpses = list(_readable_rows(file, "glimpses", max_rows))
+        verdicts = list(_readable_rows(file, "verdicts", VERDICTS_PER_PHOTO * max_rows))
     if not searches:
         raise StoreError(f"The store {str(damaged)!r} has no readable search", "Restore a backup")
     photos = 0
@@ -259,7 +298,25 @@ def recover_store(damaged: Path, target: Path) -> tuple[int, int]:
             for number, (_, *glimpse) in enumerate(own):
                 store.append(name, number, StoredGlimpse(*glimpse))
             photos += len(own)
+            _recover_verdicts(
+                store, name, [row[0] for row in own], sorted(row[1:] for row in verdicts if row[0] == name)
+            )
     return len(searches), photos
+
+
+def _recover_verdicts(store: SearchStore, search: str, numbers: list[int], verdicts: list[tuple[int, ...]]) -> None:
+    """Add the verdicts on photos that were recovered.
+
+    Args:
+        store: The new store.
+        search: Id of the search.
+        numbers: Earlier numbers of the recovered photos, from 0.
+        verdicts: Rows of the damaged store: number, photo, goal and photos.
+    """
+    for _, photo, goal, photos in verdicts:
+        if photo - 1 in numbers:
+            seen = sum(number < photos for number in numbers)
+            store.append_verdict(search, StoredVerdict(numbers.index(photo - 1) + 1, bool(goal), seen))
 
 
 def _readable_rows(file: sqlite3.Connection, table: str, max_rows: int) -> Iterator[tuple[Any, ...]]:

@@ -3,7 +3,9 @@
 Legend: a belief is (rows, cols); the length of a path is in moves, the Chebyshev distance between its cells.
 """
 
+import math
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +13,10 @@ import numpy.typing as npt
 from airloc.areas.area import Mask
 from airloc.grid import Cell, distance, distances
 
-__all__ = ["best_cell_in_reach", "path_length", "plan_sweep"]
+if TYPE_CHECKING:
+    from airloc.areas.layout import Layout
+
+__all__ = ["best_cell_in_reach", "extend_sweep", "path_length", "plan_sweep"]
 
 ROUNDS = 20
 """Maximum number of 2-opt passes over a tour."""
@@ -21,7 +26,8 @@ def plan_sweep(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, b
     """Return a path over the most probable cells that the budget reaches.
 
     Two candidates are computed: a 2-opt tour of the most probable cells, and a greedy path that always flies to the
-    cell with the most probability per move. The path that covers more probability is returned.
+    cell with the most probability per move, also when the tour leaves moves. The path that covers more probability is
+    returned.
 
     Args:
         belief: Probability of area, (rows, cols).
@@ -32,8 +38,45 @@ def plan_sweep(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, b
     >>> plan_sweep(np.array([[0.0, 0.1, 0.9]]), np.ones((1, 3), dtype=bool), (0, 0), 2)
     [(0, 0), (0, 1), (0, 2)]
     """
-    plans = _tour(belief, searchable, start, budget), _greedy(belief, searchable, start, budget)
+    tour = _tour(belief, searchable, start, budget)
+    plans = _fill(tour, belief, searchable, budget), _fill([start], belief, searchable, budget)
     return max(plans, key=lambda plan: sum(float(belief[cell]) for cell in plan))
+
+
+def extend_sweep(
+    path: list[Cell],
+    belief: npt.NDArray[np.float64],
+    layout: "Layout",
+    *,
+    endurance: float,
+    speed: float,
+    hover: float,
+) -> list[Cell]:
+    """Append cells to a sweep until the endurance is spent, the flight home included.
+
+    A budget that follows from an endurance assumes diagonal moves; a sweep with straight ones has time left.
+
+    Args:
+        path: The sweep; it begins at home.
+        belief: Probability of area, (rows, cols).
+        layout: The grid on the ground.
+        endurance: Flight time in seconds.
+        speed: Speed in metres per second.
+        hover: Seconds at each photo.
+    """
+    left, plan = _without(layout.searchable, path), list(path)
+    centres = layout.centres(np.moveaxis(np.indices(layout.grid.shape), 0, -1))  # (rows, cols, 2)
+    to_home = np.linalg.norm(centres - centres[path[0]], axis=-1)
+    metres = sum(math.dist(centres[a], centres[b]) for a, b in pairwise(path))
+    while True:
+        leg = np.linalg.norm(centres - centres[plan[-1]], axis=-1)
+        left &= (metres + leg + to_home) / speed + hover * (len(plan) + 1) <= endurance
+        cell = best_cell_in_reach(belief, left, plan[-1], max(layout.grid.shape))
+        if cell is None:
+            return plan
+        metres += float(leg[cell])
+        plan.append(cell)
+        left[cell] = False
 
 
 def best_cell_in_reach(belief: npt.NDArray[np.float64], left: Mask, position: Cell, budget: int) -> Cell | None:
@@ -63,13 +106,19 @@ def path_length(path: list[Cell]) -> int:
     return sum(distance(a, b) for a, b in pairwise(path))
 
 
-def _greedy(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, budget: int) -> list[Cell]:
-    left, plan = searchable.copy(), [start]
-    left[start] = False
+def _fill(path: list[Cell], belief: npt.NDArray[np.float64], searchable: Mask, budget: int) -> list[Cell]:
+    """Append cells to a path while the budget reaches one."""
+    left, plan = _without(searchable, path), list(path)
     while (cell := best_cell_in_reach(belief, left, plan[-1], budget - path_length(plan))) is not None:
         plan.append(cell)
         left[cell] = False
     return plan
+
+
+def _without(searchable: Mask, path: list[Cell]) -> Mask:
+    left = searchable.copy()
+    left[tuple(np.transpose(path))] = False
+    return left
 
 
 def _tour(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, budget: int) -> list[Cell]:

@@ -4,6 +4,8 @@ The goal is turned and scaled in steps, and every view is correlated with the ph
 local detail of the image, normalised to its contrast, and the strength of edges in six orientations; neither depends on
 exposure, and edges stay where seasons change colours. Only pixels that both images show are compared, so that a goal
 may lie partly outside the photo, and a turned goal has no corners. The best alignment is refined once with finer steps.
+A network that has learned to recognise places across days may have the last word (`judge`): it compares goal and photo
+as they were aligned.
 
 This file needs NumPy alone: `airloc export` copies it, so that a vehicle without PyTorch locates goals in the same way.
 
@@ -12,7 +14,7 @@ N views, D = 9 features, T = 36 side of a view's features.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -43,6 +45,8 @@ TURN_STEP, SCALE_STEP = 9.0, 1.12
 """Steps of turns in degrees and of scales, before they are refined."""
 FINE = (-1 / 3, 0.0, 1 / 3)
 """Steps of the refinement, in units of the steps above."""
+LOWEST_LOG = -12.0
+"""Lowest log-probability of the network that counts."""
 LOCATED = 0.1
 """Probability of a sighting from which on its position counts."""
 
@@ -64,16 +68,23 @@ class Sighting(NamedTuple):
 
 
 class SightingCalibration(NamedTuple):
-    """Weights of the log-odds that a sighting is the goal: `score * score + margin * margin + constant`."""
+    """Weights of the log-odds that a sighting is the goal, one for each kind of evidence, and a constant."""
 
     score: float
     margin: float
+    network: float
+    """Weight of the network's log-probability that the aligned pair shows the same place."""
     constant: float
 
-    def probability(self, sighting: Sighting) -> float:
-        """Return the probability that a sighting is the goal."""
+    def probability(self, sighting: Sighting, network: float) -> float:
+        """Return the probability that a sighting is the goal, given the log-probability of the network."""
         odds = self.score * sighting.score + self.margin * sighting.margin + self.constant
+        odds += self.network * max(network, LOWEST_LOG)
         return 1 / (1 + math.exp(-min(max(odds, -30.0), 30.0)))
+
+
+Compare = Callable[[Image, Image], float]
+"""A network: the log-probability that a photo and a goal, each (48, 48, 3), show the same place."""
 
 
 class Verdict(NamedTuple):
@@ -120,13 +131,33 @@ class GoalViews:
         fine = _Views(self._goal, steps).align(features)
         return fine if fine.score > rough.score else rough
 
+    def align(self, photo: Image, seen: Mask, sighting: Sighting) -> tuple[Image, Image]:
+        """Cut photo and goal as a sighting aligns them, each a cell, (48, 48, 3), mirrored beyond what they show."""
+        step = np.arange(CELL, dtype=np.float32) - (CELL - 1) / 2
+        rows, cols = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
+        shown = photo[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1]
+        middle = [
+            (side - 1) / 2 + offset * CELL - first
+            for side, offset, first in zip(seen.shape, sighting[2:4], (rows[0], cols[0]), strict=True)
+        ]
+        straight = np.zeros((CELL, CELL), dtype=np.float32)
+        ground = _sample(shown, middle[0] + step[:, None] + straight, middle[1] + step + straight)
+        height, width = self._goal.shape[:2]
+        cos, sin = (function(math.radians(sighting.turn)) / sighting.scale for function in (math.cos, math.sin))
+        row = cos * step[:, None] - sin * step + (height - 1) / 2
+        col = cos * step + sin * step[:, None] + (width - 1) / 2
+        return ground, _sample(self._goal, row, col)
 
-def judge(views: GoalViews, calibration: SightingCalibration, photo: Image, seen: Mask, own: float) -> Verdict:
+
+def judge(
+    views: GoalViews, calibration: SightingCalibration, compare: Compare, photo: Image, seen: Mask, own: float
+) -> Verdict:
     """Combine the match of an agent with what the locator finds in the photo.
 
     Args:
         views: The goal.
         calibration: Calibration of the locator.
+        compare: The network.
         photo: The photo around the cell, as in `GoalViews.locate`.
         seen: Pixels that the photo shows.
         own: Probability of a match that the agent computes from the cell alone.
@@ -134,9 +165,29 @@ def judge(views: GoalViews, calibration: SightingCalibration, photo: Image, seen
     if not (views.textured and seen.any()):
         return Verdict(own, 0.0, 0.0)
     sighting = views.locate(photo, seen)
-    located = calibration.probability(sighting)
+    network = compare(*views.align(photo, seen, sighting)) if calibration.network else 0.0
+    located = calibration.probability(sighting, network)
     down, right = (sighting.down, sighting.right) if located >= LOCATED else (0.0, 0.0)
     return Verdict(max(own, located), down, right)
+
+
+def _sample(image: Image, row: Floats, col: Floats) -> Image:
+    """Interpolate an image (H, W, 3) at pixels (S, S), mirrored beyond its border."""
+    height, width = image.shape[:2]
+    row, col = _mirror(row, height), _mirror(col, width)
+    top, left = np.minimum(row.astype(np.intp), height - 2), np.minimum(col.astype(np.intp), width - 2)
+    below, beside = (row - top)[..., None], (col - left)[..., None]
+    upper = image[top, left] * (1 - beside) + image[top, left + 1] * beside
+    lower = image[top + 1, left] * (1 - beside) + image[top + 1, left + 1] * beside
+    sampled: Image = (upper * (1 - below) + lower * below).round().astype(np.uint8)
+    return sampled
+
+
+def _mirror(place: Floats, length: int) -> Floats:
+    """Mirror places into 0..length - 1."""
+    period = 2 * (length - 1)
+    folded = np.abs((place + length - 1) % period - (length - 1))
+    return np.asarray(folded, dtype=np.float32)
 
 
 class _Photo:

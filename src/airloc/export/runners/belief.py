@@ -19,7 +19,7 @@ import numpy as np
 from airloc.agents.planner import Planner, make_planner, move_values
 from airloc.export.runners.base import Graphs, check
 from airloc.task.goal_prior import goal_prior
-from airloc.vision.offsets import NUM_OFFSETS, offset_table
+from airloc.vision.offsets import NUM_OFFSETS, ZERO_OFFSET, offset_table
 
 
 class State(NamedTuple):
@@ -107,6 +107,12 @@ class Agent(Graphs):
         return state._replace(
             prior=prior, evidence=evidence[0], visited=visited[0], belief=belief[0], match=float(match[0])
         )
+
+    def compare(self, photo: Any, goal: Any) -> float:
+        """Return the log-probability that an aligned pair shows the same place."""
+        (logits,) = self.run("relate", self._encode(photo, "glimpse_") | self._encode(goal, "goal_"))
+        values = logits[0].astype(np.float64)
+        return float(values[ZERO_OFFSET] - values.max() - np.log(np.exp(values - values.max()).sum()))
 
     @property
     def _planner(self) -> Planner:
