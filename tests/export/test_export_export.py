@@ -19,7 +19,7 @@ from airloc.agents.agent import Agent, AgentOptions, EpisodeBatch
 from airloc.agents.airloc import AirlocAgent, LocalAgent
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.inference import optimize_for_inference
-from airloc.agents.matching import same_place
+from airloc.agents.matching import LOCATOR_ALONE, same_place
 from airloc.agents.planner import PLANNERS
 from airloc.agents.registry import make_agent
 from airloc.areas.changes import _cut
@@ -162,25 +162,20 @@ def test_the_belief_runner_believes_and_flies_as_the_agent(
         position = tuple((np.array(position) + MOVES[move]).tolist())
 
 
-@pytest.mark.parametrize("kind", ["airloc", "belief"])
-def test_the_runner_declares_the_same_photos_at_the_same_places_as_the_searcher(kind: str, request):
+def test_the_belief_runner_declares_the_same_photos_at_the_same_places_as_the_searcher(belief_export, belief_agent):
     """The goal lies half a cell off the grid, and its picture is turned and larger than a cell."""
-    agent, export = request.getfixturevalue(f"{kind}_agent"), request.getfixturevalue(f"{kind}_export")
     image = next(iter(Synthetic(count=1, seed=8).areas(GRID))).image
     goal = make_goal(_cut(image, (105.0, 150.0), 60, 30.0), 48.0, (60.0, 60.0), 30.0)
-    searcher = Searcher(agent, goal, GRID, start=(4, 4), budget=30, threshold=0.9)
-    runner = load_runner(export.folder)
-    exported = runner.Agent(export.folder)
-    options = {"prior": "anywhere"} if kind == "belief" else {}
-    state = exported.reset(goal.patch, 5, 5, budget=30, **options)
+    searcher = Searcher(belief_agent, goal, GRID, start=(4, 4), budget=30, threshold=0.5)
+    runner = load_runner(belief_export.folder)
+    exported = runner.Agent(belief_export.folder)
+    state = exported.reset(goal.patch, 5, 5, budget=30, prior="anywhere")
     views = runner.GoalViews(goal.picture, (24.0, 36.0))
     while (cell := searcher.advice().next_cell) is not None:
         photo = photo_of(image, GRID, cell)
         advice = searcher.observe(cell, photo)
-        if kind == "belief":
-            state = exported.observe(photo.pixels, cell, state)
-        match = state.match if kind == "belief" else exported.match(photo.pixels, state)
-        verdict = exported.judge(views, *photo.whole_view(), match)
+        state = exported.observe(photo.pixels, cell, state)
+        verdict = exported.judge(views, *photo.whole_view(), state.match)
         assert verdict.probability == pytest.approx(advice.match_probability, abs=1e-3)
         assert (verdict.probability >= searcher.threshold) == (advice.declared is not None)
     find = advice.declared
@@ -190,6 +185,18 @@ def test_the_runner_declares_the_same_photos_at_the_same_places_as_the_searcher(
     assert find.position == pytest.approx(
         (find.cell[0] + cells * verdict.down, find.cell[1] + cells * verdict.right), abs=1e-6
     )
+
+
+def test_the_airloc_runner_has_no_network_to_compare_photos_and_judges_by_the_locator_alone(airloc_export):
+    image = next(iter(Synthetic(count=1, seed=8).areas(GRID))).image
+    runner = load_runner(airloc_export.folder)
+    exported = runner.Agent(airloc_export.folder)
+    views = runner.GoalViews(_cut(image, (105.0, 150.0), 60, 30.0), (24.0, 36.0))
+    near, far = (photo_of(image, GRID, cell).whole_view() for cell in ((2, 2), (4, 0)))
+    verdict = exported.judge(views, *near, 0.0)
+    assert verdict.probability == LOCATOR_ALONE.probability(views.locate(*near), 0.0) > 0.9
+    assert exported.judge(views, *far, 0.0).probability < 0.2
+    assert exported.judge(views, *far, 0.7).probability == 0.7, "the larger one of the agent's and the locator's"
 
 
 def same_paths(agent: Agent, export: ExportReport, graph: str, folder: Path) -> bool:

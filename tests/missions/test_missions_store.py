@@ -142,7 +142,7 @@ def test_a_store_with_a_damaged_page_is_refused_with_a_cure_and_stays_as_it_is(
 
 def test_no_store_that_opens_makes_the_server_fail(tmp_path: Path, stored: bytes):
     size, path = page_size(stored), tmp_path / "damaged.sqlite"
-    for page in range(0, pages(stored), 3):
+    for page in range(0, pages(stored), 12):
         damaged = bytearray(stored)
         damaged[page * size + 8 : page * size + 200] = bytes(range(192))
         path.write_bytes(damaged)
@@ -190,7 +190,7 @@ def test_the_readable_searches_of_a_damaged_store_are_recovered_and_continue(
 ):
     size, path = page_size(stored), tmp_path / "damaged.sqlite"
     recovered = {}
-    for page in range(1, pages(stored), 4):
+    for page in range(1, pages(stored), 8):
         damaged = bytearray(stored)
         damaged[page * size : (page + 1) * size] = b"\xa5" * size
         path.write_bytes(damaged)

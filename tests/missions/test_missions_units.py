@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from airloc.errors import AirlocError
-from airloc.missions.units import parse_duration, parse_length, parse_pixel, parse_position, parse_speed
+from airloc.missions.units import parse_duration, parse_length, parse_pixel, parse_position, parse_range, parse_speed
 
 on_ground = partial(parse_length, georeferenced=True)
 
@@ -41,3 +41,12 @@ def test_an_invalid_quantity_is_an_error_that_shows_an_example(parse, text: str,
 
 def test_zero_is_valid_where_it_is_allowed():
     assert on_ground("0m", allow_zero=True) == parse_duration("0s", allow_zero=True) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [("60m", (60, 60)), ("50m-80m", (50, 80)), ("50 - 80M", (50, 80)), ("0.05-0.08km", (50, 80)),
+     ("1e-1km", (100, 100)), ("1e-2km-1e-1km", (10, 100))],
+)  # fmt: skip
+def test_a_range_of_lengths_may_name_its_unit_once(text: str, bounds: tuple[float, float]):
+    assert parse_range(text, georeferenced=True) == pytest.approx(bounds)
