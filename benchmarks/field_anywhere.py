@@ -7,6 +7,7 @@ compression. A search has twice the side of the grid in moves and a cost of fals
     --fit          print the calibration of the judge, fitted to Massachusetts training windows, NAIP years without
                    Claremont, and hurricane Michael
     --curves DIR   draw the share of declared finds over the goal's cell by offset, turn and scale
+    --pod          print the probability of detection: the share of goals declared in the photo of their own cell
 """
 
 import argparse
@@ -40,6 +41,8 @@ from airloc.missions.searcher import AgentSession, Find, Glimpse, Searcher
 from airloc.vision.locator import LOWEST_LOG
 
 COST = 4.0
+POD_COSTS = (1.0, 4.0, 19.0)
+"""Costs of false alarms for which the probability of detection is measured."""
 LIGHT = 0.4
 """Strength of the differences of light between goal and photos."""
 COLUMNS = (
@@ -349,6 +352,33 @@ def _declared(pairs: Sequence[Pair], known: bool, whole: bool, place: dict[str, 
     return declared / count
 
 
+def measure_pod(root: Path, name: str, count: int, seed: int = 2) -> None:
+    """Print the PODs of `airloc.missions.detection`, and those by the distance of the goal from the cell's middle."""
+    table, agent = cases(root), make_agent(name)
+    thresholds = [declaration_threshold(cost) for cost in POD_COSTS]
+    print(f"POD at costs of {', '.join(f'{cost:g}' for cost in POD_COSTS)}; at a cost of {COST:g} by distance in cells")
+    for same_day, lines in ((True, table[:1]), (False, table[2:])):
+        for known in (True, False):
+            rng = np.random.default_rng(seed)
+            matches, away = [], []
+            for number in range(count):
+                case = lines[number % len(lines)]
+                world = World(case.pairs[int(rng.integers(len(case.pairs)))], case.side, known, rng)
+                cell = nearest_cell(world.truth)
+                searcher = Searcher(agent, world.goal, world.grid, start=cell, budget=1)
+                matches.append(searcher.observe(cell, world.photo(cell), check=False).match_probability or 0.0)
+                away.append(math.dist(cell, world.truth) * world.pitch / CELL_M)
+            probability, distance = np.array(matches), np.array(away)
+            shares = ", ".join(f"{np.mean(probability >= threshold):.2f}" for threshold in thresholds)
+            near = [(low, (distance >= low) & (distance < high)) for low, high in ((0, 0.25), (0.25, 0.5), (0.5, 1))]
+            by_distance = ", ".join(
+                f"from {low:g}: {np.mean(probability[chosen] >= declaration_threshold(COST)):.2f} of {chosen.sum()}"
+                for low, chosen in near
+            )
+            day, heading = "same day" if same_day else "another day", "known" if known else "unknown"
+            print(f"{day}, heading {heading}: {shares}; {by_distance}; {count} photos", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--agents", nargs="+", default=["belief"])
@@ -356,6 +386,7 @@ def main() -> None:
     parser.add_argument("--lines", nargs="+", type=int, default=[0, 1, 2, 3])
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--curves", type=Path)
+    parser.add_argument("--pod", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
     root = Path(os.environ["AIRLOC_DATA"])
@@ -364,6 +395,9 @@ def main() -> None:
         return
     if options.curves is not None:
         curves(root, options.curves, options.searches)
+        return
+    if options.pod:
+        measure_pod(root, options.agents[0], options.searches)
         return
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
     table = cases(root)

@@ -95,7 +95,10 @@ def test_a_sweep_is_planned_on_the_belief_after_the_search_and_spends_the_endura
             ]
             metres = sum(great_circle_distance(a, b) for a, b in pairwise([*points, points[0]]))
             assert 150 < metres / plan.speed + plan.hover * len(points) < 201
-            best = record.layout.lat_lon(record.searcher.advice().best)
-            assert min(great_circle_distance(best, point) for point in points) < 1
-            sweeps.append(points)
-    assert sweeps[0] != sweeps[1]
+            plane, belief = record.layout.require_plane(), record.searcher.belief()
+            cells = [record.layout.cell_at(plane.from_degrees(tuple(point))) for point in points]
+            sweeps.append((cells, belief))
+    (first, after_first), (second, after_second) = sweeps
+    assert first != second
+    for own, other, belief in ((first, second, after_first), (second, first, after_second)):
+        assert sum(belief[cell] for cell in own) > sum(belief[cell] for cell in other)

@@ -71,12 +71,15 @@ class SearchOptions:
     """Width of the ground that the goal image shows, such as 60m, or a range, such as 50m-80m; one cell by default."""
     goal_heading: float | None = None
     """Compass direction of the upper edge of the goal image in degrees, 0 for north; unknown by default."""
+    goal_same_day: bool = False
+    """The goal image is from the day of the flight, which raises the probability of detection."""
     truth: Annotated[str | None, arg(metavar="LAT,LON")] = None
     """True position of the goal, to verify the find; the search does not use it."""
     false_alarm_cost: float = FALSE_ALARM_COST
     """Cost of a false alarm, in finds; sets the match probability from which a find is declared."""
-    detection: float = 0.9
-    """Probability of detection (POD) in a photo that shows the whole cell; used for the probability of success."""
+    detection: float | None = None
+    """Probability of detection (POD) in a photo that shows the whole cell; by default as measured for the cost of false
+    alarms, the day and the heading of the goal."""
     footprint: float = 4 / 3
     """Shorter side of the ground that a photo shows, in cells; sets the flight height."""
     fov: float = 73.7
@@ -188,7 +191,9 @@ def _goal(
         place = on_grid(options.goal, "goal")
         return read_goal(raster, layout, place), place
     widths = None if options.goal_width is None else parse_range(options.goal_width, georeferenced=known)
-    prepared = prepare_goal(read_image(Path(options.goal)), layout, widths, options.goal_heading)
+    prepared = prepare_goal(
+        read_image(Path(options.goal)), layout, widths, options.goal_heading, same_day=options.goal_same_day
+    )
     warnings.extend(prepared.warnings)
     return prepared.goal, truth
 

@@ -4,7 +4,7 @@
 |----------------|------------------------------------------------------------------------------|
 | `searcher`     | the live searcher: photos in, the next waypoint out                          |
 | `plan`         | the plan of a search, the searcher that it makes, and its simulation         |
-| `photos`       | photos become glimpses of a cell                                             |
+| `photos`       | photos become glimpses of a cell; `detection` has the measured POD           |
 | `outputs`      | the files of a search: flight files, `report`, belief as GeoTIFF             |
 | `flight`       | camera footprint, endurance, flight files; `sweep` plans a fixed path        |
 | `server`       | searches over HTTP: `service`, `store`, `messages`                           |

@@ -80,9 +80,11 @@ class SearchSettings(Message):
     false_alarm_cost: Annotated[float, Field(ge=0, le=1e9, description="cost of a false alarm, in finds")] = (
         FALSE_ALARM_COST
     )
+    goal_same_day: Annotated[bool, Field(description="the goal image is from the day of the flight")] = False
     detection: Annotated[
-        float, Field(ge=0, le=1, description="probability of detection in a photo of the whole cell")
-    ] = 0.9
+        float | None,
+        Field(ge=0, le=1, description="probability of detection in a photo of the whole cell; measured by default"),
+    ] = None
     fov: Annotated[
         float, Field(ge=1, le=160, description="field of view across the longer side of a photo, in degrees")
     ] = 73.7

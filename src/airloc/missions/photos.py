@@ -90,6 +90,8 @@ class Goal:
     """Compass direction of the picture's upper edge minus the heading of the grid; None if it is unknown."""
     scale: tuple[float, float] = (1.0, 1.0)
     """Smallest and largest ratio of the true width of the picture to the assumed one."""
+    same_day: bool = False
+    """The picture is from the day of the flight."""
 
     def views(self) -> GoalViews:
         """Return the goal at all turns and scales that are possible."""
@@ -194,6 +196,8 @@ def make_goal(
     cell_m: float | None = None,
     width_m: tuple[float, float] | None = None,
     turn: float | None = None,
+    *,
+    same_day: bool = False,
 ) -> Goal:
     """Prepare the picture of a goal.
 
@@ -202,6 +206,7 @@ def make_goal(
         cell_m: Side of a cell in metres.
         width_m: Smallest and largest width of the ground that the square shows; one cell if None.
         turn: Compass direction of the picture's upper edge minus the heading of the grid; None if it is unknown.
+        same_day: The picture is from the day of the flight.
     """
     low, high = (1.0, 1.0) if width_m is None or cell_m is None else (width / cell_m for width in width_m)
     width = math.sqrt(low * high)
@@ -209,7 +214,7 @@ def make_goal(
     picture = _resize_square(image, side, width / LARGEST_PICTURE)
     patch = turn_upright(picture, turn or 0.0, SIDE)
     scale = (low / width * (1 - WIDTH_ERROR), high / width * (1 + WIDTH_ERROR))
-    return Goal(patch, picture, turn, scale if high > low else (1.0, 1.0))
+    return Goal(patch, picture, turn, scale if high > low else (1.0, 1.0), same_day)
 
 
 def _resize_square(image: Pixels, side: int, surplus: float) -> Pixels:

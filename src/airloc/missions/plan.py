@@ -85,8 +85,8 @@ class SearchPlan:
     """Name of the agent that guides the search, or a checkpoint folder."""
     false_alarm_cost: float = FALSE_ALARM_COST
     """Cost of a false alarm, in finds."""
-    detection: float = 0.9
-    """Probability of detection (POD) in a photo that shows the whole cell."""
+    detection: float | None = None
+    """Probability of detection (POD) in a photo that shows the whole cell; the measured one if None."""
     footprint: float = 4 / 3
     """Shorter side of the ground that a photo shows, in cells."""
     camera: Camera = field(default_factory=Camera)
@@ -141,7 +141,12 @@ def lay_out_search(plan: SearchPlan, outline: MultiPolygon | None, raster: Raste
 
 
 def prepare_goal(
-    image: Pixels, layout: Layout, widths_m: tuple[float, float] | None = None, heading: float | None = None
+    image: Pixels,
+    layout: Layout,
+    widths_m: tuple[float, float] | None = None,
+    heading: float | None = None,
+    *,
+    same_day: bool = False,
 ) -> PreparedGoal:
     """Prepare the picture of a goal, with warnings if it is hard to recognise.
 
@@ -150,6 +155,7 @@ def prepare_goal(
         layout: The grid on the ground.
         widths_m: Smallest and largest width of the ground that its central square shows; one cell if None.
         heading: Compass direction of its upper edge; None if it is unknown.
+        same_day: The picture is from the day of the flight.
 
     Raises:
         AirlocError: If the goal is larger than the search area, its width is too uncertain, or the heading is not a
@@ -165,7 +171,8 @@ def prepare_goal(
         raise AirlocError(problem, f"Give a range of at most a factor of {MAX_WIDTH_RATIO:g}")
     if heading is not None and not math.isfinite(heading):
         raise AirlocError(f"A goal heading of {heading} degrees is not valid", "Give a compass direction, such as 30")
-    goal = make_goal(image, cell_m, widths_m, None if heading is None else heading - layout.heading)
+    turn = None if heading is None else heading - layout.heading
+    goal = make_goal(image, cell_m, widths_m, turn, same_day=same_day)
     height, width = image.shape[:2]
     width_m = None if widths_m is None else math.sqrt(widths_m[0] * widths_m[1])
     warnings = []
@@ -189,7 +196,7 @@ def read_goal(raster: Raster, layout: Layout, place: tuple[float, float]) -> Goa
     reach = layout.cell_m / layout.pitch_m / 2
     corners = np.array(place) + reach * np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)])
     patch = raster.read_quad(layout.plane, layout.centres(corners), (layout.grid.cell, layout.grid.cell)).pixels
-    return Goal(patch, patch)
+    return Goal(patch, patch, same_day=True)
 
 
 def start_search(plan: SearchPlan, layout: Layout, goal: Goal, agent: Agent) -> FieldSearch:

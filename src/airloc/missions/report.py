@@ -180,6 +180,7 @@ def _facts(record: SearchRecord, flight: Flight | None) -> Html:
     rows: list[Row] = [
         ["Cells flown", f"{len(searcher.flown)} of {int(layout.searchable.sum())}"],
         ["Moves flown", f"{searcher.moves_flown} of {searcher.budget}"],
+        ["Probability of detection in a photo of a whole cell", f"{100 * searcher.detection:.0f} %"],
         ["Probability of success", f"{100 * searcher.pos:.1f} %"],
         ["Grid heading", f"{layout.heading:g} degrees"],
     ]

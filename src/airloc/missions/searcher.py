@@ -40,6 +40,7 @@ from airloc.agents.registry import make_agent
 from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
 from airloc.grid import MOVES, Cell, Grid, distance
+from airloc.missions.detection import measured_pod
 from airloc.missions.photos import VIEW_SIDE, Goal, View, find_flaw
 from airloc.missions.sweep import best_cell_in_reach
 from airloc.seeding import stream
@@ -143,7 +144,7 @@ class Searcher:
         budget: Moves that the vehicle may fly.
         searchable: Cells inside the search outline, (rows, cols); all cells if None.
         threshold: Match probability from which the searcher declares the find.
-        detection: Probability of detection in a photo that shows the whole cell.
+        detection: Probability of detection in a photo that shows the whole cell; the measured one if None.
         seed: Random seed for agents that sample.
 
     Raises:
@@ -160,13 +161,12 @@ class Searcher:
         budget: int,
         searchable: Mask | None = None,
         threshold: float = 0.5,
-        detection: float = 0.9,
+        detection: float | None = None,
         seed: int = 0,
     ) -> None:
         self.grid, self.budget = grid, check_budget(budget)
         self.searchable = np.ones(grid.shape, dtype=np.bool_) if searchable is None else searchable
         self.threshold = _check_probability("threshold", threshold)
-        self.detection = _check_probability("detection", detection)
         if not (grid.contains(start) and self.searchable[start]):
             raise AirlocError(f"The start {start} is not a searchable cell", "Start in a cell inside the outline")
         self.flown: list[Cell] = []
@@ -174,6 +174,11 @@ class Searcher:
         self.pod: Belief = np.zeros(grid.shape)
         """Probability of detection (POD) so far, (rows, cols)."""
         self.goal = goal if isinstance(goal, Goal) else Goal(goal, goal)
+        if detection is None:
+            known = self.goal.turn is not None
+            detection = measured_pod(self.threshold, same_day=self.goal.same_day, heading_known=known)
+        self.detection = _check_probability("detection", detection)
+        """POD of a photo that shows the whole cell."""
         self._views = self.goal.views()
         self._compare = comparison(agent.network if isinstance(agent, BeliefAgent) else _pretrained_network())
         self._session = AgentSession(agent, self.goal, grid, start, budget, seed)

@@ -268,7 +268,8 @@ def _goal(settings: SearchSettings, picture: bytes, layout: Layout) -> Goal:
     if high is not None and (low is None or high < low):
         raise RequestError(422, "goal_width_max_m is not larger than goal_width_m", "Give both, the smaller one first")
     widths = None if low is None else (low, high or low)
-    prepared = prepare_goal(read_photo(picture, "goal image"), layout, widths, settings.goal_heading)
+    image = read_photo(picture, "goal image")
+    prepared = prepare_goal(image, layout, widths, settings.goal_heading, same_day=settings.goal_same_day)
     if prepared.uniform:
         problem = "The goal image has a single colour and cannot be recognised"
         raise RequestError(422, problem, "Send a photo of the place")
@@ -285,7 +286,7 @@ def _stored_goal(settings: SearchSettings, stored: StoredSearch, layout: Layout)
         if not stored.goal:  # a new search
             raise
         turn = None if settings.goal_heading is None else 0.0
-        return Goal(_patch(stored.goal), _patch(stored.goal), turn)
+        return Goal(_patch(stored.goal), _patch(stored.goal), turn, same_day=settings.goal_same_day)
 
 
 def _cell_below(layout: Layout, position: PhotoPosition) -> Cell:
