@@ -27,7 +27,7 @@ import torch
 
 from airloc import __version__
 from airloc.agents.agent import Agent, EpisodeBatch
-from airloc.agents.matching import LOCATOR_ALONE, SIGHTING
+from airloc.agents.matching import LOCATOR_ALONE, SIGHTINGS
 from airloc.areas.area import SearchArea
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
@@ -142,7 +142,7 @@ def _write_config(plan: ExportPlan, folder: Path, extra: dict[str, Any]) -> None
     quantised = [name for name, graph in plan.graphs.items() if graph.quantise]
     config = {
         **plan.config,
-        "sighting": (SIGHTING if "relate" in plan.graphs else LOCATOR_ALONE)._asdict(),
+        "sighting": [one._asdict() for one in (SIGHTINGS if "relate" in plan.graphs else (LOCATOR_ALONE,))],
         "graphs": list(plan.graphs),
         "quantised": quantised,
         "airloc": __version__,

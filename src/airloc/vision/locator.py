@@ -150,13 +150,18 @@ class GoalViews:
 
 
 def judge(
-    views: GoalViews, calibration: SightingCalibration, compare: Compare, photo: Image, seen: Mask, own: float
+    views: GoalViews,
+    calibrations: Sequence[SightingCalibration],
+    compare: Compare,
+    photo: Image,
+    seen: Mask,
+    own: float,
 ) -> Verdict:
     """Combine the match of an agent with what the locator finds in the photo.
 
     Args:
         views: The goal.
-        calibration: Calibration of the locator.
+        calibrations: Calibrations of the locator, of which the most confident one counts.
         compare: The network.
         photo: The photo around the cell, as in `GoalViews.locate`.
         seen: Pixels that the photo shows.
@@ -165,8 +170,8 @@ def judge(
     if not (views.textured and seen.any()):
         return Verdict(own, 0.0, 0.0)
     sighting = views.locate(photo, seen)
-    network = compare(*views.align(photo, seen, sighting)) if calibration.network else 0.0
-    located = calibration.probability(sighting, network)
+    network = compare(*views.align(photo, seen, sighting)) if any(one.network for one in calibrations) else 0.0
+    located = max(one.probability(sighting, network) for one in calibrations)
     down, right = (sighting.down, sighting.right) if located >= LOCATED else (0.0, 0.0)
     return Verdict(max(own, located), down, right)
 

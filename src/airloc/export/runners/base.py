@@ -50,7 +50,8 @@ class Graphs:
             seen: Pixels of the view that the photo shows, bool (96, 96).
             match: Probability of a match of the cell's glimpse alone.
         """
-        return judge(goal, SightingCalibration(**self.config["sighting"]), self.compare, view, seen, match)
+        calibrations = [SightingCalibration(**one) for one in self.config["sighting"]]
+        return judge(goal, calibrations, self.compare, view, seen, match)
 
     def compare(self, photo: Any, goal: Any) -> float:
         """Return the log-probability that an aligned pair shows the same place; zero without a network for it."""
