@@ -215,10 +215,10 @@ def _square(image: Pixels) -> Pixels:
 def report(case: Case, name: str, searches: int, seed: int = 0) -> str:
     """Play the searches of a line; return the line."""
     agent = make_agent(name)
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(case.pairs))
+    order = np.random.default_rng(seed).permutation(len(case.pairs))
     outcomes, seconds = [], []
     for number in range(searches):
+        rng = np.random.default_rng([seed, number])  # goals do not depend on the agent and its photos
         world = World(case.pairs[order[number % len(order)]], case.side, case.known_heading, rng)
         outcome, times = search(agent, world)
         outcomes.append(outcome)
