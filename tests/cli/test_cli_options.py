@@ -332,7 +332,7 @@ def test_paths_that_are_no_episode_files_are_refused(refuses, areas_folder: Path
         (["--against", "belif"], ["'belif'", "'belief'"]),
         (["--against", ""], ["belief"]),
         (["--change", "offgrid"], ["'offgrid'", "'off-grid'"]),
-        (["--change", ""], ["photometric, blur, coarse, off-grid, turned, all"]),
+        (["--change", ""], ["photometric, blur, coarse, off-grid, turned, anywhere, any-heading, all"]),
         (["--change", "all", "--change-strength", "1.5"], ["1.5"]),
         (["--change", "all", "--change-strength", "nan"], ["nan"]),
         (["--change-strength", "0.5"], ["--change"]),
