@@ -308,9 +308,7 @@ def _logistic(inputs: np.ndarray, targets: np.ndarray, share: float) -> np.ndarr
 def curves(root: Path, folder: Path, count: int) -> None:
     """Draw the share of declared finds over the goal's cell: by the glimpse alone, and by the whole photo."""
     masa, naip = (load_dataset(name, root=root / name) for name in ("masa", "naip"))
-    days = [
-        Pair(image, image) for image in (_square(masa.read(one).image) for one in masa.scan() if one.split == "val")
-    ]
+    days = [Pair(image, image) for image in _windows(masa, "val")]
     records = [pair for pair in naip.record_pairs() if pair[0].name.startswith("claremont")]
     years = _pairs(naip, records[::4])
     axes = {

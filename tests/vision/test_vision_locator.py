@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from airloc.areas.changes import _cut
-from airloc.vision.locator import GoalViews, Sighting
+from airloc.vision.locator import GoalViews, Sighting, SightingCalibration, judge
 from field_files import ground
 
 CENTRE = (154, 154)
@@ -104,3 +104,14 @@ def test_pixels_that_are_not_seen_do_not_matter(world, photo, seed: int):
 
 def test_a_photo_that_shows_nothing_has_no_sighting(world, photo):
     assert GoalViews(cut(world, 0, 0)).locate(photo, ~ALL_SEEN).score == -1
+
+
+@pytest.mark.parametrize("rows", [1, 2, 8])
+def test_a_photo_that_shows_a_strip_alone_says_nothing_about_the_goal(rows: int):
+    picture = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
+    photo = np.random.default_rng(1).integers(0, 256, (96, 96, 3), dtype=np.uint8)
+    seen = np.zeros((96, 96), dtype=np.bool_)
+    seen[40 : 40 + rows] = True
+    calibration = SightingCalibration(8.2, 9.7, 0.7, -7.66)
+    verdict = judge(GoalViews(picture), [calibration], lambda photo, goal: -1.0, photo, seen, own=0.25)
+    assert verdict == (0.25, 0.0, 0.0)

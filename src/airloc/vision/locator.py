@@ -45,6 +45,8 @@ TURN_STEP, SCALE_STEP = 9.0, 1.12
 """Steps of turns in degrees and of scales, before they are refined."""
 FINE = (-1 / 3, 0.0, 1 / 3)
 """Steps of the refinement, in units of the steps above."""
+NOWHERE = -1.0
+"""Score of alignments that show too little of the goal."""
 LOWEST_LOG = -12.0
 """Lowest log-probability of the network that counts."""
 LOCATED = 0.1
@@ -170,6 +172,8 @@ def judge(
     if not (views.textured and seen.any()):
         return Verdict(own, 0.0, 0.0)
     sighting = views.locate(photo, seen)
+    if sighting.score <= NOWHERE:
+        return Verdict(own, 0.0, 0.0)
     network = compare(*views.align(photo, seen, sighting)) if any(one.network for one in calibrations) else 0.0
     located = max(one.probability(sighting, network) for one in calibrations)
     down, right = (sighting.down, sighting.right) if located >= LOCATED else (0.0, 0.0)
@@ -240,7 +244,7 @@ class _Views:
         energy = correlate(photo.energy, masks) * correlate(photo.valid, energies)
         overlap = correlate(photo.valid, masks) / np.maximum(self._valid.sum(axis=(1, 2, 3)), 1)[:, None, None]
         score = product / np.sqrt(np.maximum(energy, 1.0))
-        score = np.where(overlap >= OVERLAP, score, -1.0)
+        score = np.where(overlap >= OVERLAP, score, NOWHERE)
         number, row, col = (int(part) for part in np.unravel_index(int(score.argmax()), score.shape))
         best = float(score[number, row, col])
         elsewhere = score.max(axis=0)
