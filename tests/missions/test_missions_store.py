@@ -59,6 +59,19 @@ def test_searches_and_glimpses_come_back_as_stored(tmp_path: Path):
     store.close()
 
 
+def test_the_list_of_searches_has_names_and_counts_of_photos(tmp_path: Path):
+    with closing(SearchStore(tmp_path / "a.sqlite")) as store:
+        store.add(SEARCH._replace(id="b", created="2024-01-02", settings={"name": "<b>north & south</b>"}))
+        store.add(SEARCH._replace(id="c", created="2024-01-01", settings={"name": 7}))
+        store.append("b", 0, StoredGlimpse(0, 0, 1.0, bytes(PATCH_BYTES), received="2024-01-02T10:00:00+00:00"))
+        store.cancel("c")
+        assert store.summaries() == [
+            ("b", "2024-01-02", "<b>north & south</b>", False, 1),
+            ("c", "2024-01-01", None, True, 0),
+        ]
+        assert store.glimpses("b")[0].received == "2024-01-02T10:00:00+00:00"
+
+
 VERSION_1 = """
 CREATE TABLE searches (id TEXT PRIMARY KEY, begun TEXT NOT NULL, config TEXT NOT NULL, goal BLOB NOT NULL,
                        cancelled INTEGER NOT NULL DEFAULT 0);

@@ -23,6 +23,7 @@ __all__ = [
     "SearchList",
     "SearchSettings",
     "SearchState",
+    "SearchSummary",
     "Verdict",
 ]
 
@@ -47,6 +48,7 @@ class Position(Message):
 class SearchSettings(Message):
     """Settings of a search; the store keeps them."""
 
+    name: Annotated[str | None, Field(max_length=100, description="name of the search for people")] = None
     outline: Annotated[
         list[Position], Field(min_length=2, max_length=2000, description="corners of the search area; two are a box")
     ]
@@ -206,10 +208,21 @@ class BeliefMap(Message):
     pod: Annotated[list[list[float]], Field(description="probability of detection")]
 
 
+class SearchSummary(Message):
+    """A search in the list of all searches."""
+
+    id: str
+    name: str | None
+    created: Annotated[str, Field(description="time of creation in UTC, ISO 8601")]
+    cancelled: bool
+    photos: Annotated[int, Field(description="number of photos")]
+
+
 class SearchList(Message):
-    """Ids of searches, newest first."""
+    """All searches, newest first: their ids, and a summary of each."""
 
     searches: list[str]
+    summaries: list[SearchSummary]
 
 
 class Health(Message):

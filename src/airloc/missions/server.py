@@ -85,7 +85,7 @@ def _search_routes(searches: SearchService) -> APIRouter:
     @router.get("", responses=_errors())
     def list_searches() -> SearchList:
         """List all searches, newest first."""
-        return SearchList(searches=searches.list_ids())
+        return searches.list_searches()
 
     @router.post("", status_code=201, responses=_errors())
     def create_search(request: NewSearch) -> SearchState:

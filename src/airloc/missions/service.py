@@ -8,10 +8,10 @@ import binascii
 import secrets
 import threading
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import ValidationError
@@ -32,8 +32,10 @@ from airloc.missions.messages import (
     PhotoOutcome,
     PhotoPosition,
     PhotoResult,
+    SearchList,
     SearchSettings,
     SearchState,
+    SearchSummary,
 )
 from airloc.missions.photos import (
     MIN_COVERAGE,
@@ -57,7 +59,9 @@ from airloc.missions.plan import (
 from airloc.missions.searcher import Glimpse, Searcher, UnusablePhotoError
 from airloc.missions.store import SearchStore, StoredGlimpse, StoredSearch, StoredVerdict
 
-__all__ = ["RequestError", "SearchService"]
+__all__ = ["ActiveSearch", "PhotoArrival", "RequestError", "SearchService"]
+
+T = TypeVar("T")
 
 MAX_CELLS = 20_000
 MAX_IN_MEMORY = 64
@@ -72,11 +76,21 @@ class RequestError(AirlocError):
         self.status = status
 
 
-class _ActiveSearch(NamedTuple):
+class PhotoArrival(NamedTuple):
+    """When a photo arrived and where it was taken; None where the store does not have it."""
+
+    received: str | None
+    """Time in UTC, ISO 8601."""
+    position: PhotoPosition | None
+
+
+class ActiveSearch(NamedTuple):
     """A search in memory."""
 
     stored: StoredSearch
     field: FieldSearch
+    arrivals: list[PhotoArrival]
+    """One for each photo, in their order."""
 
 
 class SearchService:
@@ -89,10 +103,12 @@ class SearchService:
 
     def __init__(self, store: SearchStore, default_agent: str) -> None:
         self._store, self._default_agent = store, default_agent
-        self._active: OrderedDict[str, _ActiveSearch] = OrderedDict()
+        self._active: OrderedDict[str, ActiveSearch] = OrderedDict()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._lock = threading.Lock()
         self._agents: dict[str, Agent] = {}
+        self.on_change: Callable[[str], None] = lambda search: None
+        """Called with the id of a search after it may have changed, from any thread."""
 
     def create(self, request: NewSearch) -> SearchState:
         """Create a search."""
@@ -119,9 +135,15 @@ class SearchService:
             searcher = active.field.searcher
             return BeliefMap(poa=searcher.belief().tolist(), pod=searcher.pod.tolist())
 
-    def list_ids(self) -> list[str]:
-        """Return the ids of all searches, newest first."""
-        return self._store.list_ids()
+    def list_searches(self) -> SearchList:
+        """Return all searches, newest first."""
+        summaries = [SearchSummary(**summary._asdict()) for summary in self._store.summaries()]
+        return SearchList(searches=[summary.id for summary in summaries], summaries=summaries)
+
+    def inspect(self, search: str, reader: Callable[[ActiveSearch, SearchState], T]) -> T:
+        """Return what a function reads from a search, which does not change meanwhile."""
+        with self._locked(search) as active:
+            return reader(active, _state(active, self._is_cancelled(search)))
 
     def cancel(self, search: str) -> SearchState:
         """Cancel a search; cancelling it again changes nothing."""
@@ -146,7 +168,7 @@ class SearchService:
             return PhotoResult(**state, photo=_location(layout, cell), outcome=outcome, number=number, reason=reason)
 
     def _observe_cell(
-        self, active: _ActiveSearch, cell: Cell, data: bytes, photo: Pixels, position: PhotoPosition
+        self, active: ActiveSearch, cell: Cell, data: bytes, photo: Pixels, position: PhotoPosition
     ) -> tuple[PhotoOutcome, int]:
         """Store and observe a photo; return its outcome and its number."""
         searcher = active.field.searcher
@@ -158,9 +180,11 @@ class SearchService:
         if not position.accept:
             searcher.check_use(cell, glimpse)
         outcome = _outcome(searcher, cell)
-        stored = StoredGlimpse(*cell, glimpse.coverage, glimpse.pixels.tobytes(), data, position.model_dump_json())
+        pixels, received = glimpse.pixels.tobytes(), datetime.now(UTC).isoformat(timespec="seconds")
+        stored = StoredGlimpse(*cell, glimpse.coverage, pixels, data, position.model_dump_json(), received)
         self._store.append(active.stored.id, len(searcher.photos), stored)
         searcher.observe(cell, glimpse, check=False)
+        active.arrivals.append(PhotoArrival(received, position))
         return outcome, len(searcher.photos)
 
     def candidates(self, search: str) -> CandidateList:
@@ -201,7 +225,7 @@ class SearchService:
             return _state(active, cancelled=False)
 
     @contextmanager
-    def _locked(self, search: str) -> Iterator[_ActiveSearch]:
+    def _locked(self, search: str) -> Iterator[ActiveSearch]:
         """Lock a search; take it from memory, or rebuild it from its photos."""
         stored = self._store.find(search)
         if stored is None:
@@ -214,29 +238,33 @@ class SearchService:
                 active = self._build(stored)
                 self._replay(active)
             self._remember(active)
+            writes = self._store.writes
             yield active
+        if self._store.writes != writes:  # perhaps of another search, which costs its watchers nothing
+            self.on_change(search)
 
-    def _replay(self, active: _ActiveSearch) -> None:
+    def _replay(self, active: ActiveSearch) -> None:
         """Let the searcher observe the stored photos and verdicts again, in their order."""
         searcher = active.field.searcher
         verdicts = deque(self._store.verdicts(active.stored.id))
         for stored in self._store.glimpses(active.stored.id):
             _replay_verdicts(searcher, verdicts)
             searcher.observe((stored.row, stored.col), _stored_glimpse(active.field, stored), check=False)
+            active.arrivals.append(PhotoArrival(stored.received, _stored_position(stored)))
         _replay_verdicts(searcher, verdicts)
 
     def _is_cancelled(self, search: str) -> bool:
         stored = self._store.find(search)
         return stored is not None and stored.cancelled
 
-    def _remember(self, active: _ActiveSearch) -> None:
+    def _remember(self, active: ActiveSearch) -> None:
         with self._lock:
             self._active[active.stored.id] = active
             self._active.move_to_end(active.stored.id)
             while len(self._active) > MAX_IN_MEMORY:
                 self._active.popitem(last=False)
 
-    def _build(self, stored: StoredSearch) -> _ActiveSearch:
+    def _build(self, stored: StoredSearch) -> ActiveSearch:
         """Build a search before its first photo."""
         settings = SearchSettings.model_validate(stored.settings)
         plan = settings.plan(self._default_agent)
@@ -246,7 +274,7 @@ class SearchService:
             problem = f"The grid has {layout.grid} cells, more than {MAX_CELLS}"
             raise RequestError(422, problem, "Choose larger cells or a smaller outline")
         goal = _stored_goal(settings, stored, layout)
-        return _ActiveSearch(stored, start_search(plan, layout, goal, self._agent(plan.agent)))
+        return ActiveSearch(stored, start_search(plan, layout, goal, self._agent(plan.agent)), [])
 
     def _agent(self, name: str) -> Agent:
         if name not in self._agents:
@@ -325,12 +353,18 @@ def _crop(search: FieldSearch, cell: Cell, photo: Pixels, position: PhotoPositio
 
 def _stored_glimpse(search: FieldSearch, stored: StoredGlimpse) -> Glimpse:
     """Return a stored glimpse, with the view of its photo if that is stored and readable."""
-    view = None
-    if stored.photo is not None and stored.position is not None:
-        with suppress(AirlocError, ValidationError):  # a damaged photo; the glimpse remains
-            position = PhotoPosition.model_validate_json(stored.position)
+    view, position = None, _stored_position(stored)
+    if stored.photo is not None and position is not None:
+        with suppress(AirlocError):  # a damaged photo; the glimpse remains
             view = _crop(search, (stored.row, stored.col), read_photo(stored.photo), position).view
     return Glimpse(_patch(stored.pixels), stored.coverage, view)
+
+
+def _stored_position(stored: StoredGlimpse) -> PhotoPosition | None:
+    """Return the position of a stored photo if it is stored and readable."""
+    with suppress(ValidationError):
+        return None if stored.position is None else PhotoPosition.model_validate_json(stored.position)
+    return None
 
 
 def _outcome(searcher: Searcher, cell: Cell) -> PhotoOutcome:
@@ -364,7 +398,7 @@ def _location(layout: Layout, cell: Cell, place: tuple[float, float] | None = No
     return CellLocation(row=cell[0], col=cell[1], lat=lat, lon=lon)
 
 
-def _state(active: _ActiveSearch, cancelled: bool) -> SearchState:
+def _state(active: ActiveSearch, cancelled: bool) -> SearchState:
     search = active.field
     advice, layout = search.searcher.advice(), search.layout
     return SearchState(

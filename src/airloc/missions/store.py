@@ -17,16 +17,24 @@ from typing import Any, NamedTuple
 from airloc.errors import AirlocError
 from airloc.missions.photos import SIDE
 
-__all__ = ["SearchStore", "StoreError", "StoredGlimpse", "StoredSearch", "StoredVerdict", "recover_store"]
+__all__ = [
+    "SearchStore",
+    "StoreError",
+    "StoredGlimpse",
+    "StoredSearch",
+    "StoredSummary",
+    "StoredVerdict",
+    "recover_store",
+]
 
-VERSION = 2
+VERSION = 3
 PATCH_BYTES = SIDE * SIDE * 3
 SCHEMA = """
 CREATE TABLE searches (id TEXT PRIMARY KEY, begun TEXT NOT NULL, config TEXT NOT NULL, goal BLOB NOT NULL,
                        cancelled INTEGER NOT NULL DEFAULT 0, picture BLOB);
 CREATE TABLE glimpses (search TEXT NOT NULL REFERENCES searches (id), number INTEGER NOT NULL, row INTEGER NOT NULL,
                        col INTEGER NOT NULL, seen REAL NOT NULL, pixels BLOB NOT NULL, photo BLOB, position TEXT,
-                       PRIMARY KEY (search, number));
+                       received TEXT, PRIMARY KEY (search, number));
 """
 VERDICTS = """
 CREATE TABLE verdicts (search TEXT NOT NULL REFERENCES searches (id), number INTEGER NOT NULL, photo INTEGER NOT NULL,
@@ -38,7 +46,8 @@ UPGRADES = {
         "ALTER TABLE glimpses ADD COLUMN photo BLOB",
         "ALTER TABLE glimpses ADD COLUMN position TEXT",
         VERDICTS,
-    )
+    ),
+    2: ("ALTER TABLE glimpses ADD COLUMN received TEXT",),
 }
 """Statements that upgrade a store of an earlier version to the next one."""
 VALID_ROWS = {
@@ -82,6 +91,18 @@ class StoredGlimpse(NamedTuple):
     """File of the photo as it was sent; stores of version 1 did not keep it."""
     position: str | None = None
     """JSON of `airloc.missions.messages.PhotoPosition`."""
+    received: str | None = None
+    """Time at which the server received the photo, in UTC, ISO 8601; stores before version 3 did not keep it."""
+
+
+class StoredSummary(NamedTuple):
+    """A search in a list of searches."""
+
+    id: str
+    created: str
+    name: str | None
+    cancelled: bool
+    photos: int
 
 
 class StoredVerdict(NamedTuple):
@@ -106,6 +127,8 @@ class SearchStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.writes = 0
+        """Number of changes since the store was opened."""
         self._lock = threading.Lock()
         _check_folder(path)
         try:
@@ -148,6 +171,16 @@ class SearchStore:
         """Return the ids of all searches, newest first."""
         return [row[0] for row in self._read("SELECT id FROM searches ORDER BY begun DESC, id")]
 
+    def summaries(self) -> list[StoredSummary]:
+        """Return all searches with their numbers of photos, newest first."""
+        photos = "(SELECT count(*) FROM glimpses WHERE search = searches.id)"
+        columns = f"id, begun, json_extract(config, '$.name'), cancelled, {photos}"
+        rows = self._read(f"SELECT {columns} FROM searches ORDER BY begun DESC, id")
+        return [
+            StoredSummary(search, created, name if isinstance(name, str) else None, bool(cancelled), photos)
+            for search, created, name, cancelled, photos in rows
+        ]
+
     def cancel(self, search: str) -> None:
         """Mark a search as cancelled."""
         with self._writing():
@@ -156,11 +189,13 @@ class SearchStore:
     def append(self, search: str, number: int, glimpse: StoredGlimpse) -> None:
         """Add glimpse number `number` of a search."""
         with self._writing():
-            self._file.execute("INSERT INTO glimpses VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (search, number, *glimpse))
+            self._file.execute("INSERT INTO glimpses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (search, number, *glimpse))
 
     def glimpses(self, search: str) -> list[StoredGlimpse]:
         """Return all glimpses of a search in order."""
-        query = "SELECT row, col, seen, pixels, photo, position FROM glimpses WHERE search = ? ORDER BY number"
+        query = (
+            "SELECT row, col, seen, pixels, photo, position, received FROM glimpses WHERE search = ? ORDER BY number"
+        )
         return [StoredGlimpse(*row) for row in self._read(query, search)]
 
     def photo(self, search: str, number: int) -> bytes | None:
@@ -221,6 +256,7 @@ class SearchStore:
         try:
             with self._transaction():
                 yield
+                self.writes += 1
         except sqlite3.Error as error:
             raise self._failed("write to", error) from error
 
