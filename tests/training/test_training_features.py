@@ -11,6 +11,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task import rules
 from airloc.task.cells import cut_patches
+from airloc.training import features
 from airloc.training.features import FeatureTable, PaddedGrid, PrivilegedMoves, default_limit, tabulate
 from airloc.vision.position import encode_position
 from untrained import untrained_encoder
@@ -90,6 +91,24 @@ def test_in_a_share_of_the_areas_glimpses_and_goals_are_photos_drawn_by_the_seed
     assert not (exact == all_photos).all(dim=1).any()
     assert torch.equal(table(0.5), some)
     assert some.isfinite().all()
+
+
+@pytest.mark.parametrize("photos", [0.0, 0.5])
+def test_areas_computed_at_once_have_the_features_of_areas_computed_alone(monkeypatch, photos):
+    grid = Grid(2, 2)
+
+    def table() -> torch.Tensor:
+        torch.manual_seed(3)
+        return tabulate(untrained_encoder(), images(grid, 5), grid, 4, device=CPU, photos=photos).table.view(5, -1)
+
+    alone = table()
+    monkeypatch.setattr(features, "AREAS_AT_ONCE", {"cpu": 2})
+    together = table()
+    if photos:  # the photos are drawn in another order, exact areas stay the same
+        assert together.isfinite().all()
+        assert together.shape == alone.shape
+    else:
+        assert torch.allclose(together, alone, atol=1e-5)
 
 
 def test_the_table_holds_one_row_per_pair():

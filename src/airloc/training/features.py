@@ -24,7 +24,6 @@ import torch
 from torch import nn
 
 from airloc.agents.agent import FREE, OUTSIDE, VISITED, lowest_status
-from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
@@ -40,6 +39,8 @@ PAIR_SIZE = EMBEDDING + DIRECTIONS
 """Numbers of a pair (F)."""
 MEMORY_SHARE = 0.5
 """Default limit of a table: a share of the free memory of a GPU, or of the memory of the machine."""
+AREAS_AT_ONCE = {"cuda": 16}
+"""Areas whose features a device computes at once; others compute those of one after another."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,17 +165,21 @@ def tabulate(
     rows = (grid.count + 1) * grid.count
 
     def parts() -> Iterable[torch.Tensor]:
-        for image in images:
+        at_once = AREAS_AT_ONCE.get(device.type, 1)
+        for first in range(0, len(images), at_once):
             with torch.autocast(device.type, torch.float16, enabled=device.type == "cuda"):
-                yield _pair_features(encoder, *_patches(image, grid, photos, device)).to(dtype)
+                patches = _patches(images[first : first + at_once], grid, photos, device)
+                yield _pair_features(encoder, *patches).to(dtype)
 
     size = len(images) * rows * PAIR_SIZE * dtype.itemsize
     if folder is not None and size > (default_limit(device) if limit is None else limit):
         table = _write_and_map(parts(), folder, size, dtype)
     else:
         table = torch.empty(len(images) * rows, PAIR_SIZE, dtype=dtype, device=device)
-        for number, part in enumerate(parts()):
-            table[number * rows : (number + 1) * rows] = part
+        filled = 0
+        for part in parts():
+            table[filled : filled + len(part)] = part
+            filled += len(part)
     line = torch.arange(-budget, max(grid.shape) + budget, device=device)
     places = torch.cartesian_prod(line, line).reshape(len(line), len(line), 2)
     positions = (position or PositionEncoding()).encode(places, grid, training_grid or grid)
@@ -204,21 +209,33 @@ def _write_and_map(parts: Iterable[torch.Tensor], folder: Path, size: int, dtype
         ) from error
 
 
-def _patches(image: Pixels, grid: Grid, photos: float, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the glimpses and the goals of all cells of an area, each (n, S, S, 3) uint8."""
-    exact = torch.from_numpy(cut_patches(image, grid)).to(device)
-    if not photos or float(torch.rand(())) >= photos:
+def _patches(
+    images: npt.NDArray[np.uint8], grid: Grid, photos: float, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the glimpses and the goals of all cells of areas, each (A, n, S, S, 3) uint8."""
+    exact = torch.from_numpy(np.stack([cut_patches(image, grid) for image in images])).to(device)
+    chosen = torch.rand(len(images)) < photos
+    if not chosen.any():
         return exact, exact
-    whole = torch.from_numpy(np.array(image)).to(device).permute(2, 0, 1)[None] / 255
-    around = nn.functional.pad(whole, [MARGIN] * 4, mode="reflect").expand(2, -1, -1, -1)
-    taken = (photograph_cells(around, grid, share=1.0) * 255).round().byte().permute(0, 1, 3, 4, 2)
-    return taken[0], taken[1]
+    whole = torch.from_numpy(images[chosen.numpy()]).to(device).permute(0, 3, 1, 2) / 255
+    around = nn.functional.pad(whole, [MARGIN] * 4, mode="reflect")
+    glimpses, goals = exact, exact.clone()
+    for patches in (glimpses, goals):
+        taken = photograph_cells(around, grid, share=1.0)
+        patches[chosen.to(device)] = (taken * 255).round().byte().permute(0, 1, 3, 4, 2)
+    return glimpses, goals
 
 
 def _pair_features(encoder: PatchEncoder, glimpses: torch.Tensor, goals: torch.Tensor) -> torch.Tensor:
-    """Compute the features of all pairs of one area, ((n + 1) * n, F)."""
-    inputs = encoder.preprocess(torch.cat([glimpses, torch.zeros_like(glimpses[:1])]))
-    goal_inputs = inputs[:-1] if goals is glimpses else encoder.preprocess(goals)
-    current, goal = encoder.embedder.current_first(inputs), encoder.embedder.goal_first(goal_inputs)
-    both = current.repeat_interleave(len(goal), dim=0), goal.repeat(len(current), 1, 1, 1)
-    return torch.cat(encoder.embedder.relate(*both), dim=1)
+    """Compute the features of all pairs of each area, (A * (n + 1) * n, F)."""
+    areas, cells = goals.shape[:2]
+    black = torch.zeros_like(glimpses[:, :1])
+    inputs = encoder.preprocess(
+        torch.cat([glimpses, black, *([] if goals is glimpses else [goals])], dim=1).flatten(0, 1)
+    )
+    inputs = inputs.unflatten(0, (areas, -1))
+    current = encoder.embedder.current_first(inputs[:, : cells + 1].flatten(0, 1)).unflatten(0, (areas, -1))
+    goal_inputs = inputs[:, :cells] if goals is glimpses else inputs[:, cells + 1 :]
+    goal = encoder.embedder.goal_first(goal_inputs.flatten(0, 1)).unflatten(0, (areas, -1))
+    both = current.repeat_interleave(cells, dim=1), goal.repeat(1, cells + 1, 1, 1, 1)
+    return torch.cat(encoder.embedder.relate(*(maps.flatten(0, 1) for maps in both)), dim=1)
