@@ -24,7 +24,7 @@ from airloc.rollout import (
     DiagonalError,
     EpisodeRecord,
     RolloutLog,
-    _noise,
+    agent_noise,
     rollout,
 )
 from airloc.task.batch import BatchEnv, Observation
@@ -102,12 +102,12 @@ def test_the_seed_decides_what_is_drawn(suite: Suite, env: BatchEnv):
 
 
 def test_noise_is_one_stream_in_windows():
-    whole = _noise(5, slice(0, 9), 7)
+    whole = agent_noise(5, slice(0, 9), 7)
     assert whole.shape == (9, 7, 8)
     assert whole.min() >= 0
     assert whole.max() < 1
     for first, last in ((0, 1), (3, 9), (8, 9)):
-        assert np.array_equal(whole[first:last], _noise(5, slice(first, last), 7))
+        assert np.array_equal(whole[first:last], agent_noise(5, slice(first, last), 7))
 
 
 class North:

@@ -155,6 +155,10 @@ class RolloutLog:
     """Wall time spent in the agent."""
     declared: npt.NDArray[np.bool_] | None = None
     """True if the agent declared the goal, (E,); None unless the suite ends by declaration."""
+    team: npt.NDArray[np.int64] | None = None
+    """Cells of all drones, (E, K, T + 1, 2); None unless there are several drones or the goal moves."""
+    last_goal: npt.NDArray[np.int64] | None = None
+    """Last cell of a goal that moves, (E, 2)."""
     recorded: Mapping[Recorder, npt.NDArray[Any]] = field(default_factory=dict)
     """Recorded values (E, T or T + 1, ...), zero after the end of an episode. Quantities that the agent does not have
     are missing."""
@@ -279,7 +283,7 @@ class _Player:
         suite, env, device = self.suite, self.env, self.env.cells.device
         area, start, goal = (torch.from_numpy(part[these]).to(device) for part in (suite.area, suite.start, suite.goal))
         observation = env.reset(area, start, goal)
-        clock = _Clock(device)
+        clock = AgentClock(device)
         tape: dict[Recorder, list[torch.Tensor]] = {recorder: [] for recorder in self.record}
         with clock:
             state = self.agent.reset(self._episodes(these))
@@ -324,7 +328,7 @@ class _Player:
             goals = self.env.goal_patches()
         else:
             goals = self.goal_patches(torch.arange(these.start, these.stop, device=device))
-        noise = torch.from_numpy(_noise(self.seed, these, suite.budget)).to(device)
+        noise = torch.from_numpy(agent_noise(self.seed, these, suite.budget)).to(device)
         return EpisodeBatch(goals, suite.grid, suite.budget, noise)
 
     def _record(self, tape: dict[Recorder, list[torch.Tensor]], at: str, value: torch.Tensor, state: Any) -> None:
@@ -378,7 +382,7 @@ def _check_moves(agent: str, action: torch.Tensor, suite: Suite) -> None:
         )
 
 
-def _noise(seed: int, these: slice, budget: int) -> npt.NDArray[np.float32]:
+def agent_noise(seed: int, these: slice, budget: int) -> npt.NDArray[np.float32]:
     """Return the uniform numbers of some episodes, (B, T, 8).
 
     They are a window of one random stream, so that they do not depend on the batch size.
@@ -391,7 +395,7 @@ def _noise(seed: int, these: slice, budget: int) -> npt.NDArray[np.float32]:
     return (np.floor(numbers * 2.0**24) / 2.0**24).astype(np.float32)
 
 
-class _Clock:
+class AgentClock:
     """Accumulates the wall time spent inside its context, including the wait for the device."""
 
     def __init__(self, device: torch.device) -> None:

@@ -21,7 +21,8 @@ from airloc.evaluation.controls import GoalChange, check_control, check_flight
 from airloc.evaluation.scores import Score, compare, evaluate, images_digest, to_json, trajectory_lines
 from airloc.files import write_atomically
 from airloc.reports.tables import comparison_line, goals_line, score_table
-from airloc.task.suites import end_by_declaration
+from airloc.task.motion import Motion
+from airloc.task.suites import end_by_declaration, with_drones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,12 @@ class Evaluate(PlayOptions):
     """Strength of the change, from 0 (none) to 1."""
     false_alarm_cost: Annotated[float | None, arg(metavar="FINDS")] = None
     """End episodes by declaration, with this cost of a false alarm in units of finds."""
+    drones: int = 1
+    """Number of drones, each with the budget; an episode ends when one of them reaches the goal."""
+    launch: Literal["apart", "together"] = "apart"
+    """Where several drones start: in different random cells, or all in the start."""
+    moving: Annotated[float, arg(metavar="CELLS")] = 0.0
+    """Let the goal walk, this many steps per move of a drone on average. Its patch shows where it was at first."""
     against: str | None = None
     """Another agent for a paired comparison on the same episodes."""
     sample: bool = False
@@ -69,6 +76,9 @@ class Evaluate(PlayOptions):
             raise AirlocError("--equal-distances weights all pairs of cells", "Add --episodes all-pairs")
         if self.false_alarm_cost is not None:
             declaration_threshold(self.false_alarm_cost)
+        Motion(self.moving)
+        if self.false_alarm_cost is not None and (self.drones > 1 or self.moving):
+            raise AirlocError("Teams and moving goals do not declare finds", "Leave out --false-alarm-cost")
         super().check()
 
     def goal_change(self) -> GoalChange | None:
@@ -103,6 +113,7 @@ def _score(options: Evaluate) -> tuple[list[Score], Episodes]:
     episodes = load_episodes(options)
     suite, areas, goal_areas = episodes
     suite = suite if options.false_alarm_cost is None else end_by_declaration(suite)
+    suite = with_drones(suite, options.drones, options.launch, options.moving)
     with progress_bar("playing", len(suite) * len(agents)) as advance:
         scores = [
             evaluate(
@@ -149,6 +160,7 @@ def _record(scores: list[Score], episodes: Episodes, options: Evaluate) -> dict[
         "equal_distances": options.equal_distances,
         "per_area": options.per_area,
         "false_alarm_cost": options.false_alarm_cost,
+        "launch": options.launch,
         "sample": options.sample,
         "exact": options.exact,
         "seed": options.seed,

@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from airloc.agents import blind
 from airloc.areas.area import SearchArea
+from airloc.evaluation.variants import blind_team_success
 from airloc.grid import Grid
 from airloc.rollout import RolloutLog
 from airloc.seeding import stream
@@ -80,7 +81,7 @@ def metrics(log: RolloutLog) -> dict[str, Metric]:
     weight = suite.weight / suite.weight.sum() * len(suite)
     minimum = suite.distance
     won, lost = weight * log.found, weight * ~log.found
-    residual = suite.grid.moves_between(log.path[:, -1], suite.goal)
+    residual = suite.grid.moves_between(log.path[:, -1], suite.goal if log.last_goal is None else log.last_goal)
     scored = {
         "success": Metric(won, weight),
         "steps": Metric(weight * steps, weight),
@@ -132,7 +133,10 @@ def blind_optimum(suite: Suite) -> float:
     """Return the success of the best path without observations, as the mean over all optimal paths.
 
     It is the expectation for a suite that was sampled from a prior, and the value on exactly its episodes otherwise.
+    With several drones or a moving goal, it is the success of a team that plans from the prior alone.
     """
+    if suite.is_variant:
+        return blind_team_success(suite)
     if suite.prior is None:
         starts = sorted({(row, col) for row, col in suite.start.tolist()})
         found = blind.success_table(suite.grid, suite.budget, starts, _prior_of(suite))
@@ -155,6 +159,8 @@ def blind_optimum_is_exact(suite: Suite) -> bool:
     All optimal paths have the same value under their own prior. For any other suite, the mean is proven only if all
     optimal paths are known.
     """
+    if suite.is_variant:
+        return False
     prior = _prior_of(suite)
     if suite.prior is None:
         starts = sorted({(row, col) for row, col in suite.start.tolist()})

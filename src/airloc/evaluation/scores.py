@@ -23,7 +23,9 @@ from airloc.evaluation.metrics import (
     metrics,
     paired_difference,
 )
+from airloc.evaluation.variants import play_variant
 from airloc.rollout import GoalPatches, Recorder, RolloutLog, rollout
+from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
 from airloc.task.photos import FlightConditions
 from airloc.task.suites import Suite
@@ -86,6 +88,8 @@ class Score:
             "grid": str(suite.grid),
             "budget": suite.budget,
             "moves": suite.grid.moves,
+            "drones": suite.drones,
+            "moving": suite.motion.speed,
             "suite": {"name": suite.name, "sha256": suite.digest},
         }
 
@@ -143,6 +147,10 @@ def evaluate(
         goal_patches = changed_goals(change, suite, goal_areas or areas, control=control, seed=seed, device=device)
     elif control is not None:
         goal_patches = _control(control)(suite, CellTable.from_areas(goal_areas or areas, suite.grid, device), seed)
+    if suite.is_variant:
+        env = BatchEnv.from_areas(areas, suite.grid, suite.budget, goal_areas=goal_areas, device=device)
+        played = play_variant(agent, suite, env, goal_patches=goal_patches, seed=seed, batch=batch, on_batch=on_batch)
+        return Score.of(played, areas, seed)
     log = rollout(
         agent,
         suite,
@@ -203,6 +211,8 @@ def trajectory_lines(score: Score) -> str:
             "steps": steps,
             "path": log.path[number, : steps + 1].tolist(),
         }
+        if log.team is not None and log.last_goal is not None:
+            line |= {"team": log.team[number, :, : steps + 1].tolist(), "last_goal": log.last_goal[number].tolist()}
         lines.append(json.dumps(line) + "\n")
     return "".join(lines)
 

@@ -21,7 +21,7 @@ from airloc.reports.results import save_declined, save_result
 from airloc.rollout import BELIEF, PRIOR_FOLLOWED, DiagonalError
 from airloc.task import priors
 from airloc.task.photos import FlightConditions
-from airloc.task.suites import Suite, generate
+from airloc.task.suites import Suite, generate, with_drones
 
 
 def _evaluate_agent(context: TaskContext) -> None:
@@ -64,6 +64,8 @@ def evaluation_task(
     change: str | None = None,
     control: str | None = None,
     flight_conditions: float | None = None,
+    drones: int = 1,
+    moving: float = 0.0,
     weights: str = "",
     policy: Task | None = None,
     seed_rank: int = 0,
@@ -86,6 +88,8 @@ def evaluation_task(
         change: Change of the goal images.
         control: Control of the goal images.
         flight_conditions: Strength of the flight conditions.
+        drones: Number of drones.
+        moving: Steps of the goal per move of a drone.
         weights: Digest of the installed weights.
         policy: The training whose weights the agent uses instead.
         seed_rank: Which of its seeds; 0 is the median one.
@@ -111,6 +115,8 @@ def evaluation_task(
     }
     if flight_conditions is not None:  # a setting of its own, so that the keys of other evaluations do not change
         settings["flight_conditions"] = flight_conditions
+    if drones > 1 or moving:
+        settings["drones"], settings["moving"] = drones, moving
     return Task(EVALUATION, name, settings, {"areas": areas} if policy is None else {"areas": areas, "policy": policy})
 
 
@@ -122,7 +128,7 @@ def _play(
     strength = settings.get("flight_conditions")
     score = evaluate(
         _make_agent(context),
-        suite,
+        with_drones(suite, settings.get("drones", 1), moving=settings.get("moving", 0.0)),
         areas,
         goal_areas=goal_areas,
         control=settings["control"],

@@ -137,6 +137,8 @@ def _evaluation(agent: str, weights: str, suite: SuiteSpec, areas: Task, seed: i
         change=suite.change,
         control=suite.control,
         flight_conditions=suite.flight_conditions,
+        drones=suite.drones,
+        moving=suite.moving,
         weights=weights,
         seed=seed,
     )

@@ -131,6 +131,8 @@ def _heading(score: Score, goals: str) -> str:
     lines = [
         f"{len(suite)} episodes ({printable(suite.name)}) on {areas} areas, {suite.grid} cells, {suite.budget} moves"
     ]
+    lines[0] += f", {suite.drones} drones that start {suite.launch}" if suite.drones > 1 else ""
+    lines[0] += f", the goal walks {suite.motion.speed:g} cells per move" if suite.motion else ""
     lines[0] += "" if suite.grid.moves == 8 else " (north, east, south or west)"
     if goals:
         lines.append(goals)

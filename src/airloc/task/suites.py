@@ -12,6 +12,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid
 from airloc.seeding import stream
 from airloc.task import priors
+from airloc.task.motion import STILL, Motion, sample_walks
 from airloc.task.rules import check_budget
 
 VERSION = 1
@@ -27,7 +29,10 @@ VERSION = 1
 
 HEADER = ("area", "start_row", "start_col", "goal_row", "goal_col")
 
+MAX_DRONES = 16
+
 Ints = npt.NDArray[np.int64]
+Launch = Literal["apart", "together"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,9 +57,20 @@ class Suite:
     """Weight of each episode, (E,). Default: ones."""
     by_declaration: bool = False
     """True if episodes end by a declaration of the agent instead of by reaching the goal."""
+    drones: int = 1
+    """Number of drones. Each makes as many moves as the budget; the episode ends when one of them reaches the goal."""
+    launch: Launch = "apart"
+    """Where the drones start: `apart` in different random cells, `together` all in the start."""
+    motion: Motion = STILL
+    """How the goal moves. Its cell in the suite is the first one, which the goal patch shows."""
 
     def __post_init__(self) -> None:
         check_budget(self.budget)
+        if not 1 <= self.drones <= min(MAX_DRONES, self.grid.count - 1):
+            most = min(MAX_DRONES, self.grid.count - 1)
+            raise AirlocError(f"A team cannot have {self.drones} drones on {self.grid} cells", f"Use 1 to {most}")
+        if self.is_variant and self.grid.moves == 4:
+            raise AirlocError("Several drones and moving goals need eight moves", "Leave out --moves 4")
         if len(self.weight) == 0:
             object.__setattr__(self, "weight", np.ones(len(self)))
 
@@ -72,8 +88,15 @@ class Suite:
         head = f"airloc suite {VERSION}\n{self.grid}\n{self.grid.cell} {self.grid.gap}\n{self.budget}\n"
         head += "" if self.grid.moves == 8 else f"{self.grid.moves} moves\n"
         head += "by declaration\n" if self.by_declaration else ""
+        head += f"{self.drones} drones {self.launch}\n" if self.drones > 1 else ""
+        head += f"{self.motion}\n" if self.motion else ""
         weights = np.asarray(self.weight / self.weight.sum(), dtype="<f8").tobytes()
         return hashlib.sha256(head.encode() + self.to_bytes() + weights).hexdigest()
+
+    @property
+    def is_variant(self) -> bool:
+        """True if there are several drones or the goal moves."""
+        return self.drones > 1 or bool(self.motion)
 
     def for_areas(self, areas: Sequence[str]) -> "Suite":
         """Return the episodes over these areas, with areas indexed in this order."""
@@ -188,6 +211,34 @@ def generate(
 def end_by_declaration(suite: Suite) -> Suite:
     """Return the same episodes in the variant that ends by declaration, with another name and digest."""
     return replace(suite, name=f"{suite.name}, declared", by_declaration=True)
+
+
+def with_drones(suite: Suite, drones: int, launch: Launch = "apart", moving: float = 0.0) -> Suite:
+    """Return the same episodes in the variant with several drones, or with a goal that walks at a speed."""
+    if drones == 1 and not moving:
+        return suite
+    return replace(suite, drones=drones, launch=launch, motion=Motion(moving))
+
+
+def launch_cells(suite: Suite) -> Ints:
+    """Return the first cells of all drones, (E, K, 2): the start, and those of the others by `Suite.launch`.
+
+    Drones that start apart start in different random cells that are not the goal.
+    """
+    if suite.drones == 1 or suite.launch == "together":
+        return np.repeat(suite.start[:, None], suite.drones, axis=1)
+    order = stream(0, "launch", suite.digest).random((len(suite), suite.grid.count))
+    every = np.arange(len(suite))
+    for cells in (suite.start, suite.goal):
+        order[every, cells[:, 0] * suite.grid.cols + cells[:, 1]] = 2.0  # after all others
+    others = np.argsort(order, axis=1)[:, : suite.drones - 1]
+    return np.concatenate([suite.start[:, None], np.stack(np.divmod(others, suite.grid.cols), axis=-1)], axis=1)
+
+
+def goal_walks(suite: Suite) -> Ints:
+    """Return the cell of the goal before the first and after every round, (E, T + 1, 2)."""
+    rng = stream(0, "walk", suite.digest)
+    return sample_walks(rng, suite.motion, suite.grid.shape, suite.goal, suite.budget)
 
 
 def _uniform_in_rows(allowed: npt.NDArray[np.bool_], rng: np.random.Generator) -> Ints:

@@ -66,6 +66,10 @@ class SuiteSpec:
     control: str | None = None
     flight_conditions: float | None = None
     """Strength of the flight conditions."""
+    drones: int = 1
+    """Number of drones."""
+    moving: float = 0.0
+    """Steps of the goal per move of a drone."""
     agents: NameFilter = field(default_factory=NameFilter)
     """Patterns of the agents that play the suite."""
     trained: NameFilter | None = None
@@ -106,7 +110,8 @@ class SuiteSpec:
         words += [*_option("episodes", self.episodes, "per-distance"), *_option("per_area", self.per_area, 1)]
         words += ["--equal-distances"] if self.equal_distances else []
         words += [*_option("change", self.change), *_option("control", self.control)]
-        return [*words, *_option("flight_conditions", self.flight_conditions), *_option("seed", seed, 0)]
+        words += [*_option("flight_conditions", self.flight_conditions), *_option("drones", self.drones, 1)]
+        return [*words, *_option("moving", self.moving, 0.0), *_option("seed", seed, 0)]
 
     def commands(self, agent: str = "AGENT", seed: int = 0) -> list[str]:
         """Return the commands as typed in a shell."""
