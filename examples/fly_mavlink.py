@@ -181,7 +181,7 @@ def search(station: GroundStation, client: Client, raster: Raster, request: dict
             continue
         unusable = 0
         cell, probability = state["photo"], 100 * state["match_probability"]
-        print(f"row {cell['row']}, column {cell['col']}: match probability {probability:.1f} %")
+        print(f"row {cell['row'] + 1}, column {cell['col'] + 1}: match probability {probability:.1f} %")
     return state
 
 

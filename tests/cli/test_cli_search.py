@@ -13,7 +13,7 @@ from rasterio.transform import from_origin
 
 from airloc.areas.layout import lay_out
 from airloc.areas.raster import Raster
-from airloc.cli.search import ALL_FORMATS, Format
+from airloc.cli.search import ALL_FORMATS, Format, _announce_duration
 from airloc.missions.flight import FORMATS, great_circle_distance
 from field_files import LEFT, METRE, TOP, ground, write_projected, write_tiff
 
@@ -227,13 +227,104 @@ def test_cells_may_touch_and_photos_may_take_no_time(airloc, tmp_path: Path, are
     assert record_of(tmp_path / "out")["grid"]["gap"] == 0
 
 
-def test_a_flight_over_no_data_gives_a_warning(airloc, tmp_path: Path):
+def test_an_image_without_data_is_refused(airloc, tmp_path: Path):
     write_tiff(tmp_path / "empty.tif", np.zeros((192, 192, 3), np.uint8), *GEOREFERENCE, nodata=0)
     Image.fromarray(ground(2)).save(tmp_path / "goal.png")
     options = ("--goal", tmp_path / "goal.png", "--cell", "96m", "--agent", "spiral", "--budget", 3)
     outcome = airloc("search", "--area", tmp_path / "empty.tif", *options, "--out", tmp_path / "out")
+    assert outcome.refused("data of the image")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_nodata_collar_is_not_searched(airloc, tmp_path: Path):
+    image = ground(4)
+    image[np.add.outer(np.arange(204), np.arange(204)) < 130] = 0  # the corner of a rotated image
+    image[:, 160:] = 0
+    write_tiff(tmp_path / "collar.tif", image, *GEOREFERENCE, nodata=0)
+    options = ("--goal", position_of(tmp_path / "collar.tif", (3, 1)), "--cell", "96m", "--agent", "lawnmower")
+    outcome = airloc(
+        "search", "--area", tmp_path / "collar.tif", *options, "--budget", 60, "--false-alarm-cost", 1e6,
+        "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome
+    photos = record_of(tmp_path / "out")["photos"]
+    assert len(photos) == record_of(tmp_path / "out")["grid"]["searchable"] == 9
+    assert min(photo["coverage"] for photo in photos) >= 0.5
+
+
+def test_a_second_search_into_the_same_folder_leaves_no_stale_files(airloc, tmp_path: Path, area: Path):
+    out = tmp_path / "out"
+    options = ("--area", area, "--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--budget", 2)
+    assert airloc("search", *options, "--sweep", "--out", out).code == 0
+    (out / "notes.txt").write_text("mine")
+    assert airloc("search", *options, "--budget", 0, "--out", out).refused("0")
+    assert (out / "sweep.plan").exists(), "a refused search removes nothing"
+    assert airloc("search", *options, "--formats", "plan", "--out", out).code == 0
+    names = {path.name for path in out.iterdir()}
+    assert names - {"notes.txt"} == set(record_of(out)["files"])
+    assert {name for name in names if name.startswith(("flight", "sweep"))} == {"flight.plan"}
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_a_list_of_files_in_the_output_folder_never_removes_files_elsewhere(airloc, tmp_path: Path, area: Path):
+    out, precious = tmp_path / "out", tmp_path / "precious"
+    options = ("--area", area, "--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--budget", 1)
+    for files in (["../precious", str(precious), 3, None, "\0"], "precious", {"a": 1}):
+        out.mkdir(exist_ok=True)
+        precious.write_text("kept")
+        (out / "path.json").write_text(json.dumps({"files": files}))
+        assert airloc("search", *options, "--formats", "plan", "--out", out).code == 0
+        assert precious.read_text() == "kept"
+
+
+def test_photos_rows_and_columns_are_counted_from_1_for_people(airloc, tmp_path: Path, area: Path):
+    options = (
+        "--area",
+        area,
+        "--goal",
+        position_of(area, (0, 3)),
+        "--cell",
+        "96m",
+        "--budget",
+        40,
+        "--agent",
+        "spiral",
+    )
+    outcome = airloc("search", *options, "--out", tmp_path / "out")
+    count = len(record_of(tmp_path / "out")["photos"])
+    assert "(row 1, column 4)" in outcome.out
+    candidates = (tmp_path / "out" / "candidates.html").read_text()
+    assert all(f"Photo {number}: " in candidates for number in range(1, count + 1))
+    assert "Photo 0" not in candidates
+    assert "row 1, column 4" in (tmp_path / "out" / "flight.kml").read_text()
+
+
+def test_an_image_without_colour_tags_says_which_bands_are_taken(airloc, tmp_path: Path, area: Path):
+    image = np.concatenate([ground(4), ground(4)[..., :1]], axis=-1)
+    path = write_tiff(tmp_path / "bands.tif", image, *GEOREFERENCE, photometric="MINISBLACK")
+    options = ("--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--budget", 1, "--formats", "plan")
+    outcome = airloc("search", "--area", path, *options, "--out", tmp_path / "a")
+    assert "band 1, 2, 3 as red, green, blue" in outcome.err
+    chosen = airloc("search", "--area", path, *options, "--bands", 2, 3, 4, "--out", tmp_path / "b")
+    assert (chosen.code, chosen.err) == (0, "")
+
+
+def test_a_flight_above_120_m_gives_a_warning(airloc, tmp_path: Path, area: Path):
+    options = ("--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--budget", 1, "--formats", "plan")
+    outcome = airloc("search", "--area", area, *options, "--fov", 40, "--out", tmp_path / "out")
     assert outcome.code == 0
-    assert "empty.tif" in outcome.err
+    assert "120 m" in outcome.err
+
+
+def test_a_search_that_takes_minutes_says_so(capsys, monkeypatch):
+    now = iter(range(0, 10_000, 10))
+    monkeypatch.setattr("airloc.cli.search.time.monotonic", lambda: float(next(now)))
+    done: list[int] = []
+    step = _announce_duration(done.append, 50)
+    for _ in range(3):
+        step(1)
+    assert done == [1, 1, 1]
+    assert "1 of at most 50 photos, about 8 min left" in capsys.readouterr().err
 
 
 def test_images_with_nodata_and_16_bit_bands_are_searched(airloc, tmp_path: Path):
@@ -246,5 +337,5 @@ def test_images_with_nodata_and_16_bit_bands_are_searched(airloc, tmp_path: Path
     )  # fmt: skip
     assert outcome.code == 0
     record = record_of(tmp_path / "out")
-    assert {photo["coverage"] < 0.1 for photo in record["photos"] if photo["row"] == photo["col"] == 0} <= {True}
+    assert (0, 0) not in {(photo["row"], photo["col"]) for photo in record["photos"]}
     assert record["correct"] is True

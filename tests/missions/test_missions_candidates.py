@@ -67,7 +67,7 @@ def test_ground_without_structure_and_parts_that_are_not_seen_are_no_flaw():
 def test_a_useless_photo_changes_nothing_and_its_cell_may_be_photographed_again(patches):
     search = searcher(patches)
     before = search.advice()
-    with pytest.raises(UnusablePhotoError, match="row 2, column 2 is black"):
+    with pytest.raises(UnusablePhotoError, match="row 3, column 3 is black"):
         search.observe((2, 2), Glimpse(np.zeros((48, 48, 3), dtype=np.uint8)))
     assert search.advice() == before
     assert search.observe((2, 2), glimpse(patches, (2, 2))).next_cell != (2, 2)
@@ -141,7 +141,7 @@ def test_the_page_of_candidates_shows_the_goal_and_every_photo_in_the_order_of_t
     assert len(shown) == len(photos)
     best = search.searcher.candidates()[0].find
     place = format_position(search.layout, best.position)
-    assert f"{place} (row {best.cell[0]}, column {best.cell[1]})" in text
+    assert f"{place} (row {best.cell[0] + 1}, column {best.cell[1] + 1})" in text
 
 
 def client_of(path: Path) -> tuple[SearchStore, TestClient]:

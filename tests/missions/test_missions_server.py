@@ -94,6 +94,35 @@ def test_repeated_unexpected_and_unreadable_photos_keep_the_search_consistent(
     assert path[-1] == (0, 0)
 
 
+def test_a_photo_outside_the_outline_is_refused(client: TestClient, search_ground: SearchGround):
+    layout = search_ground.layout
+    corners = layout.lat_lon([(0, 0), (3, 0), (3, 3)]).tolist()
+    outline = [{"lat": lat, "lon": lon} for lat, lon in corners]
+    state = create(client, search_ground, (3, 0), outline=outline, cell_m=60.0)
+    (top, _), (_, right) = corners[0], corners[2]
+    refused = post(client, search_ground, state, lat=top, lon=right)
+    assert refused.status_code == 422
+    assert "outside the search area" in refused.json()["problem"]
+    assert client.get(f"/searches/{state['id']}").json()["photos"] == 0
+
+
+def test_photos_are_uploaded_by_a_form_too(client: TestClient, search_ground: SearchGround):
+    state = create(client, search_ground, GOAL)
+    cell = state["next"]["row"], state["next"]["col"]
+    url, where = f"/searches/{state['id']}/photos", search_ground.position(cell)
+    file = ("a.png", search_ground.photo(cell), "image/png")
+    sent = client.post(url, params=where, files={"photo": file})
+    assert (sent.status_code, sent.json()["outcome"]) == (200, "used")
+    assert post(client, search_ground, state, cell).json()["outcome"] == "repeated"
+    assert client.get(f"{url}/1").content == search_ground.photo(cell)
+    empty = client.post(url, params=where, files={"photo": (None, "no file")})
+    assert (empty.status_code, "no file" in empty.json()["problem"]) == (422, True)
+    two = client.post(url, params=where, files=[("a", file), ("b", file)])
+    assert two.status_code == 422
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    assert client.post(url, params=where, content=b"\r\n--", headers=kind).status_code == 422
+
+
 def test_a_photo_from_a_larger_height_is_cropped_to_its_cell(client: TestClient, search_ground: SearchGround):
     state = create(client, search_ground, GOAL, agent="lawnmower", aspect=1.0)
     photo = search_ground.photo(GOAL, scale=2.0)

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import stat
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.photos import centre_crop, read_photo
 from airloc.missions.server import make_app
-from airloc.missions.service import SearchService
+from airloc.missions.service import SearchService, valid_settings
 from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoreError, recover_store
 from field_server import HEADERS, TOKEN, SearchGround, create, fly, post
 
@@ -168,6 +168,47 @@ def test_no_store_that_opens_makes_the_server_fail(tmp_path: Path, stored: bytes
         assert len(searches) == 3
         assert {client.get(f"/searches/{search}").status_code for search in searches} == {200}
         store.close()
+
+
+COLUMNS = [("searches", name) for name in ("id", "begun", "config", "goal", "cancelled", "picture")]
+COLUMNS += [("glimpses", name) for name in ("number", "row", "col", "seen", "pixels", "photo", "position")]
+
+
+@pytest.mark.parametrize("value", ["-1", "99999", "'x'", "'{}'"])
+def test_a_store_with_a_damaged_value_is_refused_before_listening_or_served(tmp_path: Path, stored: bytes, value: str):
+    path = tmp_path / "changed.sqlite"
+    for table, name in COLUMNS:
+        path.write_bytes(stored)
+        with closing(sqlite3.connect(path)) as file, file:
+            (changed,) = file.execute("SELECT id FROM searches WHERE rowid = 1").fetchone()
+            file.execute(f"UPDATE OR IGNORE {table} SET {name} = {value} WHERE rowid = 1")
+        try:
+            store = SearchStore(path)
+        except StoreError:
+            continue
+        service = SearchService(store, "spiral")
+        with suppress(StoreError):
+            service.check_store()
+            client = TestClient(make_app(service, TOKEN), headers=HEADERS)
+            searches = client.get("/searches").json()["searches"]
+            assert client.get(f"/searches/{changed}").status_code in (200, 404), (table, name)
+            assert len(searches) == 3
+        store.close()
+
+
+def test_a_search_with_invalid_settings_is_refused_and_the_others_are_recovered(tmp_path: Path, stored: bytes):
+    path, target = tmp_path / "changed.sqlite", tmp_path / "recovered.sqlite"
+    path.write_bytes(stored)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE searches SET config = json_set(config, '$.cell_m', -5) WHERE rowid = 1")
+    store = SearchStore(path)
+    with pytest.raises(StoreError, match=r"damaged.*invalid values"):
+        SearchService(store, "spiral").check_store()
+    store.close()
+    assert recover_store(path, target, valid_settings) == (2, 6)
+    store = SearchStore(target)
+    SearchService(store, "spiral").check_store()
+    store.close()
 
 
 def test_a_truncated_store_is_refused(tmp_path: Path, stored: bytes):

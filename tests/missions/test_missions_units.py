@@ -5,7 +5,15 @@ from functools import partial
 import pytest
 
 from airloc.errors import AirlocError
-from airloc.missions.units import parse_duration, parse_length, parse_pixel, parse_position, parse_range, parse_speed
+from airloc.missions.units import (
+    looks_like_position,
+    parse_duration,
+    parse_length,
+    parse_pixel,
+    parse_position,
+    parse_range,
+    parse_speed,
+)
 
 on_ground = partial(parse_length, georeferenced=True)
 
@@ -50,3 +58,28 @@ def test_zero_is_valid_where_it_is_allowed():
 )  # fmt: skip
 def test_a_range_of_lengths_may_name_its_unit_once(text: str, bounds: tuple[float, float]):
     assert parse_range(text, georeferenced=True) == pytest.approx(bounds)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "59°20'24\"N 18°3'36\"E",
+        "59 20 24 N, 18 3 36 E",
+        "N59°20.4' E18°3.6'",
+        "59.34N 18.06E",
+        "59°20\u203224\u2033n, 18°03\u203236\u2033e",
+    ],
+)
+def test_degrees_minutes_and_seconds_are_understood(text: str):
+    assert looks_like_position(text)
+    assert parse_position(text) == pytest.approx((59.34, 18.06), abs=1e-8)
+
+
+def test_the_letters_of_hemispheres_set_the_signs():
+    assert parse_position("33°30'S 70°15'W") == (-33.5, -70.25)
+
+
+@pytest.mark.parametrize("text", ["59°61'N 18°E", "59°20'N", "18°E 59°N", "91°N 0°E", "N S", '59°20\'24"1"N 1°E'])
+def test_angles_that_are_no_position_are_errors(text: str):
+    with pytest.raises(AirlocError, match="is not a position"):
+        parse_position(text)

@@ -2,7 +2,7 @@
 
 The grid is the smallest one that covers the outline, centred on it; without an outline, the largest one that fits into
 the extent of the image. It is a rectangle, as agents expect it. A mask marks the cells that are searched: those of
-which a quarter or more lies in the outline and half or more lies in the image.
+which a quarter or more lies in the outline and half or more lies in the image and has data.
 
 Legend: plane coordinates are (x, y), x east and y north in metres; in an image without a georeference x right and y up
 in pixels. A heading is the compass direction of the grid's columns, from bottom to top.
@@ -30,6 +30,8 @@ GAP = 4 / 48
 """The gap as a fraction of the cell, as agents were trained."""
 MIN_IN_OUTLINE, MIN_IN_IMAGE = 0.25, 0.5
 """Smallest fraction of a searched cell that lies in the outline and in the image."""
+SPOTS = 6
+"""Points per side of a cell at which the image is checked for data."""
 MAX_CELLS = 100_000
 """Largest number of cells of a grid."""
 
@@ -137,7 +139,7 @@ def lay_out(
     image = Polygon(raster.border(plane))
     wanted = image if outline is None else _on_image(outline, plane, image, raster)
     layout = _cover(wanted, plane, cell_m, gap_m, heading, whole=outline is None)
-    return _with_mask(layout, wanted, image)
+    return _with_mask(layout, wanted, image, raster)
 
 
 def lay_out_outline(
@@ -146,7 +148,7 @@ def lay_out_outline(
     """Place a grid on an outline without an image; `lay_out` describes the arguments."""
     plane = _plane_around(outline)
     flat = _project(outline, plane)
-    return _with_mask(_cover(flat, plane, cell_m, gap_m, heading, whole=False), flat, None)
+    return _with_mask(_cover(flat, plane, cell_m, gap_m, heading, whole=False), flat)
 
 
 def read_cell(raster: Raster, layout: Layout, cell: Cell) -> RasterView:
@@ -242,15 +244,19 @@ def _check_count(rows: int, cols: int, cell_m: float, unit: str) -> None:
         raise AirlocError(problem, "Give smaller cells, such as a fifth of the area's side")
 
 
-def _with_mask(layout: Layout, wanted: MultiPolygon | Polygon, image: Polygon | None) -> Layout:
+def _with_mask(
+    layout: Layout, wanted: MultiPolygon | Polygon, image: Polygon | None = None, raster: Raster | None = None
+) -> Layout:
     """Return the layout with the mask of cells that are searched."""
     cells, whole = layout.polygons(), layout.cell_m**2
     mask = _fraction_inside(cells, wanted, whole) >= MIN_IN_OUTLINE
     if image is not None:
         mask &= _fraction_inside(cells, image, whole) >= MIN_IN_IMAGE
+    if raster is not None:
+        mask &= _fraction_with_data(layout, raster) >= MIN_IN_IMAGE
     if mask.sum() < 2:
         raise AirlocError(
-            f"Fewer than two cells of {layout.cell_m:g} {layout.unit} lie in the outline and on the image",
+            f"Fewer than two cells of {layout.cell_m:g} {layout.unit} lie in the outline and on the data of the image",
             "Give smaller cells, or a larger outline",
         )
     return replace(layout, searchable=mask.reshape(layout.grid.shape))
@@ -260,6 +266,15 @@ def _fraction_inside(cells: npt.NDArray[np.object_], shape: MultiPolygon | Polyg
     """Return the fraction of each cell that lies in a shape."""
     shapely.prepare(shape)
     return np.asarray(shapely.area(shapely.intersection(cells, shape)) / whole)
+
+
+def _fraction_with_data(layout: Layout, raster: Raster) -> Points:
+    """Return the fraction of each cell for which the image has data, not nodata, (rows * cols,)."""
+    spots = (np.arange(SPOTS) + 0.5) / SPOTS
+    within = np.stack(np.meshgrid(spots, spots), axis=-1).reshape(-1, 2) * layout.cell_m
+    cells = np.array(list(layout.grid.cells()), dtype=np.float64)
+    points = layout._rotate(cells[:, None] * layout.pitch_m + within)
+    return np.asarray(raster.has_data(layout.plane, points, layout.cell_m / SPOTS).mean(axis=1))
 
 
 def _axes(heading: float) -> tuple[Points, Points]:

@@ -34,7 +34,7 @@ import rasterio
 from PIL import Image
 from pyproj import CRS, Transformer
 from pyproj.exceptions import CRSError, ProjError
-from rasterio.enums import ColorInterp, Resampling
+from rasterio.enums import ColorInterp, MaskFlags, Resampling
 from rasterio.errors import NotGeoreferencedWarning, RasterioError, RasterioIOError
 from rasterio.windows import Window
 
@@ -49,6 +49,8 @@ _SAMPLES = 8
 """Windows per side that the range of deep values is sampled from."""
 _SAMPLE_SIDE = 64
 """Side of these windows, in pixels."""
+_MAX_MASK_SIDE = 4096
+"""Largest side at which the mask of valid data is read, in pixels."""
 _CACHE_MB = 64
 """Size of GDAL's block cache."""
 _GEOREFERENCE = "Georeference it (gdal_translate -a_srs EPSG:... -a_ullr west north east south)"
@@ -115,7 +117,8 @@ class Raster:
                 warnings.simplefilter("ignore", NotGeoreferencedWarning)  # see `georeferenced`
                 self._file: Any = rasterio.open(path)
         self.width, self.height = int(self._file.width), int(self._file.height)
-        self._bands = _choose_bands(self._file, bands, path)
+        self._bands, self.bands_marked = _choose_bands(self._file, bands, path)
+        """Whether the file or the caller says which bands are red, green and blue."""
         self._range: tuple[float, float] | None = None
         self._system = self._find_system(crs)
 
@@ -159,6 +162,35 @@ class Raster:
         rgb, valid = self._read(window, shape)
         ratio = np.array([shape[1] / window.width, shape[0] / window.height])
         return _warp(rgb, valid, (quad - low) * ratio, size)
+
+    @property
+    def bands(self) -> Sequence[int]:
+        """Numbers of the bands that are read as red, green and blue, or of the one that is read as grey."""
+        return self._bands
+
+    def has_data(self, plane: Plane | None, points: Points, resolution: float) -> npt.NDArray[np.bool_]:
+        """Return where the image has data, not nodata, at points of the plane (..., 2); outside it has none.
+
+        Args:
+            plane: The plane of the points.
+            points: The points.
+            resolution: Distance in the plane that may be ignored; coarser pixels are read faster.
+        """
+        pixels = self._pixels(plane, points)
+        inside = ((pixels >= 0) & (pixels < (self.width, self.height))).all(axis=-1)
+        flags = [flag for band in self._file.mask_flag_enums for flag in band]
+        floats = any(kind.startswith(("float", "complex")) for kind in self._file.dtypes)
+        if set(flags) == {MaskFlags.all_valid} and not floats:
+            return np.asarray(inside)
+        here, right = self._pixels(plane, np.array([points.reshape(-1, 2)[0], points.reshape(-1, 2)[0] + (1, 0)]))
+        coarse = max(1.0, resolution * math.dist(here, right), max(self.width, self.height) / _MAX_MASK_SIDE)
+        shape = max(1, round(self.height / coarse)), max(1, round(self.width / coarse))
+        with self._translate_errors():
+            valid = self._file.dataset_mask(out_shape=shape) > 0
+            if floats:
+                valid &= np.isfinite(self._file.read(self._bands[0], out_shape=shape))
+        col, row = np.moveaxis(pixels * (shape[1] / self.width, shape[0] / self.height), -1, 0).astype(int)
+        return np.asarray(inside & valid[np.clip(row, 0, shape[0] - 1), np.clip(col, 0, shape[1] - 1)])
 
     def _read(self, window: Window, shape: tuple[int, ...]) -> tuple[Pixels, Pixels]:
         """Read a window at a shape (h, w): RGB bytes (h, w, 3) and the valid-data mask (h, w), 0 or 255."""
@@ -293,19 +325,19 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _choose_bands(file: Any, wanted: Sequence[int] | None, path: Path) -> list[int]:
-    """Return the bands to read as red, green and blue, or the one to read as grey."""
+def _choose_bands(file: Any, wanted: Sequence[int] | None, path: Path) -> tuple[list[int], bool]:
+    """Return the bands to read as red, green and blue, or the one to read as grey, and whether they are certain."""
     if wanted is not None:
         if not all(1 <= band <= file.count for band in wanted):
             problem = f"The image {path} has {file.count} band{'s' * (file.count > 1)}, not the bands {tuple(wanted)}"
             raise AirlocError(problem, "Give --bands that exist, counted from 1")
-        return list(wanted)
+        return list(wanted), True
     marked = list(file.colorinterp)
     colours = (ColorInterp.red, ColorInterp.green, ColorInterp.blue)
     if all(colour in marked for colour in colours):
-        return [marked.index(colour) + 1 for colour in colours]
+        return [marked.index(colour) + 1 for colour in colours], True
     plain = [number for number, meaning in enumerate(marked, start=1) if meaning != ColorInterp.alpha]
-    return plain[:3] if len(plain) >= 3 else plain[:1] or [1]
+    return plain[:3] if len(plain) >= 3 else plain[:1] or [1], file.count == 1
 
 
 def _warp(rgb: Pixels, valid: Pixels, quad: Points, size: tuple[int, int]) -> RasterView:

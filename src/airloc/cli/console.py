@@ -26,7 +26,7 @@ from airloc.errors import AirlocError, printable
 from airloc.files import check_writable
 
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "web": ("fastapi", "pydantic", "starlette", "uvicorn"),
+    "web": ("fastapi", "pydantic", "python_multipart", "starlette", "uvicorn"),
     "field": ("pyproj", "rasterio", "shapely", "affine", "pymavlink"),
     "export": ("onnx", "onnxruntime", "onnxscript"),
     "cluster": ("ray",),

@@ -26,7 +26,7 @@ VERBS: dict[str, str] = {
     "analyse": "analyse calibration, failures, shortcuts in the pixels or use of the prior, or pool folds",
     "train": "train an agent or one of its networks",
     "reproduce": "reproduce the tables and figures of the paper in one report",
-    "search": "search a georeferenced image for a place and write flight files",
+    "search": "rehearse a search over a georeferenced image and write flight files",
     "serve": "run live searches over HTTP: photos in, the next waypoint out",
     "export": "export an agent to ONNX with a runner that needs neither torch nor airloc",
     "data": "list, download, prepare and show datasets",

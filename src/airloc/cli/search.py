@@ -1,8 +1,9 @@
-"""`airloc search`: simulate a search over your own georeferenced image, and write its flight files."""
+"""`airloc search`: rehearse a search over your own georeferenced image, and write its flight files."""
 
 import re
 import shlex
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
@@ -16,8 +17,9 @@ from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import read_image
 from airloc.cli.console import need, progress_bar, say, status, writable_outputs
 from airloc.errors import AirlocError
-from airloc.missions.flight import Camera
+from airloc.missions.flight import HEIGHT_LIMIT, Camera
 from airloc.missions.units import (
+    looks_like_position,
     parse_duration,
     parse_length,
     parse_pixel,
@@ -35,11 +37,13 @@ if TYPE_CHECKING:
 
 Format = Literal["geojson", "kml", "gpx", "plan", "waypoints"]
 ALL_FORMATS: tuple[Format, ...] = get_args(Format)
+LONG_SEARCH = 60.0
+"""Seconds left from which on a search says how long it takes."""
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Search a georeferenced image, observing only the cells flown over; write flight files and a report."""
+    """Rehearse a search over a georeferenced image, observing only the cells flown over; write flight files."""
 
     area: Path
     """Image to search: GeoTIFF, cloud-optimised GeoTIFF or any other format that GDAL reads."""
@@ -121,7 +125,7 @@ def run(options: SearchOptions, made_by: str) -> None:
         most_photos = min(search.searcher.budget + 1, int(search.layout.searchable.sum()))
         with writable_outputs(options.out / PAGE):
             with progress_bar("searching", most_photos) as advance:
-                record = simulate(search, raster, truth, advance)
+                record = simulate(search, raster, truth, _announce_duration(advance, most_photos))
             if not any(photo.coverage for photo in record.photos):
                 _warn(f"{options.area} has no data along the flight: the search observed nothing")
             with progress.status("drawing and writing the output"):
@@ -133,17 +137,42 @@ def run(options: SearchOptions, made_by: str) -> None:
     say(f"{len(written)} files in {options.out.resolve()}")
 
 
+def _announce_duration(advance: Callable[[int], None], total: int) -> Callable[[int], None]:
+    """Return a function that advances the progress, and says how long a search of minutes takes."""
+    started, count, announced = time.monotonic(), 0, 0
+
+    def step(done: int) -> None:
+        nonlocal count, announced
+        count += done
+        advance(done)
+        spent = time.monotonic() - started
+        if spent > 5 * 2**announced and count < total:
+            announced += 1
+            left = spent / count * (total - count)
+            if left > LONG_SEARCH or announced > 1:
+                status(f"airloc: {count} of at most {total} photos, about {left / 60:.0f} min left at most")
+
+    return step
+
+
 def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, tuple[float, float] | None]":
     """Build the search, and locate the goal on the grid if it is known; print warnings if the input is valid."""
     from airloc.areas.outline import read_outline
     from airloc.missions.plan import lay_out_search, start_search
 
     warnings = [] if raster.georeferenced else [_without_georeference(options)]
+    if not raster.bands_marked:
+        meaning = "red, green, blue" if len(raster.bands) == 3 else "grey"
+        taken = f"band {', '.join(map(str, raster.bands))} as {meaning}; --bands chooses others"
+        warnings.append(f"{options.area} does not mark its colours: {taken}")
     plan = make_plan(options, georeferenced=raster.georeferenced)
     outline = None if options.within is None else read_outline(options.within)
     layout = lay_out_search(plan, outline, raster)
     goal, truth = _goal(options, raster, layout, warnings)
     search = start_search(plan, layout, goal, make_agent(options.agent, AgentOptions(seed=options.seed)))
+    if search.layout.plane is not None and search.height_m > HEIGHT_LIMIT:
+        limit = f"the {HEIGHT_LIMIT:.0f} m that many countries allow; smaller cells or a larger --fov lower it"
+        warnings.append(f"the flight height is {search.height_m:.0f} m, above {limit}")
     for warning in warnings:
         _warn(warning)
     return search, truth
@@ -187,7 +216,7 @@ def _goal(
         return layout.grid_position(point_of(layout, position))
 
     truth = None if options.truth is None else on_grid(options.truth, "true position")
-    if not Path(options.goal).exists() and not any(letter.isalpha() for letter in options.goal):
+    if not Path(options.goal).exists() and looks_like_position(options.goal):
         place = on_grid(options.goal, "goal")
         return read_goal(raster, layout, place), place
     widths = None if options.goal_width is None else parse_range(options.goal_width, georeferenced=known)

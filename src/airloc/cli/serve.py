@@ -47,7 +47,7 @@ def run(options: ServeOptions) -> None:
     import torch
 
     from airloc.missions.server import make_app, run_server
-    from airloc.missions.service import SearchService
+    from airloc.missions.service import SearchService, valid_settings
     from airloc.missions.store import SearchStore, recover_store
     from airloc.web import bind, url_of
 
@@ -60,11 +60,17 @@ def run(options: ServeOptions) -> None:
         path = options.recover or options.store
         if options.recover is not None:
             with progress.status(f"reading the store {options.store}"):
-                searches, photos = recover_store(options.store, options.recover)
-            found = f"{searches} search{'es' * (searches != 1)} with {photos} photo{'s' * (photos != 1)}"
+                count, photos = recover_store(options.store, options.recover, valid_settings)
+            found = f"{count} search{'es' * (count != 1)} with {photos} photo{'s' * (photos != 1)}"
             say(f"Recovered {found} from {options.store}")
         with progress.status(f"checking the store {path}"):
             store = SearchStore(path)
+            searches = SearchService(store, options.agent)
+            try:
+                searches.check_store()
+            except BaseException:
+                store.close()
+                raise
 
         def announce() -> None:
             url = url_of(bound).rstrip("/")
@@ -73,7 +79,7 @@ def run(options: ServeOptions) -> None:
                 print(f"Token: {token}", flush=True)
 
         try:
-            run_server(make_app(SearchService(store, options.agent), token), bound, announce)
+            run_server(make_app(searches, token), bound, announce)
         finally:
             store.close()
 

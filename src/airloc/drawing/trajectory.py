@@ -37,6 +37,7 @@ def draw_trajectory(
     found: bool | None = None,
     dim_unvisited: bool = False,
     margin: int | None = None,
+    first: int | None = None,
 ) -> Pixels:
     """Draw a path over an area.
 
@@ -51,6 +52,7 @@ def draw_trajectory(
         found: Outline the goal solid instead of dashed. Defaults to True if the path visits the goal.
         dim_unvisited: Darken unvisited cells and the gaps between cells.
         margin: Cells of margin on every side, for pictures of one size. Defaults to what the path needs.
+        first: Number of the first visit. By default the first visit is marked S and the next one 1.
     """
     frame = Frame.around(grid, [*path, *([goal] if goal else [])], scale, margin)
     picture = frame.backdrop(image)
@@ -60,7 +62,7 @@ def draw_trajectory(
     _draw_cells(canvas, frame, path)
     if goal is not None:
         _outline_goal(canvas, frame, goal, solid=goal in path if found is None else found)
-    draw_path(canvas, frame, path, goal, colour=colour, dashed=dashed)
+    draw_path(canvas, frame, path, goal, colour=colour, dashed=dashed, first=first)
     return canvas.over(picture)
 
 
@@ -72,11 +74,12 @@ def draw_path(
     *,
     colour: Colour = PATH_A,
     dashed: bool = False,
+    first: int | None = None,
 ) -> None:
-    """Draw a path with S, the numbers of its visits, and G if there is a goal."""
+    """Draw a path with S or its first number, the numbers of its visits, and G if there is a goal."""
     places = _place_marks(frame, path, goal)
     _draw_line(canvas, frame, path, places, colour, dashed)
-    _draw_marks(canvas, places, colour)
+    _draw_marks(canvas, places, colour, first)
 
 
 def _dim(picture: Pixels, frame: Frame, visited: Sequence[Cell]) -> Pixels:
@@ -165,15 +168,15 @@ def _draw_line(
         canvas.line(points, colour, width, dash=2.4 * width if dashed else None)
 
 
-def _draw_marks(canvas: Canvas, places: Places, colour: Colour) -> None:
+def _draw_marks(canvas: Canvas, places: Places, colour: Colour, first: int | None) -> None:
     """Draw the circles with their letters and numbers."""
     for (_, mark), (at, radius) in places.items():
         if mark == _START:
-            text, fill = "S", START
+            text, fill = "S" if first is None else str(first), START
         elif mark == _GOAL:
             text, fill = "G", GOAL
         else:
-            text, fill = str(mark), colour
+            text, fill = str(mark + (first or 0)), colour
         canvas.disc(at, radius, fill, PAPER if mark != _GOAL else TEXT, radius * 0.11)
         size = min(1.35 * radius, 1.5 * radius / text_width(text, 1))
         canvas.text(at, text, size, text_on(fill))

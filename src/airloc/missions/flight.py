@@ -20,6 +20,7 @@ from xml.sax.saxutils import escape
 from airloc import __version__
 from airloc.errors import AirlocError
 from airloc.grid import Cell
+from airloc.missions.units import format_cell
 from airloc.task.rules import MAX_BUDGET
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def kml(flight: Flight, outline: Ring) -> str:
     line = " ".join(f"{point.lon:.9f},{point.lat:.9f},{height}" for point in flight.waypoints)
     ring = " ".join(f"{lon:.9f},{lat:.9f},0" for lat, lon in [*outline, outline[0]])
     marks = "\n".join(
-        f"<Placemark><name>{number}</name><description>row {point.cell[0]}, column {point.cell[1]}, "
+        f"<Placemark><name>{number}</name><description>{format_cell(point.cell)}, "
         f"POA {100 * point.poa:.2f} %</description><Point><altitudeMode>relativeToGround</altitudeMode>"
         f"<coordinates>{point.lon:.9f},{point.lat:.9f},{height}</coordinates></Point></Placemark>"
         for number, point in enumerate(flight.waypoints, start=1)
@@ -239,7 +240,7 @@ def gpx(flight: Flight, outline: Ring) -> str:
     del outline
     points = "\n".join(
         f'<rtept lat="{point.lat:.9f}" lon="{point.lon:.9f}"><name>{number}</name>'
-        f"<desc>row {point.cell[0]}, column {point.cell[1]}</desc></rtept>"
+        f"<desc>{format_cell(point.cell)}</desc></rtept>"
         for number, point in enumerate(flight.waypoints, start=1)
     )
     return (

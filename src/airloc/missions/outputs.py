@@ -14,6 +14,7 @@ Cells outside the search area are nodata (NaN). A pixel covers a cell and half o
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ __all__ = ["PAGE", "to_json", "write_search"]
 PAGE, CANDIDATES, PATH, BELIEF = "index.html", "candidates.html", "path.json", "belief.tif"
 BELIEF_IMAGE, PATH_IMAGE, ANIMATION = "belief.jpg", "path.jpg", "search.gif"
 BANDS = ("POA", "POD", "POS")
+EARLIER_FILES = (BELIEF, *(f"{name}{suffix}" for name in ("flight", "sweep") for suffix, _ in FORMATS.values()))
+"""Files that a search may have written whose `path.json` does not list them."""
 
 
 def write_search(
@@ -57,6 +60,7 @@ def write_search(
     Returns:
         The paths of all files, the page first.
     """
+    _remove_earlier(folder)
     written: dict[str, Path] = {}
     flight: Flight | None = None
     if record.layout.plane is not None:
@@ -70,13 +74,27 @@ def write_search(
     painter = SearchPainter(record, ground, SIDE)
     belief, path = painter.draw_final_belief(), painter.draw_path()
     written[CANDIDATES] = write_atomically(folder / CANDIDATES, candidates_page(record))
-    written[PATH] = write_atomically(folder / PATH, json.dumps(to_json(record, flight), indent=1) + "\n")
     written[BELIEF_IMAGE] = save_picture(belief, folder / BELIEF_IMAGE)
     written[PATH_IMAGE] = save_picture(path, folder / PATH_IMAGE)
     frames = SearchPainter(record, ground, GIF_SIDE).draw_frames()
     written[ANIMATION] = save_gif(frames, folder / ANIMATION, ms=400)
+    listed = to_json(record, flight) | {"files": sorted([PAGE, PATH, *written])}
+    written[PATH] = write_atomically(folder / PATH, json.dumps(listed, indent=1) + "\n")
     page = search_page(record, belief, path, flight, list(written), made_by)
     return [write_atomically(folder / PAGE, page), *written.values()]
+
+
+def _remove_earlier(folder: Path) -> None:
+    """Remove the files of an earlier search in the folder; `path.json` lists them."""
+    try:
+        listed = json.loads((folder / PATH).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    files = listed.get("files", EARLIER_FILES) if isinstance(listed, dict) else []
+    for name in files if isinstance(files, list | tuple) else []:
+        if isinstance(name, str) and Path(name).name == name:  # a file of this folder
+            with suppress(OSError, ValueError):
+                (folder / name).unlink()
 
 
 def _plan_sweep(search: FieldSearch) -> Flight:

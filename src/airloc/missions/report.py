@@ -18,6 +18,7 @@ from airloc.grid import Cell, Grid
 from airloc.missions.flight import HEIGHT_LIMIT, Flight
 from airloc.missions.plan import SearchRecord, format_position
 from airloc.missions.searcher import Candidate, Find
+from airloc.missions.units import format_cell
 
 __all__ = ["SearchPainter", "candidates_page", "search_page", "summary"]
 
@@ -72,7 +73,7 @@ class SearchPainter:
         declared = record.searcher.advice().declared
         goal = record.true_cell or (None if declared is None else declared.cell)
         drawn = draw_trajectory(
-            self._ground, self._grid, record.searcher.flown, goal, scale=1, dim_unvisited=True, margin=0
+            self._ground, self._grid, record.searcher.flown, goal, scale=1, dim_unvisited=True, margin=0, first=1
         )
         return self._shade(drawn)
 
@@ -166,13 +167,12 @@ def _verdict(record: SearchRecord) -> str:
 
 def _place_name(record: SearchRecord, find: Find) -> str:
     pixel = "pixel " if record.layout.plane is None else ""
-    row, col = find.cell
-    return f"{pixel}{format_position(record.layout, find.position)} (row {row}, column {col})"
+    return f"{pixel}{format_position(record.layout, find.position)} ({format_cell(find.cell)})"
 
 
 def _cell_name(record: SearchRecord, cell: Cell) -> str:
     pixel = "pixel " if record.layout.plane is None else ""
-    return f"{pixel}{format_position(record.layout, cell)} (row {cell[0]}, column {cell[1]})"
+    return f"{pixel}{format_position(record.layout, cell)} ({format_cell(cell)})"
 
 
 def _facts(record: SearchRecord, flight: Flight | None) -> Html:
@@ -241,8 +241,8 @@ def candidates_page(record: SearchRecord) -> str:
 
 
 def _caption(photo: Candidate, record: SearchRecord) -> str:
-    name = "Start" if photo.number == 1 else f"Photo {photo.number - 1}"  # as in the drawing of the path
-    return f"{name}: {_place_name(record, photo.find)}, match probability {100 * photo.find.probability:.1f} %"
+    probability = f"match probability {100 * photo.find.probability:.1f} %"
+    return f"Photo {photo.number}: {_place_name(record, photo.find)}, {probability}"
 
 
 def _draw_photo(photo: Candidate, record: SearchRecord) -> Pixels:
@@ -273,13 +273,13 @@ def _enlarge(patch: Pixels) -> Pixels:
 def _photos(record: SearchRecord) -> Html:
     rows: list[Row] = [
         [
-            "S" if number == 0 else str(number),
+            str(number),
             _cell_name(record, photo.cell),
             f"{100 * photo.poa:.2f} %",
             f"{100 * photo.match_probability:.1f} %",
             f"{100 * photo.pos:.1f} %",
         ]
-        for number, photo in enumerate(record.photos[:MAX_ROWS])
+        for number, photo in enumerate(record.photos[:MAX_ROWS], start=1)
     ]
     listed = table(["Photo", "Position", "POA before", "Match probability", "POS so far"], rows)
     more = len(record.photos) - MAX_ROWS

@@ -43,6 +43,7 @@ from airloc.grid import MOVES, Cell, Grid, distance
 from airloc.missions.detection import measured_pod
 from airloc.missions.photos import VIEW_SIDE, Goal, View, find_flaw
 from airloc.missions.sweep import best_cell_in_reach
+from airloc.missions.units import format_cell
 from airloc.seeding import stream
 from airloc.task.batch import Observation
 from airloc.task.rules import check_budget
@@ -262,7 +263,7 @@ class Searcher:
             raise AirlocError("The search has ended", "Start another search")
         flaw = find_flaw(glimpse.whole_view())
         if flaw is not None:
-            problem = f"The photo of row {cell[0]}, column {cell[1]} is {flaw} and was not used"
+            problem = f"The photo of {format_cell(cell)} is {flaw} and was not used"
             raise UnusablePhotoError(problem, "Photograph the cell again")
 
     def judge(self, number: int, goal: bool) -> Advice:

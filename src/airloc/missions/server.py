@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from airloc import __version__
@@ -43,7 +44,8 @@ KEEP_ALIVE = 15
 PHOTO_BODY = {
     "requestBody": {
         "required": True,
-        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in ("image/jpeg", "image/png")},
+        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in ("image/jpeg", "image/png")}
+        | {"multipart/form-data": {"schema": {"type": "object", "properties": {"photo": {"format": "binary"}}}}},
     }
 }
 PHOTO_TYPES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG": "image/png"}
@@ -109,8 +111,8 @@ def _search_routes(searches: SearchService) -> APIRouter:
 
     @router.post("/{search}/photos", responses=_errors(404, 409), openapi_extra=PHOTO_BODY)
     async def post_photo(search: str, request: Request, position: Annotated[PhotoPosition, Query()]) -> PhotoResult:
-        """Post a photo as the body; the response names the next cell to photograph."""
-        return await run_in_threadpool(searches.observe, search, await request.body(), position)
+        """Post a photo as the body or as a file of a form; the response names the next cell to photograph."""
+        return await run_in_threadpool(searches.observe, search, await _photo_of(request), position)
 
     @router.get("/{search}/candidates", responses=_errors(404))
     def list_candidates(search: str) -> CandidateList:
@@ -130,6 +132,20 @@ def _search_routes(searches: SearchService) -> APIRouter:
         return searches.judge(search, number, verdict.goal)
 
     return router
+
+
+async def _photo_of(request: Request) -> bytes:
+    """Return the photo of a request: its body, or the first file of a form as `curl -F photo=@photo.jpg` sends it."""
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        return await request.body()
+    try:
+        async with request.form(max_files=1, max_fields=20) as form:
+            for part in form.values():
+                if isinstance(part, UploadFile):
+                    return await part.read()
+    except HTTPException as error:  # a damaged form, or more than one file
+        raise RequestError(422, f"The form is not valid: {error.detail}", "Send one photo, as the body") from None
+    raise RequestError(422, "The form has no file", "Send the photo as in curl -F photo=@photo.jpg")
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -11,13 +11,13 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import ValidationError
 
 from airloc.agents.agent import Agent
-from airloc.agents.registry import AGENTS, make_agent
+from airloc.agents.registry import AGENTS, DEFAULT_AGENT, make_agent
 from airloc.areas.area import Pixels
 from airloc.areas.layout import Layout
 from airloc.areas.outline import read_outline
@@ -57,9 +57,9 @@ from airloc.missions.plan import (
     start_search,
 )
 from airloc.missions.searcher import Glimpse, Searcher, UnusablePhotoError
-from airloc.missions.store import SearchStore, StoredGlimpse, StoredSearch, StoredVerdict
+from airloc.missions.store import SearchStore, StoredGlimpse, StoredSearch, StoredVerdict, StoreError
 
-__all__ = ["ActiveSearch", "PhotoArrival", "RequestError", "SearchService"]
+__all__ = ["ActiveSearch", "PhotoArrival", "RequestError", "SearchService", "valid_settings"]
 
 T = TypeVar("T")
 
@@ -235,13 +235,44 @@ class SearchService:
         with lock:
             active = self._active.get(search)
             if active is None:
-                active = self._build(stored)
-                self._replay(active)
+                active = self._rebuild(stored)
             self._remember(active)
             writes = self._store.writes
             yield active
         if self._store.writes != writes:  # perhaps of another search, which costs its watchers nothing
             self.on_change(search)
+
+    def check_store(self) -> None:
+        """Check that every stored search can be rebuilt, without its photos.
+
+        Raises:
+            StoreError: If the settings of a search are not valid, or a photo lies outside its grid.
+        """
+        for search in self._store.list_ids():
+            stored = self._store.find(search)
+            assert stored is not None
+            with self._damage_named(search):
+                grid = _layout(SearchSettings.model_validate(stored.settings), self._default_agent).grid
+                if not all(grid.contains(cell) for cell in self._store.cells(search)):
+                    raise AirlocError("a photo lies outside its grid", "Restore a backup")
+
+    def _rebuild(self, stored: StoredSearch) -> ActiveSearch:
+        """Build a search and let it observe its stored photos."""
+        with self._damage_named(stored.id):
+            active = self._build(stored)
+            self._replay(active)
+        return active
+
+    @contextmanager
+    def _damage_named(self, search: str) -> Iterator[None]:
+        """Raise StoreError if the stored values of a search are not valid."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except (AirlocError, ValidationError, ValueError, TypeError, IndexError) as error:
+            reason = error.problem if isinstance(error, AirlocError) else type(error).__name__
+            raise self._store.damaged(f"the search {search} has invalid values ({reason})") from error
 
     def _replay(self, active: ActiveSearch) -> None:
         """Let the searcher observe the stored photos and verdicts again, in their order."""
@@ -268,11 +299,7 @@ class SearchService:
         """Build a search before its first photo."""
         settings = SearchSettings.model_validate(stored.settings)
         plan = settings.plan(self._default_agent)
-        outline = read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in settings.outline))
-        layout = lay_out_search(plan, outline)
-        if layout.grid.count > MAX_CELLS:
-            problem = f"The grid has {layout.grid} cells, more than {MAX_CELLS}"
-            raise RequestError(422, problem, "Choose larger cells or a smaller outline")
+        layout = _layout(settings, self._default_agent)
         goal = _stored_goal(settings, stored, layout)
         return ActiveSearch(stored, start_search(plan, layout, goal, self._agent(plan.agent)), [])
 
@@ -280,6 +307,25 @@ class SearchService:
         if name not in self._agents:
             self._agents[name] = make_agent(name)
         return self._agents[name]
+
+
+def valid_settings(settings: dict[str, Any]) -> bool:
+    """Return whether stored settings make a search."""
+    try:
+        _layout(SearchSettings.model_validate(settings), DEFAULT_AGENT)
+    except (AirlocError, ValidationError):
+        return False
+    return True
+
+
+def _layout(settings: SearchSettings, default_agent: str) -> Layout:
+    """Lay out the grid of a search."""
+    outline = read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in settings.outline))
+    layout = lay_out_search(settings.plan(default_agent), outline)
+    if layout.grid.count > MAX_CELLS:
+        problem = f"The grid has {layout.grid} cells, more than {MAX_CELLS}"
+        raise RequestError(422, problem, "Choose larger cells or a smaller outline")
+    return layout
 
 
 def _goal_file(request: NewSearch) -> bytes:
@@ -321,10 +367,10 @@ def _cell_below(layout: Layout, position: PhotoPosition) -> Cell:
     """Return the cell below the camera."""
     point = point_of(layout, (position.lat, position.lon))
     cell = layout.cell_at(point) if np.isfinite(point).all() else None
-    if cell is None:
+    if cell is None or not layout.searchable[cell]:
         nearest = nearest_searchable(layout, np.nan_to_num(point))
         away = float(np.linalg.norm(layout.centres(nearest) - point))
-        problem = f"The photo was taken {away:.0f} m from the nearest cell"
+        problem = f"The photo was taken outside the search area, {away:.0f} m from the centre of the nearest cell"
         cure = f"Photograph the search area; the nearest cell is at {format_position(layout, nearest)}"
         raise RequestError(422, problem, cure)
     return cell

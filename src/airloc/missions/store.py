@@ -9,7 +9,7 @@ import json
 import shlex
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,8 +51,11 @@ UPGRADES = {
 }
 """Statements that upgrade a store of an earlier version to the next one."""
 VALID_ROWS = {
-    "searches": f"json_valid(config) AND length(goal) = {PATCH_BYTES}",
-    "glimpses": f"length(pixels) = {PATCH_BYTES}",
+    "searches": f"typeof(id) = 'text' AND typeof(begun) = 'text' AND ifnull(json_valid(config), 0) AND "
+    f"json_type(config) = 'object' AND typeof(goal) = 'blob' AND length(goal) = {PATCH_BYTES} AND cancelled IN (0, 1)",
+    "glimpses": f"typeof(pixels) = 'blob' AND length(pixels) = {PATCH_BYTES} AND typeof(row) = 'integer' AND row >= 0 "
+    "AND typeof(col) = 'integer' AND col >= 0 AND typeof(seen) = 'real' AND seen BETWEEN 0 AND 1.001 "
+    "AND typeof(number) = 'integer'",
     "verdicts": "typeof(photo) = 'integer' AND photo > 0 AND goal IN (0, 1) AND typeof(photos) = 'integer'",
 }
 """Condition of valid rows by table."""
@@ -198,6 +201,10 @@ class SearchStore:
         )
         return [StoredGlimpse(*row) for row in self._read(query, search)]
 
+    def cells(self, search: str) -> list[tuple[int, int]]:
+        """Return the cells of all glimpses of a search in order."""
+        return [(row, col) for row, col in self._read("SELECT row, col FROM glimpses WHERE search = ?", search)]
+
     def photo(self, search: str, number: int) -> bytes | None:
         """Return the file of photo number `number`, from 1; None if the store does not have it."""
         rows = self._read("SELECT photo FROM glimpses WHERE search = ? AND number = ?", search, number - 1)
@@ -235,14 +242,14 @@ class SearchStore:
         """Read the whole file once, so that damage shows now and not in a response."""
         (result,) = self._file.execute("PRAGMA quick_check(1)").fetchone()
         if result != "ok":
-            raise self._damaged(result.splitlines()[-1])
+            raise self.damaged(result.splitlines()[-1])
         tables = {name for (name,) in self._file.execute("SELECT name FROM sqlite_master")}
         for table, valid in VALID_ROWS.items():
-            if table not in tables:  # a store of version 1 has no verdicts
+            if table not in tables and table == "verdicts":  # a store of version 1
                 continue
             (count,) = self._file.execute(f"SELECT count(*) FROM {table} WHERE NOT ({valid})").fetchone()
             if count:
-                raise self._damaged(f"{count} rows of the table {table} have invalid values")
+                raise self.damaged(f"{count} rows of the table {table} have invalid values")
 
     def _read(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
         with self._lock:
@@ -277,17 +284,18 @@ class SearchStore:
             problem = f"The store {str(self.path)!r} is open in another server"
             return StoreError(problem, "Stop the other server, or give another --store")
         if "malformed" in str(error):
-            return self._damaged(str(error))
+            return self.damaged(str(error))
         return StoreError(f"Cannot open the store {str(self.path)!r}: {error}", "Give another --store")
 
-    def _damaged(self, reason: str) -> StoreError:
+    def damaged(self, reason: str) -> StoreError:
+        """Return the error for damaged content of the store."""
         command = f"airloc serve --store {shlex.quote(str(self.path))} --recover recovered.sqlite"
         cure = f"Restore a backup, or continue with the readable searches: {command}"
         return StoreError(f"The store {str(self.path)!r} is damaged: {reason}; the file is unchanged", cure)
 
     def _failed(self, action: str, error: sqlite3.Error) -> StoreError:
         if isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error):
-            return self._damaged(str(error))
+            return self.damaged(str(error))
         problem = f"The server cannot {action} its store {str(self.path)!r}: {error}"
         return StoreError(problem, "Check the disk of the server and its free space, and send the request again")
 
@@ -297,7 +305,9 @@ def _check_folder(path: Path) -> None:
         raise StoreError(f"There is no folder {str(path.parent)!r} for the store", "Create it, or check the path")
 
 
-def recover_store(damaged: Path, target: Path) -> tuple[int, int]:
+def recover_store(
+    damaged: Path, target: Path, valid: Callable[[dict[str, Any]], bool] = lambda settings: True
+) -> tuple[int, int]:
     """Copy the readable searches of a damaged store to a new store.
 
     A search keeps its readable photos in order. The searcher asks again for the cells of lost photos.
@@ -305,6 +315,7 @@ def recover_store(damaged: Path, target: Path) -> tuple[int, int]:
     Args:
         damaged: The damaged store; it stays as it is.
         target: The new store; it must not exist.
+        valid: Returns whether the settings of a search are valid; other searches are left out.
 
     Returns:
         The numbers of recovered searches and photos.
@@ -319,7 +330,7 @@ def recover_store(damaged: Path, target: Path) -> tuple[int, int]:
         raise StoreError(f"There is no store {str(damaged)!r}", "Give the damaged file as --store")
     max_rows = damaged.stat().st_size // PATCH_BYTES + 1  # every row holds a patch
     with closing(sqlite3.connect(f"{damaged.absolute().as_uri()}?immutable=1", uri=True)) as file:
-        searches = list(_readable_rows(file, "searches", max_rows))
+        searches = [row for row in _readable_rows(file, "searches", max_rows) if valid(json.loads(row[2]))]
         glimpses = list(_readable_rows(file, "glimpses", max_rows))
         verdicts = list(_readable_rows(file, "verdicts", VERDICTS_PER_PHOTO * max_rows))
     if not searches:

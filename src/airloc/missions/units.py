@@ -1,14 +1,29 @@
-"""Parse lengths, durations, speeds and positions from the command line: 100m, 18min, 8m/s, 59.33,18.06."""
+"""Parse lengths, durations, speeds and positions: 100m, 18min, 8m/s, 59.33,18.06; name cells.
+
+People count rows and columns from 1. Files for programs and the HTTP API count them from 0.
+"""
 
 import math
 import re
 
 from airloc.errors import AirlocError
+from airloc.grid import Cell
 
-__all__ = ["parse_duration", "parse_length", "parse_pixel", "parse_position", "parse_range", "parse_speed"]
+__all__ = [
+    "format_cell",
+    "looks_like_position",
+    "parse_duration",
+    "parse_length",
+    "parse_pixel",
+    "parse_position",
+    "parse_range",
+    "parse_speed",
+]
 
 METRIC = {"m": 1.0, "km": 1000.0, "ft": 0.3048}
 PIXELS = {"px": 1.0}
+ANGLE_MARKS = "\u00b0\u00ba'\u2032\u2019\"\u2033\u201d"
+"""Marks of degrees, minutes and seconds."""
 TIMES = {"s": 1.0, "min": 60.0, "h": 3600.0}
 SPEEDS = {"m/s": 1.0, "km/h": 1 / 3.6, "kn": 1852 / 3600, "mph": 0.44704}
 
@@ -73,16 +88,32 @@ def parse_speed(text: str) -> float:
 
 
 def parse_position(text: str) -> tuple[float, float]:
-    """Parse a latitude and a longitude.
+    r"""Parse a latitude and a longitude in degrees, in degrees and minutes, or in degrees, minutes and seconds.
 
     >>> parse_position("59.33, 18.06")
     (59.33, 18.06)
+    >>> parse_position("59°20'24\"N 18°3'36\"E"), parse_position("N 33 51.5, W 70 40")
+    ((59.34, 18.06), (33.858333333, -70.666666667))
     """
-    lat, lon = _pair(text)
+    lat, lon = _sexagesimal(text) if re.search(f"[NSEW{ANGLE_MARKS}]", text.upper()) else _pair(text)
     if not (abs(lat) <= 90 and abs(lon) <= 360):
         problem = f"{text!r} is not a position"
-        raise AirlocError(problem, "Give latitude and longitude in degrees, such as 59.33,18.06")
+        raise AirlocError(problem, "Give latitude and longitude, such as 59.33,18.06 or 59°19'48\"N 18°3'36\"E")
     return lat, lon
+
+
+def looks_like_position(text: str) -> bool:
+    """Return True for text of digits, separators and the letters of hemispheres, which can only be a position."""
+    return re.fullmatch(rf"[\d\s.,:NSEW{ANGLE_MARKS}+-]+", text.upper()) is not None
+
+
+def format_cell(cell: Cell) -> str:
+    """Return a cell as people count: rows and columns from 1.
+
+    >>> format_cell((0, 4))
+    'row 1, column 5'
+    """
+    return f"row {cell[0] + 1}, column {cell[1] + 1}"
 
 
 def parse_pixel(text: str) -> tuple[float, float]:
@@ -103,6 +134,26 @@ def _pair(text: str) -> tuple[float, float]:
     except ValueError:
         return math.nan, math.nan
     return first, second
+
+
+def _sexagesimal(text: str) -> tuple[float, float]:
+    """Parse two angles of up to three parts, each with the letter of its hemisphere before or after it."""
+    separated = re.sub(f"[{ANGLE_MARKS},:]+", " ", text.upper())
+    number = r"(\d+(?:\.\d+)?(?: +\d+(?:\.\d+)?){0,2})"
+    match = re.fullmatch(rf" *(?:{number} *([NS]) *{number} *([EW])|([NS]) *{number} *([EW]) *{number}) *", separated)
+    if match is None:
+        return math.nan, math.nan
+    lat, north, lon, east = match.group(1, 2, 3, 4) if match[1] else match.group(6, 5, 8, 7)
+    return _angle(lat, negative=north == "S"), _angle(lon, negative=east == "W")
+
+
+def _angle(text: str, *, negative: bool) -> float:
+    """Return degrees, minutes and seconds in degrees; NaN if minutes or seconds are 60 or more."""
+    degrees, *parts = (float(part) for part in text.split())
+    if any(part >= 60 for part in parts):
+        return math.nan
+    total = degrees + sum(part / math.pow(60, power) for power, part in enumerate(parts, start=1))
+    return round(-total if negative else total, 9)
 
 
 def _quantity(text: str, units: dict[str, float], kind: str, example: str, *, allow_zero: bool = False) -> float:
