@@ -3,17 +3,14 @@
 Every error of a client is a `RequestError` with an HTTP status, and changes no search.
 """
 
-import base64
-import binascii
 import secrets
 import threading
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
 from pydantic import ValidationError
 
 from airloc.agents.agent import Agent
@@ -23,6 +20,15 @@ from airloc.areas.layout import Layout
 from airloc.areas.outline import read_outline
 from airloc.errors import AirlocError
 from airloc.grid import Cell
+from airloc.missions.intake import (
+    RequestError,
+    cell_below,
+    crop_photo,
+    decode_goal,
+    stored_glimpse,
+    stored_goal,
+    stored_position,
+)
 from airloc.missions.messages import (
     BeliefMap,
     CandidateList,
@@ -37,26 +43,9 @@ from airloc.missions.messages import (
     SearchState,
     SearchSummary,
 )
-from airloc.missions.photos import (
-    MIN_COVERAGE,
-    SIDE,
-    Goal,
-    PhotoPose,
-    centre_crop,
-    crop_to_cell,
-    crop_to_view,
-    read_photo,
-)
-from airloc.missions.plan import (
-    FieldSearch,
-    format_position,
-    lay_out_search,
-    nearest_searchable,
-    point_of,
-    prepare_goal,
-    start_search,
-)
-from airloc.missions.searcher import Glimpse, Searcher, UnusablePhotoError
+from airloc.missions.photos import read_photo
+from airloc.missions.plan import FieldSearch, lay_out_search, start_search
+from airloc.missions.searcher import Searcher, UnusablePhotoError
 from airloc.missions.store import SearchStore, StoredGlimpse, StoredSearch, StoredVerdict, StoreError
 
 __all__ = ["ActiveSearch", "PhotoArrival", "RequestError", "SearchService", "valid_settings"]
@@ -66,14 +55,6 @@ T = TypeVar("T")
 MAX_CELLS = 20_000
 MAX_IN_MEMORY = 64
 """Searches kept in memory; others are rebuilt from their photos on request."""
-
-
-class RequestError(AirlocError):
-    """An invalid request, with its HTTP status."""
-
-    def __init__(self, status: int, problem: str, cure: str) -> None:
-        super().__init__(problem, cure)
-        self.status = status
 
 
 class PhotoArrival(NamedTuple):
@@ -118,7 +99,7 @@ class SearchService:
         settings = request.model_dump(exclude={"goal"}) | {"agent": agent}
         created = datetime.now(UTC).isoformat(timespec="seconds")
         name = secrets.token_urlsafe(9)
-        active = self._build(StoredSearch(name, created, settings, b"", False, _goal_file(request)))
+        active = self._build(StoredSearch(name, created, settings, b"", False, decode_goal(request)))
         active = active._replace(stored=active.stored._replace(goal=active.field.goal.patch.tobytes()))
         self._store.add(active.stored)
         self._remember(active)
@@ -158,7 +139,7 @@ class SearchService:
             if self._is_cancelled(search):
                 raise RequestError(409, "The search is cancelled", "Create another search")
             layout = active.field.layout
-            cell = _cell_below(layout, position)
+            cell = cell_below(layout, position)
             number, reason = None, None
             try:
                 outcome, number = self._observe_cell(active, cell, data, photo, position)
@@ -172,7 +153,7 @@ class SearchService:
     ) -> tuple[PhotoOutcome, int]:
         """Store and observe a photo; return its outcome and its number."""
         searcher = active.field.searcher
-        glimpse = _crop(active.field, cell, photo, position)
+        glimpse = crop_photo(active.field, cell, photo, position)
         if (same := searcher.find_photo(cell, glimpse)) is not None:
             return "repeated", same.number
         if searcher.status != "searching":
@@ -280,8 +261,8 @@ class SearchService:
         verdicts = deque(self._store.verdicts(active.stored.id))
         for stored in self._store.glimpses(active.stored.id):
             _replay_verdicts(searcher, verdicts)
-            searcher.observe((stored.row, stored.col), _stored_glimpse(active.field, stored), check=False)
-            active.arrivals.append(PhotoArrival(stored.received, _stored_position(stored)))
+            searcher.observe((stored.row, stored.col), stored_glimpse(active.field, stored), check=False)
+            active.arrivals.append(PhotoArrival(stored.received, stored_position(stored)))
         _replay_verdicts(searcher, verdicts)
 
     def _is_cancelled(self, search: str) -> bool:
@@ -300,7 +281,7 @@ class SearchService:
         settings = SearchSettings.model_validate(stored.settings)
         plan = settings.plan(self._default_agent)
         layout = _layout(settings, self._default_agent)
-        goal = _stored_goal(settings, stored, layout)
+        goal = stored_goal(settings, stored, layout)
         return ActiveSearch(stored, start_search(plan, layout, goal, self._agent(plan.agent)), [])
 
     def _agent(self, name: str) -> Agent:
@@ -328,91 +309,6 @@ def _layout(settings: SearchSettings, default_agent: str) -> Layout:
     return layout
 
 
-def _goal_file(request: NewSearch) -> bytes:
-    """Decode the file of the goal image of a request."""
-    try:
-        return base64.b64decode(request.goal, validate=True)
-    except (binascii.Error, ValueError):
-        raise RequestError(422, "The goal is not valid base64", "Encode the bytes of the image in base64") from None
-
-
-def _goal(settings: SearchSettings, picture: bytes, layout: Layout) -> Goal:
-    """Prepare the goal of a search from its image file."""
-    low, high = settings.goal_width_m, settings.goal_width_max_m
-    if high is not None and (low is None or high < low):
-        raise RequestError(422, "goal_width_max_m is not larger than goal_width_m", "Give both, the smaller one first")
-    widths = None if low is None else (low, high or low)
-    image = read_photo(picture, "goal image")
-    prepared = prepare_goal(image, layout, widths, settings.goal_heading, same_day=settings.goal_same_day)
-    if prepared.uniform:
-        problem = "The goal image has a single colour and cannot be recognised"
-        raise RequestError(422, problem, "Send a photo of the place")
-    return prepared.goal
-
-
-def _stored_goal(settings: SearchSettings, stored: StoredSearch, layout: Layout) -> Goal:
-    """Return the goal of a search; its patch alone if the store has no readable picture of it."""
-    if stored.picture is None:  # a store of version 1, in which goals were aligned with the grid
-        return Goal(_patch(stored.goal), _patch(stored.goal))
-    try:
-        return _goal(settings, stored.picture, layout)
-    except AirlocError:
-        if not stored.goal:  # a new search
-            raise
-        turn = None if settings.goal_heading is None else 0.0
-        return Goal(_patch(stored.goal), _patch(stored.goal), turn, same_day=settings.goal_same_day)
-
-
-def _cell_below(layout: Layout, position: PhotoPosition) -> Cell:
-    """Return the cell below the camera."""
-    point = point_of(layout, (position.lat, position.lon))
-    cell = layout.cell_at(point) if np.isfinite(point).all() else None
-    if cell is None or not layout.searchable[cell]:
-        nearest = nearest_searchable(layout, np.nan_to_num(point))
-        away = float(np.linalg.norm(layout.centres(nearest) - point))
-        problem = f"The photo was taken outside the search area, {away:.0f} m from the centre of the nearest cell"
-        cure = f"Photograph the search area; the nearest cell is at {format_position(layout, nearest)}"
-        raise RequestError(422, problem, cure)
-    return cell
-
-
-def _crop(search: FieldSearch, cell: Cell, photo: Pixels, position: PhotoPosition) -> Glimpse:
-    """Crop a photo to its cell."""
-    if position.height_m is None:
-        return Glimpse(centre_crop(photo))
-    layout = search.layout
-    longer, _ = search.plan.camera.footprint(position.height_m)
-    height, width = photo.shape[:2]
-    row, col = layout.grid_position(point_of(layout, (position.lat, position.lon)))
-    pose = PhotoPose(
-        width_m=longer * width / max(height, width),
-        right_m=(col - cell[1]) * layout.pitch_m,
-        up_m=(cell[0] - row) * layout.pitch_m,
-        rotation=0.0 if position.heading is None else position.heading - layout.heading,
-    )
-    pixels, coverage = crop_to_cell(photo, layout.cell_m, pose)
-    if coverage < MIN_COVERAGE:
-        problem = f"The photo shows only {100 * coverage:.0f} % of the cell below"
-        raise RequestError(422, problem, "Fly higher, or closer to the centre of the cell")
-    return Glimpse(pixels, coverage, crop_to_view(photo, layout.cell_m, pose))
-
-
-def _stored_glimpse(search: FieldSearch, stored: StoredGlimpse) -> Glimpse:
-    """Return a stored glimpse, with the view of its photo if that is stored and readable."""
-    view, position = None, _stored_position(stored)
-    if stored.photo is not None and position is not None:
-        with suppress(AirlocError):  # a damaged photo; the glimpse remains
-            view = _crop(search, (stored.row, stored.col), read_photo(stored.photo), position).view
-    return Glimpse(_patch(stored.pixels), stored.coverage, view)
-
-
-def _stored_position(stored: StoredGlimpse) -> PhotoPosition | None:
-    """Return the position of a stored photo if it is stored and readable."""
-    with suppress(ValidationError):
-        return None if stored.position is None else PhotoPosition.model_validate_json(stored.position)
-    return None
-
-
 def _outcome(searcher: Searcher, cell: Cell) -> PhotoOutcome:
     """Return the outcome of a new photo of a cell."""
     if cell in searcher.glimpses:
@@ -432,10 +328,6 @@ def _replay_verdicts(searcher: Searcher, verdicts: deque[StoredVerdict]) -> None
         verdict = verdicts.popleft()
         if verdict.photo <= len(searcher.photos):
             searcher.judge(verdict.photo, verdict.goal)
-
-
-def _patch(data: bytes) -> Pixels:
-    return np.frombuffer(data, dtype=np.uint8).reshape(SIDE, SIDE, 3)
 
 
 def _location(layout: Layout, cell: Cell, place: tuple[float, float] | None = None) -> CellLocation:

@@ -1,0 +1,137 @@
+"""What clients send becomes parts of a search: goal images become goals, photos become glimpses of the cell below.
+
+Every error of a client is a `RequestError` with an HTTP status.
+"""
+
+import base64
+import binascii
+from contextlib import suppress
+
+import numpy as np
+from pydantic import ValidationError
+
+from airloc.areas.area import Pixels
+from airloc.areas.layout import Layout
+from airloc.errors import AirlocError
+from airloc.grid import Cell
+from airloc.missions.messages import NewSearch, PhotoPosition, SearchSettings
+from airloc.missions.photos import (
+    MIN_COVERAGE,
+    SIDE,
+    Goal,
+    PhotoPose,
+    centre_crop,
+    crop_to_cell,
+    crop_to_view,
+    read_photo,
+)
+from airloc.missions.plan import FieldSearch, format_position, nearest_searchable, point_of, prepare_goal
+from airloc.missions.searcher import Glimpse
+from airloc.missions.store import StoredGlimpse, StoredSearch
+
+__all__ = [
+    "RequestError",
+    "cell_below",
+    "crop_photo",
+    "decode_goal",
+    "stored_glimpse",
+    "stored_goal",
+    "stored_position",
+]
+
+
+class RequestError(AirlocError):
+    """An invalid request, with its HTTP status."""
+
+    def __init__(self, status: int, problem: str, cure: str) -> None:
+        super().__init__(problem, cure)
+        self.status = status
+
+
+def decode_goal(request: NewSearch) -> bytes:
+    """Decode the file of the goal image of a request."""
+    try:
+        return base64.b64decode(request.goal, validate=True)
+    except (binascii.Error, ValueError):
+        raise RequestError(422, "The goal is not valid base64", "Encode the bytes of the image in base64") from None
+
+
+def _goal(settings: SearchSettings, picture: bytes, layout: Layout) -> Goal:
+    """Prepare the goal of a search from its image file."""
+    low, high = settings.goal_width_m, settings.goal_width_max_m
+    if high is not None and (low is None or high < low):
+        raise RequestError(422, "goal_width_max_m is not larger than goal_width_m", "Give both, the smaller one first")
+    widths = None if low is None else (low, high or low)
+    image = read_photo(picture, "goal image")
+    prepared = prepare_goal(image, layout, widths, settings.goal_heading, same_day=settings.goal_same_day)
+    if prepared.uniform:
+        problem = "The goal image has a single colour and cannot be recognised"
+        raise RequestError(422, problem, "Send a photo of the place")
+    return prepared.goal
+
+
+def stored_goal(settings: SearchSettings, stored: StoredSearch, layout: Layout) -> Goal:
+    """Return the goal of a search; its patch alone if the store has no readable picture of it."""
+    if stored.picture is None:  # a store of version 1, in which goals were aligned with the grid
+        return Goal(_patch(stored.goal), _patch(stored.goal))
+    try:
+        return _goal(settings, stored.picture, layout)
+    except AirlocError:
+        if not stored.goal:  # a new search
+            raise
+        turn = None if settings.goal_heading is None else 0.0
+        return Goal(_patch(stored.goal), _patch(stored.goal), turn, same_day=settings.goal_same_day)
+
+
+def cell_below(layout: Layout, position: PhotoPosition) -> Cell:
+    """Return the cell below the camera."""
+    point = point_of(layout, (position.lat, position.lon))
+    cell = layout.cell_at(point) if np.isfinite(point).all() else None
+    if cell is None or not layout.searchable[cell]:
+        nearest = nearest_searchable(layout, np.nan_to_num(point))
+        away = float(np.linalg.norm(layout.centres(nearest) - point))
+        problem = f"The photo was taken outside the search area, {away:.0f} m from the centre of the nearest cell"
+        cure = f"Photograph the search area; the nearest cell is at {format_position(layout, nearest)}"
+        raise RequestError(422, problem, cure)
+    return cell
+
+
+def crop_photo(search: FieldSearch, cell: Cell, photo: Pixels, position: PhotoPosition) -> Glimpse:
+    """Crop a photo to its cell."""
+    if position.height_m is None:
+        return Glimpse(centre_crop(photo))
+    layout = search.layout
+    longer, _ = search.plan.camera.footprint(position.height_m)
+    height, width = photo.shape[:2]
+    row, col = layout.grid_position(point_of(layout, (position.lat, position.lon)))
+    pose = PhotoPose(
+        width_m=longer * width / max(height, width),
+        right_m=(col - cell[1]) * layout.pitch_m,
+        up_m=(cell[0] - row) * layout.pitch_m,
+        rotation=0.0 if position.heading is None else position.heading - layout.heading,
+    )
+    pixels, coverage = crop_to_cell(photo, layout.cell_m, pose)
+    if coverage < MIN_COVERAGE:
+        problem = f"The photo shows only {100 * coverage:.0f} % of the cell below"
+        raise RequestError(422, problem, "Fly higher, or closer to the centre of the cell")
+    return Glimpse(pixels, coverage, crop_to_view(photo, layout.cell_m, pose))
+
+
+def stored_glimpse(search: FieldSearch, stored: StoredGlimpse) -> Glimpse:
+    """Return a stored glimpse, with the view of its photo if that is stored and readable."""
+    view, position = None, stored_position(stored)
+    if stored.photo is not None and position is not None:
+        with suppress(AirlocError):  # a damaged photo; the glimpse remains
+            view = crop_photo(search, (stored.row, stored.col), read_photo(stored.photo), position).view
+    return Glimpse(_patch(stored.pixels), stored.coverage, view)
+
+
+def stored_position(stored: StoredGlimpse) -> PhotoPosition | None:
+    """Return the position of a stored photo if it is stored and readable."""
+    with suppress(ValidationError):
+        return None if stored.position is None else PhotoPosition.model_validate_json(stored.position)
+    return None
+
+
+def _patch(data: bytes) -> Pixels:
+    return np.frombuffer(data, dtype=np.uint8).reshape(SIDE, SIDE, 3)
