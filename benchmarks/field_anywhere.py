@@ -37,7 +37,8 @@ from airloc.drawing.charts import Series, line_chart
 from airloc.grid import Cell, Grid
 from airloc.missions.photos import Goal, PhotoPose, View, crop_to_cell, crop_to_view, make_goal
 from airloc.missions.plan import SearchPlan, nearest_cell
-from airloc.missions.searcher import AgentSession, Find, Glimpse, Searcher
+from airloc.missions.searcher import Find, Glimpse, Searcher
+from airloc.missions.session import AgentSession
 from airloc.vision.locator import LOWEST_LOG
 
 COST = 4.0

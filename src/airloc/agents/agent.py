@@ -41,6 +41,9 @@ class EpisodeBatch(NamedTuple):
     noise: torch.Tensor
     """Uniform random numbers in [0, 1), (B, T, 8). Agents use no other source of randomness, so that results depend on
     neither the batch size nor the device."""
+    prior: torch.Tensor | None = None
+    """Probability of the goal in every cell before the first glimpse, (B, C). Rows sum to one. None if nothing is
+    known. The belief agent and `blind` use it instead of their own prior."""
 
 
 @runtime_checkable

@@ -53,11 +53,12 @@ class AnyHeadingAgent:
 
     @torch.inference_mode()
     def reset(self, episodes: EpisodeBatch) -> HeadingState:
-        """Return a uniform belief over cells and turns."""
+        """Return the prior over cells, uniform if it is unknown, and a uniform belief over turns."""
         count = len(episodes.goal)
         goals = turn_patches(episodes.goal, self.turns)
         noise = episodes.noise.repeat_interleave(self.turns, dim=0)
-        inner = self.agent.reset(EpisodeBatch(goals, episodes.grid, episodes.budget, noise))
+        prior = None if episodes.prior is None else episodes.prior.repeat_interleave(self.turns, dim=0)
+        inner = self.agent.reset(EpisodeBatch(goals, episodes.grid, episodes.budget, noise, prior))
         flat = torch.zeros(count, self.turns, device=goals.device)
         return HeadingState(inner, flat, flat + 1 / self.turns, inner.belief[:: self.turns], inner.match[:: self.turns])
 

@@ -12,6 +12,7 @@ from itertools import cycle, islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from airloc.agents.agent import EpisodeBatch, privileged_moves, task_moves, unvisited, visit
@@ -23,6 +24,8 @@ MOVE_NUMBER = {(row, col): number for number, (row, col) in enumerate(MOVES.toli
 
 Plan = Callable[[Grid, int, Cell], list[Cell]]
 """Returns the path (start included, budget + 1 cells) for a grid, a budget and a start."""
+PriorPlan = Callable[[Grid, int, Cell, npt.NDArray[np.float64]], list[Cell]]
+"""Returns such a path for a prior over the cells too, (C,)."""
 
 
 class RandomState(NamedTuple):
@@ -65,6 +68,8 @@ class PlannedState(NamedTuple):
     moves: torch.Tensor | None
     """Moves of every episode's plan, (B, T); None until the start is observed."""
     step: int
+    prior: torch.Tensor | None = None
+    """Prior of every episode, (B, C), if it is known."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +78,21 @@ class PlannedAgent:
 
     name: str
     plan: Plan
+    plan_for: PriorPlan | None = None
+    """Plan for episodes with a prior; they have the same plan as others if None."""
 
     def reset(self, episodes: EpisodeBatch) -> PlannedState:
         """Return a state without a plan."""
-        return PlannedState(episodes.grid, episodes.budget, None, 0)
+        return PlannedState(episodes.grid, episodes.budget, None, 0, episodes.prior)
 
     def act(self, observation: Observation, state: PlannedState) -> tuple[torch.Tensor, PlannedState]:
         """Make the next move of the plan."""
         moves = state.moves
-        if moves is None:
+        if moves is None and state.prior is not None and self.plan_for is not None:
+            known = zip(observation.position.tolist(), state.prior.double().cpu().numpy(), strict=True)
+            paths = [self.plan_for(state.grid, state.budget, (row, col), prior) for (row, col), prior in known]
+            moves = torch.tensor([moves_along(path) for path in paths], device=state.prior.device)
+        elif moves is None:
             starts, which = torch.unique(observation.position, dim=0, return_inverse=True)
             plans = [self.plan(state.grid, state.budget, (row, col)) for row, col in starts.tolist()]
             moves = torch.tensor([moves_along(path) for path in plans], device=which.device)[which]

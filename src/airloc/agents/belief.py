@@ -38,6 +38,8 @@ FLAT_STD = 1.5
 CHUNK_PER_CORE, CHUNK = 32, 256
 """Patches and pairs that go through the network at once: for each CPU core, so that they stay in its cache, and at
 most."""
+IMPOSSIBLE = 1e-30
+"""Probability that stands for zero in a prior, so that logarithms are finite."""
 
 
 class BeliefState(NamedTuple):
@@ -60,6 +62,8 @@ class BeliefState(NamedTuple):
     It does not assume that earlier cells are excluded: the last cell of a search is not the goal for lack of others.
     """
     cache: "RelationCache"
+    prior_given: bool = False
+    """True if the prior came with the episodes and does not depend on the start."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,19 +87,21 @@ class BeliefAgent:
 
     @torch.inference_mode()
     def reset(self, episodes: EpisodeBatch) -> BeliefState:
-        """Return a uniform belief. The prior applies once the start is known."""
+        """Return the prior of the episodes, or a uniform belief. The agent's prior applies once the start is known."""
         count, cells, device = len(episodes.goal), episodes.grid.count, episodes.goal.device
         uniform = torch.full((count, cells), 1 / cells, device=device)
+        prior = torch.zeros_like(uniform) if episodes.prior is None else episodes.prior.clamp(min=IMPOSSIBLE).log()
         return BeliefState(
             grid=episodes.grid,
             noise=episodes.noise,
             step=0,
-            prior=torch.zeros_like(uniform),
-            evidence=torch.zeros_like(uniform),
+            prior=prior,
+            evidence=prior,
             visited=torch.zeros_like(uniform, dtype=torch.bool),
-            belief=uniform,
+            belief=uniform if episodes.prior is None else episodes.prior,
             match=torch.zeros(count, device=device),
             cache=prepare_goals(episodes.goal, self.calibration),
+            prior_given=episodes.prior is not None,
         )
 
     @torch.inference_mode()
@@ -119,12 +125,13 @@ class BeliefAgent:
         logits, cache = offset_logits(self.network, observation.patch, state.cache)
         grid, position = state.grid, observation.position
         row, col = position[:, 0].clamp(0, grid.rows - 1), position[:, 1].clamp(0, grid.cols - 1)
-        prior = state.prior if state.step else log_prior(self.prior, position, grid)
+        known = state.step > 0 or state.prior_given
+        prior = state.prior if known else log_prior(self.prior, position, grid)
         evidence, visited, belief, match = self.update(
             logits,
             offsets_from(torch.stack([row, col], dim=1), grid),
             prior,
-            state.evidence if state.step else prior,
+            state.evidence if known else prior,
             state.visited,
             (row * grid.cols + col)[:, None],
             inside(position, grid)[:, None],

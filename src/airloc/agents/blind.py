@@ -1,8 +1,9 @@
 """The agent `blind`: the best path without observations, the lower bound for every score.
 
 From each start, `blind` flies a path that is optimal for the per-distance prior (or another prior) of its grid and
-budget. If several paths are optimal, it draws one by its seed. `success_table` gives the probability of finding each
-goal, averaged over the optimal paths; the `blind_optimum` beside every score is computed from it.
+budget, or for the prior that comes with an episode. If several paths are optimal, it draws one by its seed.
+`success_table` gives the probability of finding each goal, averaged over the optimal paths; the `blind_optimum` beside
+every score is computed from it.
 """
 
 from collections.abc import Callable
@@ -28,11 +29,18 @@ def blind(seed: int = 0, prior: PriorOf = priors.per_distance) -> PlannedAgent:
     def plan(grid: Grid, budget: int, start: Cell) -> list[Cell]:
         canonical, undo = _canonical(start, grid)
         path = _paths(grid, budget, canonical, prior).draw(stream(seed, "blind", str(grid), budget, *start))
-        # After all cells are reached, the path alternates between its last two cells.
-        path += islice(cycle(path[-2:]), budget + 1 - len(path))
-        return [undo(cell) for cell in path]
+        return [undo(cell) for cell in _fill(path, budget)]
 
-    return PlannedAgent("blind", plan)
+    def plan_for(grid: Grid, budget: int, start: Cell, weights: Floats) -> list[Cell]:
+        found = best_paths(grid, min(budget, 2 * grid.count), start, weights)
+        return _fill(found.draw(stream(seed, "blind", str(grid), budget, *start)), budget)
+
+    return PlannedAgent("blind", plan, plan_for)
+
+
+def _fill(path: list[Cell], budget: int) -> list[Cell]:
+    """Let a path that is shorter than the budget alternate between its last two cells."""
+    return [*path, *islice(cycle(path[-2:]), budget + 1 - len(path))]
 
 
 def success_table(

@@ -23,36 +23,30 @@ Legend: glimpses are uint8 RGB (48, 48, 3); a belief is (rows, cols), sums to on
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-import torch
 
-from airloc.agents.agent import Agent, EpisodeBatch, belief_of
-from airloc.agents.any_heading import AnyHeadingAgent
+from airloc.agents.agent import Agent
 from airloc.agents.belief import BeliefAgent
-from airloc.agents.matching import SIGHTINGS, comparison, with_match
+from airloc.agents.matching import SIGHTINGS, comparison
 from airloc.agents.registry import make_agent
 from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
-from airloc.grid import MOVES, Cell, Grid, distance
+from airloc.grid import Cell, Grid, distance
 from airloc.missions.detection import measured_pod
 from airloc.missions.photos import VIEW_SIDE, Goal, View, find_flaw
+from airloc.missions.session import AgentSession, Belief
 from airloc.missions.sweep import best_cell_in_reach
 from airloc.missions.units import format_cell
-from airloc.seeding import stream
-from airloc.task.batch import Observation
 from airloc.task.rules import check_budget
 from airloc.vision.locator import judge
 from airloc.vision.relation import RelationNetwork
 
 __all__ = [
     "Advice",
-    "AgentSession",
     "Belief",
     "Candidate",
     "Find",
@@ -66,7 +60,6 @@ PERSON = 0.99
 """Probability that the verdict of a person is right."""
 
 Status = Literal["searching", "found", "spent"]
-Belief = npt.NDArray[np.float64]
 
 
 class Glimpse(NamedTuple):
@@ -147,9 +140,12 @@ class Searcher:
         threshold: Match probability from which the searcher declares the find.
         detection: Probability of detection in a photo that shows the whole cell; the measured one if None.
         seed: Random seed for agents that sample.
+        prior: Probability of the goal in every cell before the first photo, (rows, cols), up to a factor; the same in
+            all searchable cells if None. The vehicle is not sent to cells of probability zero for their own sake.
 
     Raises:
-        AirlocError: If the budget or a probability is out of range, or the start is not searchable.
+        AirlocError: If the budget or a probability is out of range, the start is not searchable, or the prior is not
+            positive in any searchable cell.
     """
 
     def __init__(
@@ -164,6 +160,7 @@ class Searcher:
         threshold: float = 0.5,
         detection: float | None = None,
         seed: int = 0,
+        prior: Belief | None = None,
     ) -> None:
         self.grid, self.budget = grid, check_budget(budget)
         self.searchable = np.ones(grid.shape, dtype=np.bool_) if searchable is None else searchable
@@ -182,7 +179,9 @@ class Searcher:
         """POD of a photo that shows the whole cell."""
         self._views = self.goal.views()
         self._compare = comparison(agent.network if isinstance(agent, BeliefAgent) else _pretrained_network())
-        self._session = AgentSession(agent, self.goal, grid, start, budget, seed)
+        self._weight = self.searchable * (1.0 if prior is None else _check_prior(prior, self.searchable))
+        known = None if prior is None else self._weight / self._weight.sum()
+        self._session = AgentSession(agent, self.goal, grid, start, budget, seed, known)
         self._glimpses: dict[Cell, Glimpse] = {}
         self._photos: list[Candidate] = []
         self._next: Cell | None = start
@@ -333,9 +332,9 @@ class Searcher:
         """Return the probability of area (POA) of every cell, (rows, cols)."""
         weight = self._session.belief()
         if weight is None:
-            weight = self.searchable * (1 - self.pod)
+            weight = self._weight * (1 - self.pod)
         else:
-            weight = weight * self.searchable
+            weight = weight * (self._weight > 0)
             for cell in self._glimpses.keys() - self._session.observed:  # photos that the agent has not observed yet
                 weight[cell] *= 1 - self.pod[cell]
         if self._declared is not None:
@@ -343,25 +342,27 @@ class Searcher:
             weight = (1 - probability) * weight / max(weight.sum(), 1e-300)
             weight[self._declared.cell] = probability
         total = weight.sum()
-        return np.asarray(weight / total if total > 0 else self.searchable / self.searchable.sum())
+        return np.asarray(weight / total if total > 0 else self._weight / self._weight.sum())
 
     def _choose_next(self) -> Cell | None:
         """Let the agent move until it reaches a cell that needs a photo; then use up the budget greedily."""
-        while True:
+        left = self._left()
+        while left.any():
             at = self._session.position
             if self.grid.contains(at) and self.searchable[at] and at not in self._glimpses:
                 return at
             if self._session.finished:
-                return self._best_in_reach()
+                return best_cell_in_reach(self.belief(), left, self.flown[-1], self.budget - self.moves_flown)
             glimpse = self._glimpses.get(at)
             self._session.step(None if glimpse is None else glimpse.pixels)
+        return None
 
-    def _best_in_reach(self) -> Cell | None:
-        """Return the unphotographed cell with the most probability per move, or None if none is in reach."""
-        left = self.searchable.copy()
+    def _left(self) -> Mask:
+        """Return the cells that may have the goal and have no photo, (rows, cols)."""
+        left = self._weight > 0
         for cell in self._glimpses:
             left[cell] = False
-        return best_cell_in_reach(self.belief(), left, self.flown[-1], self.budget - self.moves_flown)
+        return left
 
     def _check(self, cell: Cell, glimpse: Glimpse) -> None:
         if not self.grid.contains(cell):
@@ -374,62 +375,6 @@ class Searcher:
             )
 
 
-class AgentSession:
-    """An agent in one episode: a batch of one, with its state.
-
-    Args:
-        agent: The agent.
-        goal: The goal.
-        grid: The grid of cells.
-        start: Cell in which the agent starts.
-        budget: Moves of the episode.
-        seed: Random seed for agents that sample.
-    """
-
-    def __init__(self, agent: Agent, goal: Goal, grid: Grid, start: Cell, budget: int, seed: int) -> None:
-        self.position = start
-        """Current cell of the agent; it may be outside the grid."""
-        self.moves = 0
-        self.observed: set[Cell] = set()
-        """Cells that the agent has acted on."""
-        self._agent, self._grid, self._budget = with_match(_in_the_field(agent, goal)), grid, budget
-        noise = torch.from_numpy(stream(seed, "searcher").random((1, budget, len(MOVES)), dtype=np.float32))
-        with torch.inference_mode():
-            self._state = self._agent.reset(
-                EpisodeBatch(torch.from_numpy(goal.patch.copy())[None], grid, budget, noise)
-            )
-
-    @property
-    def finished(self) -> bool:
-        """True when the agent has made all its moves."""
-        return self.moves >= self._budget
-
-    def match(self, cell: Cell, glimpse: Pixels) -> float:
-        """Return the probability that a glimpse of a cell shows the goal."""
-        with torch.inference_mode():
-            probability, self._state = self._agent.match(self._observation(cell, glimpse), self._state)
-        return float(probability)
-
-    def step(self, glimpse: Pixels | None) -> None:
-        """Let the agent observe its current cell, black if None, and move."""
-        side = self._grid.cell
-        pixels = np.zeros((side, side, 3), dtype=np.uint8) if glimpse is None else glimpse
-        with torch.inference_mode():
-            action, self._state = self._agent.act(self._observation(self.position, pixels), self._state)
-        self.observed.add(self.position)
-        row, col = (np.array(self.position) + MOVES[int(action)]).tolist()
-        self.position, self.moves = (row, col), self.moves + 1
-
-    def belief(self) -> Belief | None:
-        """Return the belief of the agent, (rows, cols), or None if it has none."""
-        own = belief_of(self._state)
-        return None if own is None else own[0].double().cpu().numpy().reshape(self._grid.shape)
-
-    def _observation(self, cell: Cell, glimpse: Pixels) -> Observation:
-        patch = torch.from_numpy(glimpse.copy())[None]
-        return Observation(patch, torch.tensor([cell]), torch.tensor([self._budget - self.moves]))
-
-
 @lru_cache(maxsize=1)
 def _pretrained_network() -> RelationNetwork:
     """Return the network that compares photos for agents that have none, so that all agents have the same judge."""
@@ -438,12 +383,14 @@ def _pretrained_network() -> RelationNetwork:
     return agent.network
 
 
-def _in_the_field(agent: Agent, goal: Goal) -> Agent:
-    """Give `belief` a uniform prior: the goal may be in any cell, the start included, and may have any heading."""
-    if not isinstance(agent, BeliefAgent):
-        return agent
-    agent = replace(agent, prior="anywhere")
-    return AnyHeadingAgent(agent) if goal.turn is None else agent
+def _check_prior(prior: Belief, searchable: Mask) -> Belief:
+    """Return a prior over the cells if it is one."""
+    if prior.shape != searchable.shape or not np.isfinite(prior).all() or (prior < 0).any():
+        problem = f"The prior is not a probability for each of the {searchable.shape[0]} x {searchable.shape[1]} cells"
+        raise AirlocError(problem, "Pass one from airloc.missions.priors.combine_priors")
+    if not (prior * searchable).any():
+        raise AirlocError("The prior is zero in every searchable cell", "Check its sources, or search a larger area")
+    return prior
 
 
 def _check_probability(name: str, value: float) -> float:
