@@ -11,6 +11,7 @@ in pixels. A heading is the compass direction of the grid's columns, from bottom
 import logging
 import math
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -147,7 +148,7 @@ def lay_out_outline(
 ) -> Layout:
     """Place a grid on an outline without an image; `lay_out` describes the arguments."""
     plane = _plane_around(outline)
-    flat = _project(outline, plane)
+    flat = project(outline, plane)
     return _with_mask(_cover(flat, plane, cell_m, gap_m, heading, whole=False), flat)
 
 
@@ -206,12 +207,17 @@ def _plane_around(outline: MultiPolygon) -> Plane:
     return Plane(centre.y, (centre.x + 180) % 360 - 180)
 
 
-def _project(outline: MultiPolygon, plane: Plane) -> MultiPolygon:
-    """Project an outline to the plane."""
-    flat = shapely.transform(outline, lambda points: plane.from_degrees(points[:, ::-1]))
+Shape = TypeVar("Shape", bound=shapely.Geometry)
+
+
+def project(shape: Shape, plane: Plane, name: str = "outline") -> Shape:
+    """Project a shape in (lon, lat) to the plane; `name` says what it is, for the error message."""
+    flat: Shape = shapely.transform(shape, lambda points: plane.from_degrees(points[:, ::-1]))
     if not np.isfinite(flat.bounds).all():
-        raise AirlocError("The outline spans half the Earth", "Give the outline of one place")
-    return flat if flat.is_valid else shapely.make_valid(flat)
+        raise AirlocError(f"The {name} spans half the Earth", f"Give the {name} of one place")
+    if not flat.is_valid:
+        flat = shapely.make_valid(flat)
+    return flat
 
 
 def _kilometres(metres: float) -> str:
@@ -221,7 +227,7 @@ def _kilometres(metres: float) -> str:
 def _on_image(outline: MultiPolygon, plane: Plane | None, image: Polygon, raster: Raster) -> MultiPolygon:
     """Project an outline to the plane, if some of it lies on the image."""
     assert plane is not None
-    flat = _project(outline, plane)
+    flat = project(outline, plane)
     inside = flat.intersection(image).area / flat.area
     if inside == 0:
         place = raster.plane()
@@ -249,9 +255,9 @@ def _with_mask(
 ) -> Layout:
     """Return the layout with the mask of cells that are searched."""
     cells, whole = layout.polygons(), layout.cell_m**2
-    mask = _fraction_inside(cells, wanted, whole) >= MIN_IN_OUTLINE
+    mask = fraction_inside(cells, wanted, whole) >= MIN_IN_OUTLINE
     if image is not None:
-        mask &= _fraction_inside(cells, image, whole) >= MIN_IN_IMAGE
+        mask &= fraction_inside(cells, image, whole) >= MIN_IN_IMAGE
     if raster is not None:
         mask &= _fraction_with_data(layout, raster) >= MIN_IN_IMAGE
     if mask.sum() < 2:
@@ -262,10 +268,12 @@ def _with_mask(
     return replace(layout, searchable=mask.reshape(layout.grid.shape))
 
 
-def _fraction_inside(cells: npt.NDArray[np.object_], shape: MultiPolygon | Polygon, whole: float) -> Points:
-    """Return the fraction of each cell that lies in a shape."""
+def fraction_inside(cells: npt.NDArray[np.object_], shape: MultiPolygon | Polygon, whole: float) -> Points:
+    """Return the fraction of each cell, of an area `whole`, that lies in a shape, (n,)."""
     shapely.prepare(shape)
-    return np.asarray(shapely.area(shapely.intersection(cells, shape)) / whole)
+    share, near = np.zeros(len(cells)), shapely.intersects(shape, cells)
+    share[near] = shapely.area(shapely.intersection(cells[near], shape)) / whole
+    return np.where(share > 1 - 1e-9, 1.0, share)  # without rounding errors, so that excluded cells are excluded
 
 
 def _fraction_with_data(layout: Layout, raster: Raster) -> Points:

@@ -192,6 +192,27 @@ class Raster:
         col, row = np.moveaxis(pixels * (shape[1] / self.width, shape[0] / self.height), -1, 0).astype(int)
         return np.asarray(inside & valid[np.clip(row, 0, shape[0] - 1), np.clip(col, 0, shape[1] - 1)])
 
+    def sample(self, plane: Plane | None, points: Points) -> npt.NDArray[np.float64]:
+        """Return the values of the first band at points of the plane (..., 2), (...); NaN where the image has no data.
+
+        Where the image is much finer than the points lie apart, a value is the mean of the pixels around its point.
+        """
+        pixels = self._pixels(plane, points)
+        values = np.full(pixels.shape[:-1], np.nan)
+        inside = ((pixels >= 0) & (pixels < (self.width, self.height))).all(axis=-1)
+        if not inside.any():
+            return values
+        chosen = pixels[inside]
+        low, high = np.floor(chosen.min(axis=0)).astype(int), np.floor(chosen.max(axis=0)).astype(int) + 1
+        window = Window(*low.tolist(), *(high - low).tolist())
+        most = max(_SAMPLE_SIDE, 2 * math.isqrt(inside.size))
+        shape = min(window.height, most), min(window.width, most)
+        with self._translate_errors():
+            band = self._file.read(1, window=window, out_shape=shape, resampling=Resampling.average, masked=True)
+        x, y = ((chosen - low) * (shape[1] / window.width, shape[0] / window.height)).astype(int).T
+        values[inside] = np.ma.filled(band.astype(np.float64), np.nan)[y.clip(0, shape[0] - 1), x.clip(0, shape[1] - 1)]
+        return values
+
     def _read(self, window: Window, shape: tuple[int, ...]) -> tuple[Pixels, Pixels]:
         """Read a window at a shape (h, w): RGB bytes (h, w, 3) and the valid-data mask (h, w), 0 or 255."""
         with self._translate_errors():

@@ -180,8 +180,8 @@ class Searcher:
         self._views = self.goal.views()
         self._compare = comparison(agent.network if isinstance(agent, BeliefAgent) else _pretrained_network())
         self._weight = self.searchable * (1.0 if prior is None else _check_prior(prior, self.searchable))
-        known = None if prior is None else self._weight / self._weight.sum()
-        self._session = AgentSession(agent, self.goal, grid, start, budget, seed, known)
+        given = None if prior is None else self._weight / self._weight.sum()
+        self._session = AgentSession(agent, self.goal, grid, start, budget, seed, given)
         self._glimpses: dict[Cell, Glimpse] = {}
         self._photos: list[Candidate] = []
         self._next: Cell | None = start
@@ -347,9 +347,11 @@ class Searcher:
     def _choose_next(self) -> Cell | None:
         """Let the agent move until it reaches a cell that needs a photo; then use up the budget greedily."""
         left = self._left()
+        # An agent with a belief may learn from cells that cannot have the goal; others gain nothing there.
+        allowed = self._weight > 0 if self._session.belief() is None else self.searchable
         while left.any():
             at = self._session.position
-            if self.grid.contains(at) and self.searchable[at] and at not in self._glimpses:
+            if self.grid.contains(at) and allowed[at] and at not in self._glimpses:
                 return at
             if self._session.finished:
                 return best_cell_in_reach(self.belief(), left, self.flown[-1], self.budget - self.moves_flown)
