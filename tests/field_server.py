@@ -18,6 +18,7 @@ from PIL import Image
 from airloc.areas.layout import Layout, lay_out_outline
 from airloc.areas.outline import read_outline
 from airloc.areas.raster import Raster
+from browser_pages import OPEN_PAGES
 
 TOKEN = "a-token-for-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
@@ -115,7 +116,9 @@ class ServerProcess:
 
 
 @contextmanager
-def server_thread(store: Path) -> Iterator[str]:
+def server_thread(
+    store: Path, *, port: int = 0, ground: Raster | None = None, close_pages: bool = True
+) -> Iterator[str]:
     """Run a search server in a thread; yield its URL."""
     from airloc.missions.server import make_app
     from airloc.missions.service import SearchService
@@ -123,14 +126,17 @@ def server_thread(store: Path) -> Iterator[str]:
     from airloc.web import bind, make_server, url_of
 
     opened = SearchStore(store)
-    server = make_server(make_app(SearchService(opened, "spiral"), TOKEN), max_connections=16)
-    with bind("127.0.0.1", 0) as bound:
+    app = make_app(SearchService(opened, "spiral"), TOKEN, ground)
+    server = make_server(app, max_connections=100, on_shutdown=app.state.feed.close)
+    with bind("127.0.0.1", port) as bound:
         bound.listen()  # connections wait until the server accepts them
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         try:
             yield url_of(bound).rstrip("/")
         finally:
+            if close_pages:
+                OPEN_PAGES.close()
             server.should_exit = True
             thread.join(10)
             opened.close()

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,11 +39,10 @@ from airloc.game import (
 from airloc.game.worker_pool import AgentCache
 from airloc.grid import MOVES, Cell, Grid
 from airloc.task.sampling import EpisodeSampler
+from browser_pages import OPEN_PAGES
 
 LETTERS = ("ArrowUp", "e", "ArrowRight", "c", "ArrowDown", "z", "ArrowLeft", "q")
 """Keys of the eight moves."""
-OPEN_PAGES = ExitStack()
-"""Closes the open pages before their server stops, so that no page reports a failed request."""
 
 NO_LIMITS = Limits(player_rate=1e6, player_burst=10**6, visitor_rate=1e6, visitor_burst=10**6)
 

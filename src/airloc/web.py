@@ -1,4 +1,4 @@
-"""What both servers share: the listening socket, limits on requests, and the uvicorn server.
+"""What both servers share: the socket, limits on requests, security headers, the cookie and the uvicorn server.
 
 Needs the extra `web` (FastAPI and uvicorn). Only `airloc.game`, `airloc.missions` and the commands that start them
 import this module.
@@ -9,14 +9,15 @@ import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
 import h11
 import uvicorn
-from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -26,6 +27,22 @@ HEADER_TIMEOUT = 30.0
 """Seconds for the head of a request to arrive."""
 BODY_TIMEOUT = 30.0
 """Seconds for the body of a request to arrive."""
+COOKIE_SECONDS = 30 * 86400
+PRIVATE = {"cache-control": "no-store"}
+"""Header of responses that are for one person only."""
+SECURITY_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+"""Headers of every response: nothing from other sites, no inline scripts, no content sniffing, no frames."""
 
 
 def bind(host: str, port: int, *, public: bool = True) -> socket.socket:
@@ -71,13 +88,29 @@ def url_of(bound: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
-def make_server(app: ASGIApp, *, max_connections: int, keep_alive: int = 75) -> uvicorn.Server:
+def cookie_name(request: HTTPConnection) -> str:
+    """Return the name of the cookie, which has the port: browsers send a cookie to all ports of a host."""
+    return f"airloc-{request.scope['server'][1]}"
+
+
+def set_cookie(response: Response, value: str, request: Request) -> None:
+    """Set the cookie, for this site only and out of reach of scripts."""
+    secure = request.url.scheme == "https"
+    response.set_cookie(
+        cookie_name(request), value, max_age=COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
+    )
+
+
+def make_server(
+    app: ASGIApp, *, max_connections: int, keep_alive: int = 75, on_shutdown: Callable[[], object] = lambda: None
+) -> uvicorn.Server:
     """Make a uvicorn server that logs no client addresses and drops idle or stalled connections.
 
     Args:
         app: The application.
         max_connections: Open connections; further requests are answered with 503.
         keep_alive: Seconds that an idle connection stays open.
+        on_shutdown: Called before the server waits for open connections, to end streams.
     """
     config = uvicorn.Config(
         app,
@@ -92,7 +125,20 @@ def make_server(app: ASGIApp, *, max_connections: int, keep_alive: int = 75) -> 
         limit_concurrency=max_connections,
         h11_max_incomplete_event_size=16 * 1024,
     )
-    return uvicorn.Server(config)
+    return _Server(config, on_shutdown)
+
+
+class _Server(uvicorn.Server):
+    """A server that ends its streams before it waits for open connections."""
+
+    def __init__(self, config: uvicorn.Config, on_shutdown: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._on_shutdown = on_shutdown
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, and shut down."""
+        self._on_shutdown()
+        await super().shutdown(sockets)
 
 
 def serve(server: uvicorn.Server, bound: socket.socket, *, on_ready: Callable[[], object] | None = None) -> None:
@@ -191,6 +237,57 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
+
+
+class SecurityHeadersMiddleware:
+    """Adds `SECURITY_HEADERS` to every response; browsers revalidate whatever has no cache header of its own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(SECURITY_HEADERS)
+                headers.setdefault("cache-control", "no-cache")
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class SameOriginMiddleware:
+    """Answers 403 to requests that change something and that a page of another site, or of another port, has sent.
+
+    Args:
+        app: The application.
+        error: JSON content of the response.
+        hosts: Host names of the server besides that in the request, such as that of a proxy in front of it.
+    """
+
+    def __init__(self, app: ASGIApp, *, error: Mapping[str, Any], hosts: Collection[str] = ()) -> None:
+        self._app, self._error, self._hosts = app, error, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if (
+            scope["type"] != "http"
+            or scope["method"] in ("GET", "HEAD", "OPTIONS")
+            or self._allows(Headers(scope=scope))
+        ):
+            await self._app(scope, receive, send)
+        else:
+            await JSONResponse(self._error, 403, PRIVATE)(scope, receive, send)
+
+    def _allows(self, headers: Headers) -> bool:
+        """Browsers say whether the page is of the same origin, or, over plain HTTP, only which origin it is of."""
+        site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+        if site is not None or origin is None:
+            return site in ("same-origin", "none", None)
+        host = origin.partition("://")[2]
+        return host == headers.get("host") or host.partition(":")[0] in self._hosts
 
 
 class TimeoutProtocol(H11Protocol):

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from airloc.game import Limits
-from airloc.game.app import SECURITY_HEADERS, TokenBuckets
+from airloc.game.app import TokenBuckets
+from airloc.web import SECURITY_HEADERS
 from game_server import Client, play_room, playing
 
 LOADED = """

@@ -4,16 +4,15 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from airloc.agents.registry import AGENTS, make_agent
 from airloc.game import Episode, PlayRoom, WatchService, watch_routes
 from airloc.game.watch import record_search
 from airloc.game.worker_pool import AgentCache
+from browser_pages import check_accessibility
 from game_server import (
     LETTERS,
     Believer,
@@ -39,16 +38,6 @@ SCREENS = [
 SAMPLER = noise_sampler(3)
 EPISODE = Episode(1, (4, 0), (1, 3))
 SEARCH = "area=noise_1&start=4,0&goal=1,3"
-
-
-def check_accessibility(page: Any) -> None:
-    """Fail on every finding of axe that is more than minor."""
-    findings = Axe().run(page).response["violations"]
-    assert [
-        (one["id"], one["impact"], [node["html"][:120] for node in one["nodes"]])
-        for one in findings
-        if one["impact"] != "minor"
-    ] == []
 
 
 @pytest.fixture(scope="module")

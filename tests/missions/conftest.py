@@ -7,6 +7,7 @@ from airloc.areas.area import SearchArea
 from airloc.areas.synthetic import Synthetic
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
+from browser_pages import chromium, open_page  # noqa: F401
 from field_files import ground, write_projected
 from field_server import SearchGround
 

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tyro
 from rich.console import Console
@@ -13,13 +14,16 @@ from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.cli.console import need, say
 from airloc.errors import AirlocError
 
+if TYPE_CHECKING:
+    from airloc.areas.raster import Raster
+
 TOKEN = "AIRLOC_TOKEN"
 MIN_TOKEN = 8
 
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """Run searches over HTTP: clients post photos and receive the next waypoint."""
+    """Run searches over HTTP: clients post photos and receive the next waypoint; people watch on a live map."""
 
     store: Path = Path("searches.sqlite")
     """File that stores all searches; a restarted server continues them."""
@@ -33,6 +37,8 @@ class ServeOptions:
     """File with the token that clients must send; by default $AIRLOC_TOKEN, or a new random token."""
     agent: str = DEFAULT_AGENT
     """Agent of searches whose request does not name one."""
+    map: Path | None = None
+    """Orthophoto of the ground, a GeoTIFF, that the live map shows below the grid; by default a plain grid."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -52,6 +58,7 @@ def run(options: ServeOptions) -> None:
     from airloc.web import bind, url_of
 
     token, is_new = _token(options)
+    background = None if options.map is None else _open_map(options.map)
     progress = Console(stderr=True)
     with bind(options.host, options.port) as bound:
         with progress.status(f"loading the agent {options.agent}"):
@@ -74,14 +81,25 @@ def run(options: ServeOptions) -> None:
 
         def announce() -> None:
             url = url_of(bound).rstrip("/")
-            say(f"Listening on {url}, searches in {path}")
+            say(f"Listening on {url}, searches in {path}; open {url}/ for the live map")
             if is_new:
                 print(f"Token: {token}", flush=True)
 
         try:
-            run_server(make_app(searches, token), bound, announce)
+            run_server(make_app(searches, token, background), bound, announce)
         finally:
             store.close()
+
+
+def _open_map(path: Path) -> "Raster":
+    """Open the orthophoto of the map."""
+    from airloc.areas.raster import Raster
+
+    raster = Raster(path)
+    if not raster.georeferenced:
+        problem = f"The map {path} has no georeference, so it cannot be placed below a grid"
+        raise AirlocError(problem, "Georeference it first, or leave out --map")
+    return raster
 
 
 def _token(options: ServeOptions) -> tuple[str, bool]:

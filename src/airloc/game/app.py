@@ -12,45 +12,37 @@ import sqlite3
 import time
 import webbrowser
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airloc import web
 from airloc.game.lobby import Lobby
-from airloc.game.routes import PRIVATE, STATIC, game_routes, result_routes, token_of
+from airloc.game.routes import STATIC, game_routes, result_routes, token_of
 from airloc.game.store import RefusedError
-from airloc.web import BODY_TIMEOUT, BodyLimitMiddleware
+from airloc.web import (
+    BODY_TIMEOUT,
+    PRIVATE,
+    SECURITY_HEADERS,
+    BodyLimitMiddleware,
+    SameOriginMiddleware,
+    SecurityHeadersMiddleware,
+)
 
 MAX_CONNECTIONS = 2000
 _CLOCK_SECONDS = 1.0
 """Interval at which late games are ended and games are written to the file."""
 _LOG = logging.getLogger("uvicorn.error")
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
-
-SECURITY_HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=()",
-}
-"""Headers of every response: nothing from other sites, no inline scripts, no content sniffing, no frames."""
 
 _BODY_ERRORS = {
     408: {"error": "timeout", "message": "The request did not arrive in time."},
@@ -202,60 +194,10 @@ def make_middleware(
     return [
         Middleware(SecurityHeadersMiddleware),
         *([] if hosts is None else [Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)]),
-        Middleware(SameOriginMiddleware, hosts=set(hosts or ()) - set(LOOPBACK_HOSTS)),
+        Middleware(SameOriginMiddleware, error=_ORIGIN_ERROR, hosts=set(hosts or ()) - set(LOOPBACK_HOSTS)),
         Middleware(RateLimitMiddleware, is_player=is_player, limits=limits),
         Middleware(BodyLimitMiddleware, max_bytes=limits.max_body, errors=_BODY_ERRORS, timeout=limits.body_timeout),
     ]
-
-
-class SecurityHeadersMiddleware:
-    """Adds `SECURITY_HEADERS` to every response; browsers revalidate whatever has no cache header of its own."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.update(SECURITY_HEADERS)
-                headers.setdefault("cache-control", "no-cache")
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers)
-
-
-class SameOriginMiddleware:
-    """Answers 403 to requests that change something and that a page of another site, or of another port, has sent.
-
-    Args:
-        app: The application.
-        hosts: Host names of the server besides that in the request, such as that of a proxy in front of it.
-    """
-
-    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
-        self._app, self._hosts = app, hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        if (
-            scope["type"] != "http"
-            or scope["method"] in ("GET", "HEAD", "OPTIONS")
-            or self._allows(Headers(scope=scope))
-        ):
-            await self._app(scope, receive, send)
-        else:
-            await JSONResponse(_ORIGIN_ERROR, 403, PRIVATE)(scope, receive, send)
-
-    def _allows(self, headers: Headers) -> bool:
-        """Browsers say whether the page is of the same origin, or, over plain HTTP, only which origin it is of."""
-        site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-        if site is not None or origin is None:
-            return site in ("same-origin", "none", None)
-        host = origin.partition("://")[2]
-        return host == headers.get("host") or host.partition(":")[0] in self._hosts
 
 
 class RateLimitMiddleware:

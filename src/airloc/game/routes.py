@@ -39,16 +39,14 @@ from airloc.game.store import Game, RefusedError, UnknownGameError
 from airloc.game.watch import MAX_AGENTS, WatchService
 from airloc.game.worker_pool import AgentPath
 from airloc.grid import Cell
+from airloc.web import PRIVATE, cookie_name, set_cookie
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-STATIC = StaticFiles(packages=[("airloc.game", "static")])
+STATIC = StaticFiles(packages=[("airloc.game", "static"), ("airloc", "static")])
 """The files of the pages."""
-PRIVATE = {"cache-control": "no-store"}
-"""Header of every response that is for one player only."""
 _CACHED = {"cache-control": "private, max-age=3600"}
-_COOKIE_SECONDS = 30 * 86400
 _AGENTS_SECONDS = 2.0
 """Time that a request for the agents' paths waits for them, so that a page need not ask often."""
 _HEAT_COLOURS = 33
@@ -57,12 +55,7 @@ _HEAT_COLOURS = 33
 
 def token_of(request: HTTPConnection) -> str | None:
     """Return the player's token from the cookie, or None."""
-    return request.cookies.get(_cookie_name(request))
-
-
-def _cookie_name(request: HTTPConnection) -> str:
-    """Return the name of the cookie, which has the port: browsers send a cookie to all ports of a host."""
-    return f"airloc-{request.scope['server'][1]}"
+    return request.cookies.get(cookie_name(request))
 
 
 async def _token(request: Request) -> str | None:
@@ -75,14 +68,6 @@ Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_
 Name = Annotated[str, Query(max_length=300)]
 CellText = Annotated[str, Query(pattern=r"^\d{1,2},\d{1,2}$")]
 Milliseconds = Annotated[int, Query(ge=100, le=2000)]
-
-
-def _set_token(response: Response, token: str, request: Request) -> None:
-    """Set the cookie, for this site only and out of reach of scripts."""
-    secure = request.url.scheme == "https"
-    response.set_cookie(
-        _cookie_name(request), token, max_age=_COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
-    )
 
 
 def _json(content: bytes, status: int = 200) -> Response:
@@ -116,7 +101,7 @@ def game_routes(lobby: Lobby) -> APIRouter:
         player = lobby.admit(token)
         response = JSONResponse(lobby.info(player), headers=PRIVATE)
         if player != token:
-            _set_token(response, player, request)
+            set_cookie(response, player, request)
         return response
 
     @router.post("/api/games")
@@ -126,7 +111,7 @@ def game_routes(lobby: Lobby) -> APIRouter:
         room, game = lobby.begin(player, recorded=wanted.kind == "recorded")
         response = _json(room.messages.state(game, room.seconds_left(game)), 201)
         if player != token:
-            _set_token(response, player, request)
+            set_cookie(response, player, request)
         return response
 
     @router.get("/api/games/{game_id}")
@@ -202,9 +187,9 @@ def study_routes(lobby: StudyLobby) -> APIRouter:
     async def join(token: str, request: Request) -> Response:
         response = RedirectResponse("/", 303, headers=PRIVATE)
         if lobby.is_player(token):
-            _set_token(response, token, request)
+            set_cookie(response, token, request)
         else:  # the page says that a link is needed, rather than continue as whoever used this browser before
-            response.delete_cookie(_cookie_name(request))
+            response.delete_cookie(cookie_name(request))
         return response
 
     @router.post("/api/consent")

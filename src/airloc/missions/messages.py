@@ -3,7 +3,9 @@
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from shapely.geometry import MultiPolygon
 
+from airloc.areas.outline import read_outline
 from airloc.missions.flight import Camera
 from airloc.missions.plan import SearchPlan
 from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET
@@ -92,6 +94,10 @@ class SearchSettings(Message):
     ] = 73.7
     aspect: Annotated[float, Field(ge=1, le=4, description="longer side of a photo over its shorter side")] = 4 / 3
     seed: Annotated[int, Field(ge=0, le=2**31, description="random seed for agents that sample")] = 0
+
+    def shape(self) -> MultiPolygon:
+        """Return the outline as a geometry in (lon, lat)."""
+        return read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in self.outline))
 
     def plan(self, default_agent: str) -> SearchPlan:
         """Return the plan of the search."""

@@ -1,12 +1,13 @@
-"""The search server: create searches, post photos and receive the next waypoint over HTTP.
+"""The search server: create searches, post photos and receive the next waypoint over HTTP, and watch them on a map.
 
-Every request except `GET /health` needs the header `Authorization: Bearer TOKEN`. Errors are JSON objects with the
+Every request except `GET /health` and the page itself needs the header `Authorization: Bearer TOKEN`, or the cookie of
+a browser that has signed in with `POST /session`. Errors are JSON objects with the
 keys `problem` and `cure`. `GET /openapi.json` describes all requests and responses.
 """
 
 import hmac
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response, Security
@@ -18,7 +19,10 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from airloc import __version__
+from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
+from airloc.missions.feed import SearchFeed
+from airloc.missions.live import STATIC, is_session, live_routes, page_routes
 from airloc.missions.messages import (
     BeliefMap,
     CandidateList,
@@ -33,12 +37,14 @@ from airloc.missions.messages import (
 )
 from airloc.missions.service import RequestError, SearchService
 from airloc.missions.store import StoreError
-from airloc.web import BodyLimitMiddleware, make_server, serve
+from airloc.missions.views import view_of
+from airloc.web import BodyLimitMiddleware, SameOriginMiddleware, SecurityHeadersMiddleware, make_server, serve
 
 __all__ = ["make_app", "run_server"]
 
 MAX_BYTES = 40_000_000
-MAX_CONNECTIONS = 128
+MAX_CONNECTIONS = 1000
+"""Open connections; every watcher of a map has one."""
 KEEP_ALIVE = 15
 """Seconds that an idle connection stays open."""
 PHOTO_BODY = {
@@ -60,25 +66,43 @@ BODY_ERRORS = {
 }
 
 
-def make_app(searches: SearchService, token: str) -> FastAPI:
-    """Return the web application of a search service; clients must send the token."""
+ORIGIN_ERROR = {"problem": "The request comes from a page of another site", "cure": "Open the map of this server"}
+
+
+def make_app(searches: SearchService, token: str, background: Raster | None = None) -> FastAPI:
+    """Return the web application of a search service.
+
+    Args:
+        searches: The searches.
+        token: The token that clients must send.
+        background: An orthophoto to show on the map.
+    """
     description = (__doc__ or "").strip()
     app = FastAPI(title="airloc searcher", version=__version__, description=description, docs_url=None, redoc_url=None)
     app.add_middleware(BodyLimitMiddleware, max_bytes=MAX_BYTES, errors=BODY_ERRORS)
+    app.add_middleware(SameOriginMiddleware, error=ORIGIN_ERROR)
+    app.add_middleware(SecurityHeadersMiddleware)
     _handle_errors(app)
+    feed = SearchFeed(lambda search: searches.inspect(search, view_of).model_dump_json())
+    searches.on_change, app.state.feed = feed.notify, feed
 
     @app.get("/health", tags=["server"])
     def health() -> Health:
         """Return the version of the server."""
         return Health(airloc=__version__)
 
-    app.include_router(_search_routes(searches), dependencies=[Depends(_require(token))])
+    signed_in = [Depends(_require(token))]
+    app.include_router(_search_routes(searches), dependencies=signed_in)
+    app.include_router(live_routes(searches, feed, background), dependencies=signed_in)
+    app.include_router(page_routes(token))
+    app.mount("/static", STATIC)
     return app
 
 
 def run_server(app: FastAPI, bound: socket.socket, on_ready: Callable[[], None]) -> None:
     """Serve an application on a bound socket until interrupted; `on_ready` runs once it accepts connections."""
-    serve(make_server(app, max_connections=MAX_CONNECTIONS, keep_alive=KEEP_ALIVE), bound, on_ready=on_ready)
+    server = make_server(app, max_connections=MAX_CONNECTIONS, keep_alive=KEEP_ALIVE, on_shutdown=app.state.feed.close)
+    serve(server, bound, on_ready=on_ready)
 
 
 def _search_routes(searches: SearchService) -> APIRouter:
@@ -152,12 +176,18 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": Problem} for status in (400, 401, 408, 413, 422, 503, *statuses)}
 
 
-def _require(token: str) -> Callable[..., None]:
+def _require(token: str) -> Callable[..., Awaitable[None]]:
     """Return the dependency that rejects requests without the token."""
     scheme = HTTPBearer(auto_error=False, description="the token of the server")
 
-    def check(credentials: Annotated[HTTPAuthorizationCredentials | None, Security(scheme)]) -> None:
-        if credentials is None or not hmac.compare_digest(credentials.credentials.encode(), token.encode()):
+    async def check(
+        request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(scheme)]
+    ) -> None:
+        if credentials is None:
+            valid = is_session(request, token)
+        else:
+            valid = hmac.compare_digest(credentials.credentials.encode(), token.encode())
+        if not valid:
             raise RequestError(401, "The request has no valid token", "Send the header 'Authorization: Bearer TOKEN'")
 
     return check

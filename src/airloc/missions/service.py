@@ -17,7 +17,6 @@ from airloc.agents.agent import Agent
 from airloc.agents.registry import AGENTS, DEFAULT_AGENT, make_agent
 from airloc.areas.area import Pixels
 from airloc.areas.layout import Layout
-from airloc.areas.outline import read_outline
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.intake import (
@@ -193,6 +192,12 @@ class SearchService:
                 raise RequestError(404, problem, "Earlier versions did not keep the files of photos")
             return file
 
+    def glimpse(self, search: str, number: int, encode: Callable[[Pixels], bytes]) -> bytes:
+        """Return the part of a photo that shows its cell, encoded."""
+        with self._locked(search) as active:
+            _check_number(active.field.searcher, number)
+            return encode(active.field.searcher.photos[number - 1].glimpse.pixels)
+
     def judge(self, search: str, number: int, goal: bool) -> SearchState:
         """Update a search with the verdict of a person; the verdict is on the disk before the call returns."""
         with self._locked(search) as active:
@@ -205,12 +210,17 @@ class SearchService:
                 searcher.judge(number, goal)
             return _state(active, cancelled=False)
 
-    @contextmanager
-    def _locked(self, search: str) -> Iterator[ActiveSearch]:
-        """Lock a search; take it from memory, or rebuild it from its photos."""
+    def require(self, search: str) -> StoredSearch:
+        """Return the stored beginning of a search, or raise an error if there is none."""
         stored = self._store.find(search)
         if stored is None:
             raise RequestError(404, f"There is no search {search[:40]!r}", "Create one with POST /searches")
+        return stored
+
+    @contextmanager
+    def _locked(self, search: str) -> Iterator[ActiveSearch]:
+        """Lock a search; take it from memory, or rebuild it from its photos."""
+        stored = self.require(search)
         with self._lock:
             lock = self._locks[search]
         with lock:
@@ -301,8 +311,7 @@ def valid_settings(settings: dict[str, Any]) -> bool:
 
 def _layout(settings: SearchSettings, default_agent: str) -> Layout:
     """Lay out the grid of a search."""
-    outline = read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in settings.outline))
-    layout = lay_out_search(settings.plan(default_agent), outline)
+    layout = lay_out_search(settings.plan(default_agent), settings.shape())
     if layout.grid.count > MAX_CELLS:
         problem = f"The grid has {layout.grid} cells, more than {MAX_CELLS}"
         raise RequestError(422, problem, "Choose larger cells or a smaller outline")

@@ -1,0 +1,150 @@
+// The search desk: sign in, the list of searches, a form for a new one, and the page of a search. The part of the URL
+// after # names what is shown, so that it can be shared.
+
+import { ask } from "./api.js";
+import { readCorners, readOutline, toBase64 } from "./files.js";
+import { make, SearchPage } from "./search.js";
+
+const by = (id) => document.getElementById(id);
+const SECTIONS = ["sign-in", "list", "new", "search"];
+const LIST_SECONDS = 5;
+
+let page = null;
+let timer = 0;
+
+function showError(text) {
+  by("error").textContent = text;
+  by("error").hidden = !text;
+}
+
+function showSection(name, title) {
+  for (const section of SECTIONS) by(section).hidden = section !== name;
+  by("nav").hidden = name === "sign-in";
+  document.title = `${title} · airloc`;
+  by(`${name}-title`).focus({ preventScroll: true });
+}
+
+function signIn() {
+  leave();
+  showSection("sign-in", "Sign in");
+  document.documentElement.dataset.ready = "yes";
+}
+
+function leave() {
+  clearInterval(timer);
+  page?.close();
+  page = null;
+  delete document.documentElement.dataset.ready;
+}
+
+async function route() {
+  leave();
+  showError("");
+  const wanted = decodeURIComponent(location.hash.replace(/^#\/?/, ""));
+  try {
+    if (wanted === "new") {
+      await ask("GET", "/searches");
+      showSection("new", "New search");
+      document.documentElement.dataset.ready = "yes";
+    } else if (wanted) await openSearch(wanted);
+    else await openList();
+  } catch (error) {
+    if (error.status === 401) signIn();
+    else showError(error.message);
+  }
+}
+
+async function openSearch(id) {
+  const opened = new SearchPage(id, { onError: showError, onRefused: signIn });
+  page = opened;
+  showSection("search", "Search");
+  try {
+    await opened.open();
+  } catch (error) {
+    if (error.status === 404) {
+      location.hash = "#/";
+      setTimeout(() => showError(error.message), 500);
+    } else throw error;
+  }
+}
+
+async function openList() {
+  await fillList();
+  showSection("list", "Searches");
+  timer = setInterval(() => fillList().then(() => showError(""), (error) => (error.status === 401 ? signIn() : showError(error.message))), 1000 * LIST_SECONDS);
+  document.documentElement.dataset.ready = "yes";
+}
+
+async function fillList() {
+  const { summaries } = await ask("GET", "/searches");
+  by("none").hidden = summaries.length > 0;
+  const text = JSON.stringify(summaries);
+  if (by("searches").dataset.shown === text) return;
+  by("searches").dataset.shown = text;
+  by("searches").replaceChildren(...summaries.map(({ id, name, created, cancelled, photos }) => make(
+    "li", {},
+    make("a", { href: `#/${encodeURIComponent(id)}`, textContent: name || `Search of ${new Date(created).toLocaleString()}` }),
+    make("span", { className: "soft", textContent: `${photos} photo${photos === 1 ? "" : "s"} · begun ${new Date(created).toLocaleString()}${cancelled ? " · stopped" : ""}` }),
+  )));
+}
+
+const numberIn = (id) => (by(id).value.trim() === "" ? null : Number(by(id).value));
+
+async function startSearch() {
+  const request = {
+    name: by("name").value.trim() || null,
+    outline: readCorners(by("corners").value),
+    goal: await toBase64(by("goal-file").files[0]),
+    cell_m: numberIn("cell"),
+    budget: numberIn("budget"),
+    heading: numberIn("heading") ?? 0,
+    goal_width_m: numberIn("goal-width"),
+    goal_heading: numberIn("goal-heading"),
+    goal_same_day: by("same-day").checked,
+    start: by("start").value.trim() ? readCorners(by("start").value)[0] : null,
+  };
+  const state = await ask("POST", "/searches", request);
+  by("new-form").reset();
+  location.hash = `#/${encodeURIComponent(state.id)}`;
+}
+
+function onSubmit(form, action) {
+  by(form).addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = by(form).querySelector("button[type=submit]");
+    button.disabled = true;
+    showError("");
+    try {
+      await action();
+    } catch (error) {
+      if (error.status === 401 && form !== "sign-in-form") signIn();
+      else showError(error.message);
+    } finally {
+      button.disabled = false;
+    }
+  });
+}
+
+onSubmit("sign-in-form", async () => {
+  await ask("POST", "/session", { token: by("token").value });
+  by("sign-in-form").reset();
+  await route();
+});
+onSubmit("new-form", startSearch);
+by("outline-file").addEventListener("change", async () => {
+  const file = by("outline-file").files[0];
+  if (!file) return;
+  try {
+    by("corners").value = await readOutline(file);
+    showError("");
+  } catch (error) {
+    by("outline-file").value = "";
+    showError(error.message);
+  }
+});
+by("sign-out").addEventListener("click", async () => {
+  await ask("DELETE", "/session").catch(() => null);
+  signIn();
+});
+addEventListener("hashchange", route);
+route();

@@ -1,0 +1,68 @@
+// Files and text of the form: outlines in GeoJSON and KML as corners, and pictures in base64.
+
+const MAX_OUTLINE = 5_000_000;
+const MAX_PICTURE = 18_000_000;
+const MAX_CORNERS = 2000;
+
+// Read the corners of the one polygon in a file, as text.
+export async function readOutline(file) {
+  if (file.size > MAX_OUTLINE) throw new Error(`The outline ${file.name} is larger than ${MAX_OUTLINE / 1e6} MB. Simplify it first.`);
+  const text = await file.text();
+  const polygons = /\.kml$/i.test(file.name) ? kmlPolygons(text, file.name) : jsonPolygons(text, file.name);
+  if (polygons.length !== 1) throw new Error(`The outline ${file.name} has ${polygons.length} polygons. Export exactly one.`);
+  const [outer, ...holes] = polygons[0];
+  if (holes.length) throw new Error(`The polygon of ${file.name} has a hole. Export it without holes.`);
+  const corners = closesItself(outer) ? outer.slice(0, -1) : outer;
+  if (corners.length > MAX_CORNERS) throw new Error(`The polygon of ${file.name} has more than ${MAX_CORNERS} corners. Simplify it first.`);
+  if (corners.some(([lon, lat]) => !Number.isFinite(lat) || !Number.isFinite(lon))) throw new Error(`The polygon of ${file.name} has no valid coordinates. Export it again.`);
+  return corners.map(([lon, lat]) => `${lat},${lon}`).join(" ");
+}
+
+function closesItself(ring) {
+  const [first, last] = [ring[0], ring.at(-1)];
+  return ring.length > 1 && first[0] === last[0] && first[1] === last[1];
+}
+
+function jsonPolygons(text, name) {
+  const polygons = [];
+  const visit = (node, depth) => {
+    if (node === null || typeof node !== "object" || depth > 32) return;
+    if (node.type === "Polygon") polygons.push(node.coordinates);
+    else if (node.type === "MultiPolygon") polygons.push(...node.coordinates);
+    else for (const part of [node.geometry, ...(node.features ?? []), ...(node.geometries ?? [])]) visit(part, depth + 1);
+  };
+  try {
+    visit(JSON.parse(text), 0);
+    return polygons.map((rings) => rings.map((ring) => ring.map(([lon, lat]) => [Number(lon), Number(lat)])));
+  } catch {
+    throw new Error(`The outline ${name} is not GeoJSON. Export it again as GeoJSON or KML.`);
+  }
+}
+
+function kmlPolygons(text, name) {
+  const root = new DOMParser().parseFromString(text, "application/xml");
+  if (root.querySelector("parsererror")) throw new Error(`The outline ${name} is not KML. Export it again as KML, not KMZ.`);
+  const rings = (polygon, kind) => [...polygon.getElementsByTagNameNS("*", kind)].flatMap((boundary) => [...boundary.getElementsByTagNameNS("*", "coordinates")])
+    .map((ring) => ring.textContent.trim().split(/\s+/).map((triple) => triple.split(",").slice(0, 2).map(Number)));
+  return [...root.getElementsByTagNameNS("*", "Polygon")].map((polygon) => [...rings(polygon, "outerBoundaryIs"), ...rings(polygon, "innerBoundaryIs")]);
+}
+
+// Parse "lat,lon lat,lon ..."; the server checks the outline itself.
+export function readCorners(text) {
+  return text.trim().split(/\s+/).map((pair) => {
+    const [lat, lon, ...rest] = pair.split(",").map(Number);
+    if (rest.length || !Number.isFinite(lat) || !Number.isFinite(lon)) throw new Error(`"${pair.slice(0, 40)}" is not a latitude and a longitude. Write 59.3570,15.0010.`);
+    return { lat, lon };
+  });
+}
+
+export async function toBase64(file) {
+  if (file.size > MAX_PICTURE) throw new Error(`The picture ${file.name} is larger than ${MAX_PICTURE / 1e6} MB. Reduce it first.`);
+  const url = await new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result);
+    reader.onerror = () => reject(new Error(`The picture ${file.name} cannot be read.`));
+    reader.readAsDataURL(file);
+  });
+  return url.slice(url.indexOf(",") + 1);
+}

@@ -1,0 +1,154 @@
+"""What the map shows of a search, as messages: the geometry, which stays, and the view, which every photo changes.
+
+All places on the map are fractional rows and columns of the grid, so that the grid is upright whatever its heading:
+the centre of the upper left cell is (0, 0).
+"""
+
+from collections import defaultdict
+from typing import Annotated
+
+import numpy as np
+import shapely
+from pydantic import Field
+
+from airloc.areas.layout import Layout
+from airloc.areas.raster import Points
+from airloc.drawing.palette import heat, hex_of
+from airloc.missions.messages import CandidatePhoto, Message, SearchSettings, SearchState
+from airloc.missions.plan import point_of
+from airloc.missions.service import ActiveSearch, PhotoArrival
+
+__all__ = ["PhotoView", "SearchGeometry", "SearchView", "Track", "background_corners", "geometry_of", "view_of"]
+
+COLOURS = 33
+"""Number of colours of the probabilities."""
+MARGIN = 1
+"""Cells around the grid that the background shows."""
+DIGITS = 6
+
+Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
+"""A fractional row and column, or a latitude and longitude."""
+
+
+class SearchGeometry(Message):
+    """The grid of a search on the ground."""
+
+    id: str
+    name: str | None
+    created: Annotated[str, Field(description="time of creation in UTC, ISO 8601")]
+    rows: int
+    cols: int
+    cell_m: Annotated[float, Field(description="side of a cell in metres")]
+    pitch_m: Annotated[float, Field(description="distance between the centres of neighbouring cells in metres")]
+    heading: Annotated[float, Field(description="compass direction of the columns, upwards")]
+    outline: Annotated[list[list[Pair]], Field(description="rings of the outline, in rows and columns")]
+    positions: Annotated[list[list[Pair]], Field(description="latitude and longitude of the centres of all cells")]
+    searchable: Annotated[list[list[bool]], Field(description="cells that are searched")]
+    colours: Annotated[list[str], Field(description="perceptually uniform colours, from probability 0 upwards")]
+    margin: Annotated[float | None, Field(description="cells around the grid in the background image; null without")]
+
+
+class PhotoView(CandidatePhoto):
+    """A photo on the map."""
+
+    received: Annotated[str | None, Field(description="time at which the server received it, in UTC, ISO 8601")]
+    place: Annotated[Pair, Field(description="row and column at which the photo would show the goal")]
+
+
+class Track(Message):
+    """The photos of a vehicle in their order."""
+
+    vehicle: str | None
+    places: Annotated[list[Pair], Field(description="rows and columns of the camera")]
+
+
+class SearchView(Message):
+    """Everything that changes during a search."""
+
+    state: SearchState
+    photos: Annotated[list[PhotoView], Field(description="all photos, the one that looks most like the goal first")]
+    tracks: list[Track]
+    poa: Annotated[list[list[float]], Field(description="probability of area; zero outside the search area")]
+    pod: Annotated[list[list[float]], Field(description="probability of detection")]
+
+
+def geometry_of(active: ActiveSearch, background: bool) -> SearchGeometry:
+    """Return the geometry of a search.
+
+    Args:
+        active: The search.
+        background: Whether the server has an image of the ground.
+    """
+    layout, settings = active.field.layout, SearchSettings.model_validate(active.stored.settings)
+    rings = [ring for part in settings.shape().geoms for ring in (part.exterior, *part.interiors)]
+    cells = np.stack(np.meshgrid(*map(np.arange, layout.grid.shape), indexing="ij"), axis=-1)
+    return SearchGeometry(
+        id=active.stored.id,
+        name=settings.name,
+        created=active.stored.created,
+        rows=layout.grid.rows,
+        cols=layout.grid.cols,
+        cell_m=layout.cell_m,
+        pitch_m=layout.pitch_m,
+        heading=layout.heading,
+        outline=[[_place(layout, lat, lon) for lon, lat in shapely.get_coordinates(ring).tolist()] for ring in rings],
+        positions=np.round(layout.lat_lon(cells), 7).tolist(),
+        searchable=layout.searchable.tolist(),
+        colours=[hex_of((red, green, blue)) for red, green, blue in heat(np.linspace(0, 1, COLOURS)).tolist()],
+        margin=MARGIN if background else None,
+    )
+
+
+def view_of(active: ActiveSearch, state: SearchState) -> SearchView:
+    """Return the view of a search."""
+    searcher, layout = active.field.searcher, active.field.layout
+    photos = []
+    for photo in searcher.candidates():
+        (row, col), place, _ = photo.find
+        lat, lon = layout.lat_lon(place).tolist()
+        arrival = active.arrivals[photo.number - 1]
+        photos.append(
+            PhotoView(
+                row=row,
+                col=col,
+                lat=lat,
+                lon=lon,
+                number=photo.number,
+                match_probability=photo.find.probability,
+                verdict=photo.verdict,
+                received=arrival.received,
+                place=list(place),
+            )
+        )
+    return SearchView(
+        state=state,
+        photos=photos,
+        tracks=_tracks(active),
+        poa=np.round(searcher.belief(), DIGITS).tolist(),
+        pod=np.round(searcher.pod, DIGITS).tolist(),
+    )
+
+
+def background_corners(layout: Layout) -> Points:
+    """Return the corners of the background image in the plane, (4, 2), clockwise from the upper left."""
+    rows, cols = layout.grid.shape
+    low, high = -0.5 - MARGIN, np.array([rows, cols]) - 0.5 + MARGIN
+    return layout.centres([(low, low), (low, high[1]), (high[0], high[1]), (high[0], low)])
+
+
+def _tracks(active: ActiveSearch) -> list[Track]:
+    """Return one track for each vehicle, in the order of their first photos."""
+    tracks: defaultdict[str | None, list[Pair]] = defaultdict(list)
+    for photo, arrival in zip(active.field.searcher.photos, active.arrivals, strict=True):
+        tracks[None].append(_camera(active.field.layout, arrival) or list(photo.find.cell))
+    return [Track(vehicle=vehicle, places=places) for vehicle, places in tracks.items()]
+
+
+def _camera(layout: Layout, arrival: PhotoArrival) -> Pair | None:
+    """Return the place of the camera, if it is known."""
+    return None if arrival.position is None else _place(layout, arrival.position.lat, arrival.position.lon)
+
+
+def _place(layout: Layout, lat: float, lon: float) -> Pair:
+    row, col = layout.grid_position(point_of(layout, (lat, lon)))
+    return [round(row, 4), round(col, 4)]

@@ -1,0 +1,285 @@
+"""The live map in a real browser: sign in, start, watch, judge, stop, reconnect; hostile names; screens and axe."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from browser_pages import check_accessibility
+from field_server import HEADERS, TOKEN, SearchGround, create, fly, post, server_thread
+
+pytestmark = pytest.mark.browser
+
+GOAL = (0, 3)
+SCREENS = [
+    pytest.param({"viewport": {"width": 1280, "height": 850}}, id="wide and light"),
+    pytest.param({"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}, id="narrow and dark"),
+]
+HOSTILE = '<img src=x onerror=alert(1)><b>North</b> & "south" \'‮'
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory, search_ground: SearchGround) -> Iterator[str]:
+    with server_thread(tmp_path_factory.mktemp("map") / "a.sqlite", ground=search_ground.raster) as url:
+        yield url
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, headers=HEADERS, timeout=30) as client:
+        yield client
+
+
+def signed_in(open_page: Any, url: str, path: str = "", **options: Any) -> Any:
+    """Open a page after signing in."""
+    page = open_page(url, **options)
+    page.fill("#token", TOKEN)
+    page.click("#sign-in-form button")
+    page.wait_for_selector("#list:not([hidden])")
+    if path:
+        page.goto(f"{url}/#/{path}")
+    return page
+
+
+def wait_for_photos(page: Any, count: int) -> None:
+    page.wait_for_selector(f"html[data-photos='{count}']", state="attached")
+
+
+def test_a_search_is_flown_while_the_page_watches(open_page, url: str, client, search_ground: SearchGround):
+    state = create(client, search_ground, GOAL, name="North ridge")
+    page = signed_in(open_page, url)
+    page.get_by_role("link", name="North ridge").first.click()
+    wait_for_photos(page, 0)
+    assert page.inner_text("h1:visible") == "North ridge"
+    assert page.inner_text("#live") == "Live"
+    row, col = state["next"]["row"] + 1, state["next"]["col"] + 1
+    assert f"Next segment: row {row}, column {col}." in page.inner_text("#summary")
+    page.wait_for_function("() => document.querySelector('.leaflet-ground-pane img').naturalWidth > 0")
+    flown = 0
+    while state["status"] == "searching":
+        state, flown = post(client, search_ground, state).json(), flown + 1
+        wait_for_photos(page, flown)
+        assert page.locator(".leaflet-photos-pane img").count() == flown
+    expect(page.locator("#summary")).to_contain_text("A photo shows the goal")
+    expect(page.locator("#facts")).to_contain_text(f"{state['declared']['lat']:.6f}")
+    expect(page.locator("#photos li").first).to_contain_text(f"row {GOAL[0] + 1}, column {GOAL[1] + 1}")
+    assert page.title().startswith("Found · North ridge")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.leaflet-photos-pane img')].every(one => one.naturalWidth === 48)"
+    )
+    top = max(map(max, client.get(f"/searches/{state['id']}/belief").json()["poa"]))
+    assert page.inner_text("#top") == f"{round(100 * top)} %"
+
+
+def test_a_verdict_on_one_page_changes_the_belief_on_all(open_page, url: str, client, search_ground: SearchGround):
+    state = create(client, search_ground, GOAL)
+    first, second = (signed_in(open_page, url, state["id"]) for _ in range(2))
+    path = fly(client, search_ground, state)
+    for page in (first, second):
+        wait_for_photos(page, len(path))
+        page.click("#all")
+    row, col = path[-1]
+    before = client.get(f"/searches/{state['id']}/belief").json()["poa"][row][col]
+    first.locator(".thumbnail").first.click()
+    expect(first.locator("#photo-dialog")).to_contain_text("Nobody has judged this photo yet.")
+    first.wait_for_function("() => document.querySelector('#photo-large').naturalWidth > 0")
+    check_accessibility(first)
+    first.click("#reject")
+    for page in (first, second):
+        expect(page.locator("#photos li.rejected")).to_contain_text("rejected")
+        expect(page.locator("#summary")).not_to_contain_text("A photo shows the goal")
+    assert first.inner_text("#summary") == second.inner_text("#summary")
+    assert client.get(f"/searches/{state['id']}/belief").json()["poa"][row][col] < before
+    second.locator("#photos li.rejected").get_by_text("Confirm").click()
+    expect(first.locator("#summary")).to_contain_text("A photo shows the goal with a confidence of 99 %")
+
+
+def files_of(ground: SearchGround, kind: str) -> dict[str, Any]:
+    """The outline of the ground as a file of the form."""
+    (south, west), (north, east) = ground.corners
+    ring = [(west, south), (east, south), (east, north), (west, north), (west, south)]
+    if kind == "kml":
+        text = " ".join(f"{lon!r},{lat!r},0" for lon, lat in ring)
+        inner = f"<outerBoundaryIs><LinearRing><coordinates>{text}</coordinates></LinearRing></outerBoundaryIs>"
+        content = f'<kml xmlns="http://www.opengis.net/kml/2.2"><Placemark><Polygon>{inner}</Polygon></Placemark></kml>'
+    else:
+        polygon = {"type": "Polygon", "coordinates": [ring]}
+        content = json.dumps({"type": "FeatureCollection", "features": [{"type": "Feature", "geometry": polygon}]})
+    return {"name": f"area.{kind}", "mimeType": "text/plain", "buffer": content.encode()}
+
+
+@pytest.mark.parametrize("kind", ["geojson", "kml"])
+def test_a_search_is_started_from_the_form(open_page, url: str, client, search_ground: SearchGround, kind: str):
+    page = signed_in(open_page, url, "new")
+    page.fill("#name", HOSTILE)
+    page.set_input_files("#outline-file", files_of(search_ground, kind))
+    page.set_input_files("#goal-file", {"name": "g.png", "mimeType": "image/png", "buffer": search_ground.photo(GOAL)})
+    page.fill("#cell", "96")
+    page.fill("#budget", "33")
+    page.click("text=Start the search >> visible=true")
+    wait_for_photos(page, 0)
+    assert page.inner_text("#search-title") == HOSTILE
+    assert "33" in page.inner_text("#facts")
+    search = page.url.rpartition("/")[2]
+    assert client.get(f"/searches/{search}").json()["rows"] == search_ground.layout.grid.rows
+    page.goto(f"{url}/#/")
+    page.wait_for_selector("#searches li")
+    assert page.locator("#searches a").first.inner_text() == HOSTILE
+    assert page.locator("#searches img, #searches b").count() == 0
+    page.goto(f"{url}/#/{search}")
+    wait_for_photos(page, 0)
+    page.click("#stop")
+    page.click("#stop-no")
+    page.click("#stop")
+    page.click("#stop-yes")
+    expect(page.locator("#summary")).to_contain_text("The search was stopped.")
+    expect(page.locator("#stop")).to_be_hidden()
+    assert client.get(f"/searches/{search}").json()["status"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fact"),
+    [
+        ("a.geojson", b"{", "is not GeoJSON"),
+        ("a.json", b'{"type": "Polygon", "coordinates": 7}', "is not GeoJSON"),
+        ("a.json", b'{"type": "Point", "coordinates": [1, 2]}', "has 0 polygons"),
+        ("a.json", b'{"type": "Polygon", "coordinates": [[[1, "x"], [2, 2], [3, 3]]]}', "no valid coordinates"),
+        ("a.kml", b"<kml><Polygon>", "is not KML"),
+        ("a.kml", b"\x00\xff" * 50, "is not KML"),
+        ("a.geojson", b" " * 5_000_001, "larger than 5 MB"),
+    ],
+)
+def test_an_invalid_outline_is_refused_with_the_reason(open_page, url: str, name: str, content: bytes, fact: str):
+    page = signed_in(open_page, url, "new", ignore_console=name.endswith("kml"))
+    page.set_input_files("#outline-file", {"name": name, "mimeType": "text/plain", "buffer": content})
+    expect(page.locator("#error")).to_contain_text(fact)
+    assert page.input_value("#corners") == ""
+
+
+@pytest.mark.parametrize(
+    ("corners", "goal", "fact"),
+    [
+        ("59.1,15.1 59.2,15.2", b"\xff\xd8 half a picture", "goal image"),
+        ("59.1,15.1 59.2,15.2", bytes(18_000_001), "larger than 18 MB"),
+        ("59.1,15.1 x,15.2", b"\xff\xd8", "x,15.2"),
+        ("59.1,15.1", b"\xff\xd8", "outline"),
+        ("99.1,15.1 59.2,15.2", b"\xff\xd8", "outline"),
+    ],
+)
+def test_an_invalid_form_creates_no_search(open_page, url: str, client, corners: str, goal: bytes, fact: str):
+    before = client.get("/searches").json()
+    page = signed_in(open_page, url, "new", ignore_console=True)  # Chromium writes the status 422 to the console
+    page.fill("#corners", corners)
+    page.set_input_files("#goal-file", {"name": "g.jpg", "mimeType": "image/jpeg", "buffer": goal})
+    page.click("text=Start the search >> visible=true")
+    expect(page.locator("#error")).to_contain_text(fact)
+    assert client.get("/searches").json() == before
+
+
+def test_the_page_reconnects_to_a_restarted_server(open_page, tmp_path: Path, search_ground: SearchGround):
+    store = tmp_path / "b.sqlite"
+    with server_thread(store, close_pages=False) as url, httpx.Client(base_url=url, headers=HEADERS) as client:
+        state = create(client, search_ground, GOAL)
+        page = signed_in(open_page, url, state["id"], ignore_console=True)
+        state = post(client, search_ground, state).json()
+        wait_for_photos(page, 1)
+    expect(page.locator("#live")).to_contain_text("Connection lost")
+    port = int(url.rpartition(":")[2])
+    with server_thread(store, port=port) as url, httpx.Client(base_url=url, headers=HEADERS) as client:
+        post(client, search_ground, state)
+        wait_for_photos(page, 2)
+        expect(page.locator("#live")).to_have_text("Live")
+
+
+def test_a_wrong_token_is_refused_and_signing_out_ends_the_session(open_page, url: str, client, search_ground):
+    page = open_page(url)
+    page.fill("#token", "a guess of mine")
+    page.click("#sign-in-form button")
+    expect(page.locator("#error")).to_contain_text("not the token")
+    page.fill("#token", TOKEN)
+    page.click("#sign-in-form button")
+    page.wait_for_selector("#list:not([hidden])")
+    page.click("#sign-out")
+    page.reload()
+    page.wait_for_selector("#sign-in:not([hidden])")
+
+
+def test_an_unknown_search_leads_to_the_list(open_page, url: str):
+    page = signed_in(open_page, url, "%3Cscript%3E", ignore_console=True)
+    expect(page.locator("#error")).to_contain_text("There is no search '<script>'")
+    assert page.is_visible("#list")
+
+
+def test_the_map_is_used_with_the_keyboard_and_read_as_text(open_page, url: str, client, search_ground: SearchGround):
+    state = create(client, search_ground, GOAL)
+    page = signed_in(open_page, url, state["id"])
+    wait_for_photos(page, 0)
+    page.focus("#map")
+    zoom = page.inner_text(".leaflet-control-scale-line")
+    page.keyboard.press("Minus")
+    page.keyboard.press("Minus")
+    expect(page.locator(".leaflet-control-scale-line")).not_to_have_text(zoom)
+    page.focus("#row")
+    page.keyboard.type("2")
+    page.keyboard.press("Tab")
+    page.keyboard.type("3")
+    page.keyboard.press("Enter")
+    lat, lon = search_ground.layout.lat_lon((1, 2)).tolist()
+    expect(page.locator("#segment")).to_contain_text(
+        f"Segment row 2, column 3 at {lat:.6f}, {lon:.6f}: POA 4 %, POD 0 %"
+    )
+    page.locator("#table-details summary").press("Enter")
+    assert page.locator("#best tr").count() == 8
+    post(client, search_ground, state)
+    wait_for_photos(page, 1)
+    page.locator("#photos .verdict button").last.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#photos li")).to_contain_text("rejected")
+
+
+def test_the_layers_of_the_map_are_switched_off_and_on(open_page, url: str, client, search_ground: SearchGround):
+    state = create(client, search_ground, GOAL)
+    post(client, search_ground, state)
+    page = signed_in(open_page, url, state["id"])
+    wait_for_photos(page, 1)
+    for layer, selector in [
+        ("Photos", ".leaflet-photos-pane img"),
+        ("Probability", ".leaflet-probability-pane canvas"),
+        ("Orthophoto", ".leaflet-ground-pane img"),
+    ]:
+        expect(page.locator(selector)).to_have_count(1)
+        page.get_by_label(layer, exact=True).uncheck()
+        expect(page.locator(selector)).to_have_count(0)
+        page.get_by_label(layer, exact=True).check()
+        expect(page.locator(selector)).to_have_count(1)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_every_part_is_accessible_and_fits_the_screen(
+    open_page, url: str, client, search_ground: SearchGround, screen: dict[str, Any]
+):
+    def check() -> None:
+        check_accessibility(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+    state = create(client, search_ground, GOAL, name="x" * 100, heading=20)
+    post(client, search_ground, state)
+    page = open_page(url, **screen)
+    check()
+    page = signed_in(open_page, url, **screen)
+    page.wait_for_selector("#searches li")
+    check()
+    page.goto(f"{url}/#/new")
+    page.wait_for_selector("#new:not([hidden])")
+    page.click("#new summary")
+    check()
+    page.goto(f"{url}/#/{state['id']}")
+    wait_for_photos(page, 1)
+    page.click("#table-details summary")
+    check()
+    page.click("#stop")
+    check()
