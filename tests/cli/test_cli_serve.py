@@ -54,6 +54,8 @@ def test_a_search_continues_after_the_server_is_killed(tmp_path: Path, search_gr
         ("a long token", ("--agent", "nobody"), "nobody"),
         ("a long token", ("--token-file", "missing.txt"), "missing.txt"),
         ("a long token", ("--port", 70000), "70000"),
+        ("a long token", ("--map", "missing.tif"), "missing.tif"),
+        ("a long token", ("--map", __file__), "test_cli_serve.py"),
     ],
 )
 def test_bad_input_creates_no_store(airloc, tmp_path: Path, monkeypatch, token: str, options, fact: str):
