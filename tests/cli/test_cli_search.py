@@ -63,6 +63,36 @@ def test_the_outcome_is_printed_and_all_files_are_written(airloc, tmp_path: Path
     assert f"{len(flights | others)} files" in outcome.out
 
 
+def test_what_is_known_is_combined_and_written_as_prior_tif(airloc, tmp_path: Path, area: Path):
+    with Raster(area) as raster:
+        layout = lay_out(raster, None, 96.0)
+    corners = layout.lat_lon([(-1, 1.5), (-1, 4), (4, 4), (4, 1.5)])[:, ::-1].tolist()
+    shape = {"type": "Polygon", "coordinates": [[*corners, corners[0]]]}
+    east = tmp_path / "east.geojson"
+    east.write_text(json.dumps({"type": "Feature", "properties": {"weight": 0}, "geometry": shape}))
+    goal = position_of(area, (3, 0))
+    options = ("--area", area, "--goal", goal, "--cell", "96m", "--agent", "lawnmower", "--formats", "plan")
+    known = ("--prior", east, "--lkp", goal, "--subject", "child-1-3")
+    outcome = airloc("search", *options, *known, "--out", tmp_path / "out")
+    assert outcome.code == 0, outcome
+    with rasterio.open(tmp_path / "out" / "prior.tif") as file:
+        prior = file.read(1)
+    assert prior.sum() == pytest.approx(1)
+    assert (prior[:, 2:] == 0).all()
+    assert prior[3, 0] == prior.max()
+    record = record_of(tmp_path / "out")
+    assert all(photo["col"] < 2 for photo in record["photos"][1:])
+    assert record["photos"][0]["poa"] == pytest.approx(prior[record["photos"][0]["row"], record["photos"][0]["col"]])
+    assert "prior.tif" in (tmp_path / "out" / "index.html").read_text()
+    again = airloc("search", *options, "--prior", tmp_path / "out" / "prior.tif", "--out", tmp_path / "again")
+    assert again.code == 0, again
+    with rasterio.open(tmp_path / "again" / "prior.tif") as file:
+        np.testing.assert_allclose(file.read(1), prior, atol=1e-6)
+    everywhere = airloc("search", *options, *known, "--prior", east, "--lkp", "0,0", "--out", tmp_path / "no")
+    assert everywhere.refused("zero in every cell")
+    assert not (tmp_path / "no").exists()
+
+
 def test_only_the_outline_is_flown_over(airloc, tmp_path: Path, area: Path):
     with Raster(area) as raster:
         corners = lay_out(raster, None, 96.0).lat_lon([(0, 0), (3, 0), (3, 3)])
@@ -132,6 +162,11 @@ def test_an_image_without_georeference_is_searched_in_pixels(airloc, tmp_path: P
         ("--heading", "nan", "nan"),
         ("--footprint", 0.5, "0.5"),
         ("--area", "https://example.org/ortho.tif", "example.org"),
+        ("--prior", "nothing.tif", "nothing.tif"),
+        ("--prior", "nothing.kmz", "nothing.kmz"),
+        ("--prior", __file__, "test_cli_search.py"),
+        ("--lkp", "59,15", "needed together"),
+        ("--subject", "hiker", "needed together"),
     ],
 )
 def test_bad_input_is_one_sentence_and_creates_nothing(airloc, tmp_path: Path, area: Path, option, value, fact: str):

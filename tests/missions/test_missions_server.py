@@ -11,6 +11,7 @@ import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from PIL import Image
+from rasterio.transform import from_origin
 from schemathesis import GenerationMode
 from schemathesis.checks import (
     content_type_conformance,
@@ -25,6 +26,7 @@ from airloc.missions.flight import great_circle_distance
 from airloc.missions.server import make_app
 from airloc.missions.service import SearchService
 from airloc.missions.store import SearchStore
+from field_files import write_tiff
 from field_server import HEADERS, TOKEN, SearchGround, create, encode_png, fly, post
 
 pytestmark = pytest.mark.long
@@ -247,6 +249,15 @@ def test_only_the_page_its_sign_in_and_the_health_check_work_without_the_token(a
         ({"footprint": 0.5}, "footprint"),
         ({"outline": [{"lat": 91, "lon": 1}]}, "outline"),
         ({"unknown": 1}, "unknown"),
+        ({"prior": {"type": "Point", "coordinates": [15, 59]}}, "neither a polygon nor a line"),
+        ({"prior": {"type": "Polygon", "coordinates": "none"}}, "without valid coordinates"),
+        ({"prior": {"type": "LineString", "coordinates": [[15, 59]] * 6000}}, "5000 positions"),
+        ({"prior": []}, "prior"),
+        ({"prior_tif": "?"}, "prior_tif is not valid base64"),
+        ({"prior_tif": "AAAA"}, "prior_tif"),
+        ({"lkp": {"lat": 59, "lon": 15}}, "needed together"),
+        ({"subject": "hiker"}, "needed together"),
+        ({"lkp": {"lat": 59, "lon": 15}, "subject": "pirate"}, "pirate"),
     ],
 )
 def test_an_invalid_request_creates_no_search(client: TestClient, search_ground: SearchGround, change, fact: str):
@@ -255,6 +266,29 @@ def test_an_invalid_request_creates_no_search(client: TestClient, search_ground:
     assert set(response.json()) == {"problem", "cure"}
     assert fact in response.json()["problem"]
     assert client.get("/searches").json()["searches"] == []
+
+
+def test_what_is_known_begins_the_belief_and_survives_a_restart(tmp_path: Path, search_ground: SearchGround):
+    layout = search_ground.layout
+    corners = layout.lat_lon([(1.5, -0.5), (1.5, 3.5), (3.5, 3.5), (3.5, -0.5)])[:, ::-1].tolist()
+    shape = {"type": "Polygon", "coordinates": [[*corners, corners[0]]]}
+    prior = {"type": "Feature", "properties": {"weight": 0}, "geometry": shape}
+    raster = write_tiff(tmp_path / "p.tif", np.ones((9, 9, 1)), from_origin(14, 60, 0.5, 0.5), "EPSG:4326")
+    known = {"prior": prior, "prior_tif": base64.b64encode(raster.read_bytes()).decode()}
+    known |= {"lkp": search_ground.position((0, 3)), "subject": "child-1-3", "agent": "belief"}
+    path, answers = tmp_path / "store.sqlite", []
+    for _ in range(2):
+        store = SearchStore(path)
+        client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+        if not answers:
+            state = create(client, search_ground, (0, 3), **known)
+            state = post(client, search_ground, state).json()
+        answers.append([client.get(f"/searches/{state['id']}{part}").json() for part in ("", "/belief")])
+        store.close()
+    assert answers[0] == answers[1]
+    poa = np.array(answers[0][1]["poa"])
+    assert poa.sum() == pytest.approx(1)
+    assert (poa[2:4, :4] == 0).all()
 
 
 def test_a_goal_of_known_heading_and_a_range_of_widths_is_found(client: TestClient, search_ground: SearchGround):

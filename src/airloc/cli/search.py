@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from airloc.areas.raster import Raster
     from airloc.missions.photos import Goal
     from airloc.missions.plan import FieldSearch, SearchPlan
+    from airloc.missions.priors import PriorSource
 
 Format = Literal["geojson", "kml", "gpx", "plan", "waypoints"]
 ALL_FORMATS: tuple[Format, ...] = get_args(Format)
@@ -63,6 +64,13 @@ class SearchOptions:
     """Position of the first photo; the centre by default. In pixels x,y if the image has no georeference."""
     budget: int | None = None
     """Moves that the vehicle may fly; twice the longer side of the grid by default."""
+    prior: tyro.conf.UseAppendAction[Annotated[tuple[str, ...], arg(metavar="FILE")]] = ()
+    """What is known about the place of the goal: a raster of probabilities, or polygons (with the property weight or
+    poa), roads and trails as .geojson, .kml or .kmz. May be repeated: sources multiply."""
+    lkp: Annotated[str | None, arg(metavar="LAT,LON")] = None
+    """Last known point of a lost person; needs --subject."""
+    subject: str | None = None
+    """Category of the lost person, such as hiker: sets the distances from the last known point."""
     endurance: str | None = None
     """Flight time instead of a budget, such as 18min; includes a reserve for the flight home."""
     speed: str = "8m/s"
@@ -169,13 +177,22 @@ def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, tupl
     outline = None if options.within is None else read_outline(options.within)
     layout = lay_out_search(plan, outline, raster)
     goal, truth = _goal(options, raster, layout, warnings)
-    search = start_search(plan, layout, goal, make_agent(options.agent, AgentOptions(seed=options.seed)))
+    agent = make_agent(options.agent, AgentOptions(seed=options.seed))
+    search = start_search(plan, layout, goal, agent, prior_sources(options))
     if search.layout.plane is not None and search.height_m > HEIGHT_LIMIT:
         limit = f"the {HEIGHT_LIMIT:.0f} m that many countries allow; smaller cells or a larger --fov lower it"
         warnings.append(f"the flight height is {search.height_m:.0f} m, above {limit}")
     for warning in warnings:
         _warn(warning)
     return search, truth
+
+
+def prior_sources(options: SearchOptions) -> "list[PriorSource]":
+    """Open what is known about the place of the goal."""
+    from airloc.missions.priors import last_known_point, read_prior
+
+    point = None if options.lkp is None else parse_position(options.lkp)
+    return [*(read_prior(text) for text in options.prior), *last_known_point(point, options.subject)]
 
 
 def make_plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":

@@ -1,16 +1,20 @@
-"""What clients send becomes parts of a search: goal images become goals, photos become glimpses of the cell below.
+"""What clients send becomes parts of a search: goals, glimpses of the cell below a photo, sources of the prior.
 
 Every error of a client is a `RequestError` with an HTTP status.
 """
 
 import base64
 import binascii
+import tempfile
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from pydantic import ValidationError
 
 from airloc.areas.area import Pixels
+from airloc.areas.features import parse_geojson
 from airloc.areas.layout import Layout
 from airloc.errors import AirlocError
 from airloc.grid import Cell
@@ -26,7 +30,9 @@ from airloc.missions.photos import (
     read_photo,
 )
 from airloc.missions.plan import FieldSearch, format_position, nearest_searchable, point_of, prepare_goal
+from airloc.missions.priors import PriorSource, RasterPrior, feature_prior, last_known_point
 from airloc.missions.searcher import Glimpse
+from airloc.missions.session import Belief
 from airloc.missions.store import StoredGlimpse, StoredSearch
 
 __all__ = [
@@ -34,10 +40,14 @@ __all__ = [
     "cell_below",
     "crop_photo",
     "decode_goal",
+    "prior_sources",
     "stored_glimpse",
     "stored_goal",
     "stored_position",
 ]
+
+MAX_POSITIONS = 5000
+"""Largest number of corners and points of a prior."""
 
 
 class RequestError(AirlocError):
@@ -50,10 +60,48 @@ class RequestError(AirlocError):
 
 def decode_goal(request: NewSearch) -> bytes:
     """Decode the file of the goal image of a request."""
+    return _decode(request.goal, "goal")
+
+
+def _decode(text: str, name: str) -> bytes:
     try:
-        return base64.b64decode(request.goal, validate=True)
+        return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise RequestError(422, "The goal is not valid base64", "Encode the bytes of the image in base64") from None
+        raise RequestError(422, f"The {name} is not valid base64", "Encode the bytes of the file in base64") from None
+
+
+def prior_sources(settings: SearchSettings) -> list[PriorSource]:
+    """Return what a client knows about the place of the goal."""
+    sources: list[PriorSource] = []
+    if settings.prior is not None:
+        features = parse_geojson(settings.prior, "prior")
+        if sum(len(ring) for feature in features for ring in feature.rings) > MAX_POSITIONS:
+            raise RequestError(422, f"The prior has more than {MAX_POSITIONS} positions", "Simplify it first")
+        sources.append(feature_prior(features, "prior"))
+    if settings.prior_tif is not None:
+        sources.append(_RasterFile(_decode(settings.prior_tif, "prior_tif")))
+    point = None if settings.lkp is None else (settings.lkp.lat, settings.lkp.lon)
+    return [*sources, *last_known_point(point, settings.subject)]
+
+
+@dataclass(frozen=True)
+class _RasterFile:
+    """The content of a raster file that a client has sent."""
+
+    content: bytes
+
+    def __str__(self) -> str:
+        return "prior_tif"
+
+    def weights(self, layout: Layout) -> Belief:
+        """Return the mean of the raster over every cell."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "prior.tif"
+            path.write_bytes(self.content)
+            try:
+                return RasterPrior(path).weights(layout)
+            except AirlocError as error:  # without the name of the temporary file
+                raise RequestError(422, error.problem.replace(str(path), "prior_tif"), error.cure) from error
 
 
 def _goal(settings: SearchSettings, picture: bytes, layout: Layout) -> Goal:

@@ -1,8 +1,9 @@
 """Requests and responses of the search server, as pydantic models."""
 
-from typing import Annotated, Literal
+import json
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from shapely.geometry import MultiPolygon
 
 from airloc.areas.outline import read_outline
@@ -94,6 +95,26 @@ class SearchSettings(Message):
     ] = 73.7
     aspect: Annotated[float, Field(ge=1, le=4, description="longer side of a photo over its shorter side")] = 4 / 3
     seed: Annotated[int, Field(ge=0, le=2**31, description="random seed for agents that sample")] = 0
+    prior: Annotated[
+        dict[str, Any] | None,
+        Field(description="GeoJSON of what is known: polygons with the property weight or poa; roads and trails"),
+    ] = None
+    prior_tif: Annotated[
+        str | None, Field(max_length=6_000_000, description="GeoTIFF of probabilities in base64, such as prior.tif")
+    ] = None
+    lkp: Annotated[Position | None, Field(description="last known point of a lost person; needs subject")] = None
+    subject: Annotated[
+        str | None, Field(max_length=64, description="category of the lost person, such as hiker; needs lkp")
+    ] = None
+
+    @field_validator("prior")
+    @classmethod
+    def _is_json(cls, prior: dict[str, Any] | None) -> dict[str, Any] | None:
+        try:
+            json.dumps(prior, allow_nan=False)  # the store keeps JSON
+        except RecursionError:
+            raise ValueError("the GeoJSON is nested too deeply") from None
+        return prior
 
     def shape(self) -> MultiPolygon:
         """Return the outline as a geometry in (lon, lat)."""

@@ -8,12 +8,13 @@
 | 2    | POD  | probability of detection                                                                    |
 | 3    | POS  | probability of success: POA before the search times POD; its sum is the POS of the search   |
 
-Cells outside the search area are nodata (NaN). A pixel covers a cell and half of the gap around it.
+`prior.tif` has the probability of area before the search, if anything was known. Cells outside the search area are
+nodata (NaN). A pixel covers a cell and half of the gap around it.
 """
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from airloc.missions.sweep import extend_sweep, plan_sweep
 __all__ = ["PAGE", "to_json", "write_search"]
 
 PAGE, CANDIDATES, PATH, BELIEF = "index.html", "candidates.html", "path.json", "belief.tif"
+PRIOR = "prior.tif"
 BELIEF_IMAGE, PATH_IMAGE, ANIMATION = "belief.jpg", "path.jpg", "search.gif"
 BANDS = ("POA", "POD", "POS")
 EARLIER_FILES = (BELIEF, *(f"{name}{suffix}" for name in ("flight", "sweep") for suffix, _ in FORMATS.values()))
@@ -70,6 +72,8 @@ def write_search(
         if sweep:
             written |= _write_flight(folder, "sweep", _plan_sweep(search), record.layout, formats)
         written[BELIEF] = _write_belief(folder / BELIEF, record.layout, searcher)
+        if search.sources:
+            written[PRIOR] = _write_cells(folder / PRIOR, record.layout, {"POA": searcher.prior})
     ground = read_overview(raster, record.layout, SIDE)  # read once: without overviews this reads the whole file
     painter = SearchPainter(record, ground, SIDE)
     belief, path = painter.draw_final_belief(), painter.draw_path()
@@ -115,9 +119,15 @@ def _make_flight(search: FieldSearch, cells: Sequence[Cell], name: str, poa: Bel
 
 
 def _write_belief(path: Path, layout: Layout, searcher: Searcher) -> Path:
-    """Write POA, POD and POS as a GeoTIFF in the projection of the grid's plane."""
+    """Write POA, POD and POS."""
+    bands = (searcher.belief(), searcher.pod, searcher.prior * searcher.pod)
+    return _write_cells(path, layout, dict(zip(BANDS, bands, strict=True)))
+
+
+def _write_cells(path: Path, layout: Layout, bands: Mapping[str, Belief]) -> Path:
+    """Write values of the cells as a GeoTIFF in the projection of the grid's plane, nodata outside the search area."""
     plane = layout.require_plane()
-    values = np.stack([searcher.belief(), searcher.pod, searcher.prior * searcher.pod]).astype(np.float32)
+    values = np.stack(list(bands.values())).astype(np.float32)
     values[:, ~layout.searchable] = np.nan
     crs = CRS.from_proj4(f"+proj=aeqd +lat_0={plane.lat!r} +lon_0={plane.lon!r} +datum=WGS84 +units=m")
     rows, cols = layout.grid.shape
@@ -126,7 +136,7 @@ def _write_belief(path: Path, layout: Layout, searcher: Searcher) -> Path:
             driver="GTiff",
             height=rows,
             width=cols,
-            count=len(BANDS),
+            count=len(bands),
             dtype="float32",
             nodata=math.nan,
             crs=rasterio.crs.CRS.from_wkt(crs.to_wkt()),
@@ -134,7 +144,7 @@ def _write_belief(path: Path, layout: Layout, searcher: Searcher) -> Path:
             compress="deflate",
         ) as file:
             file.write(values)
-            for number, name in enumerate(BANDS, start=1):
+            for number, name in enumerate(bands, start=1):
                 file.set_band_description(number, name)
         return write_atomically(path, bytes(memory.getbuffer()))
 
@@ -157,6 +167,7 @@ def to_json(record: SearchRecord, flight: Flight | None) -> dict[str, Any]:
         "best": _location(layout, advice.best),
         "best_probability": advice.best_probability,
         "probability_of_success": record.searcher.pos,
+        "prior": list(record.search.sources),
         "moves": record.searcher.moves_flown,
         "budget": record.searcher.budget,
         "grid": {

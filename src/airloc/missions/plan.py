@@ -27,6 +27,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.flight import Camera, budget_from_endurance
 from airloc.missions.photos import VIEW_SIDE, Goal, View, is_uniform, make_goal
+from airloc.missions.priors import PriorSource, combine_priors
 from airloc.missions.searcher import Glimpse, Searcher
 from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET, check_budget
 from airloc.vision.locator import GoalViews
@@ -110,6 +111,8 @@ class FieldSearch(NamedTuple):
     layout: Layout
     goal: Goal
     searcher: Searcher
+    sources: tuple[str, ...] = ()
+    """Names of the sources of the prior; none if all cells are equally probable."""
 
     @property
     def height_m(self) -> float:
@@ -199,7 +202,9 @@ def read_goal(raster: Raster, layout: Layout, place: tuple[float, float]) -> Goa
     return Goal(patch, patch, same_day=True)
 
 
-def start_search(plan: SearchPlan, layout: Layout, goal: Goal, agent: Agent) -> FieldSearch:
+def start_search(
+    plan: SearchPlan, layout: Layout, goal: Goal, agent: Agent, sources: Sequence[PriorSource] = ()
+) -> FieldSearch:
     """Build the searcher of a plan.
 
     Args:
@@ -207,9 +212,10 @@ def start_search(plan: SearchPlan, layout: Layout, goal: Goal, agent: Agent) -> 
         layout: Its grid, from `lay_out_search`.
         goal: The goal.
         agent: The agent that `plan.agent` names.
+        sources: What is known about the place of the goal; they multiply.
 
     Raises:
-        AirlocError: If the start is outside the search area, or the endurance is too short.
+        AirlocError: If the start is outside the search area, the endurance is too short, or the prior is not valid.
     """
     start = _start_cell(plan, layout)
     searcher = Searcher(
@@ -222,8 +228,9 @@ def start_search(plan: SearchPlan, layout: Layout, goal: Goal, agent: Agent) -> 
         threshold=declaration_threshold(plan.false_alarm_cost),
         detection=plan.detection,
         seed=plan.seed,
+        prior=combine_priors(layout, sources) if sources else None,
     )
-    return FieldSearch(plan, layout, goal, searcher)
+    return FieldSearch(plan, layout, goal, searcher, tuple(str(source) for source in sources))
 
 
 def _start_cell(plan: SearchPlan, layout: Layout) -> Cell:

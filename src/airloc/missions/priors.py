@@ -46,6 +46,7 @@ __all__ = [
     "RasterPrior",
     "combine_priors",
     "feature_prior",
+    "last_known_point",
     "read_prior",
     "ring_distances",
     "subjects",
@@ -271,6 +272,18 @@ class LastKnownPoint:
         peak = (1 - sum(shares)) / (2 * math.pi * scale * (last + scale))  # so that the tail has the rest
         tail = peak * np.exp(-np.maximum(away - last, 0) / scale) * (1 - inner)
         return np.asarray(density + tail).reshape(layout.grid.shape)
+
+
+def last_known_point(position: tuple[float, float] | None, subject: str | None) -> list[PriorSource]:
+    """Return the last known point of a subject as the only source, or no source if nothing is known.
+
+    Raises:
+        AirlocError: If only one of both is given, or there is no such category of subjects.
+    """
+    if (position is None) != (subject is None):
+        problem = "A last known point and a category of subjects are needed together"
+        raise AirlocError(problem, f"Give both lkp and subject; categories are {', '.join(subjects())}")
+    return [] if position is None or subject is None else [LastKnownPoint(*position, ring_distances(subject))]
 
 
 @lru_cache(maxsize=1)

@@ -183,6 +183,7 @@ def _facts(record: SearchRecord, flight: Flight | None) -> Html:
         ["Probability of detection in a photo of a whole cell", f"{100 * searcher.detection:.0f} %"],
         ["Probability of success", f"{100 * searcher.pos:.1f} %"],
         ["Grid heading", f"{layout.heading:g} degrees"],
+        ["Known before the search", "; ".join(record.search.sources) or "nothing: all cells are equally probable"],
     ]
     if flight is not None:
         rows += _flight_facts(record, flight)

@@ -24,6 +24,7 @@ from airloc.missions.intake import (
     cell_below,
     crop_photo,
     decode_goal,
+    prior_sources,
     stored_glimpse,
     stored_goal,
     stored_position,
@@ -292,7 +293,8 @@ class SearchService:
         plan = settings.plan(self._default_agent)
         layout = _layout(settings, self._default_agent)
         goal = stored_goal(settings, stored, layout)
-        return ActiveSearch(stored, start_search(plan, layout, goal, self._agent(plan.agent)), [])
+        search = start_search(plan, layout, goal, self._agent(plan.agent), prior_sources(settings))
+        return ActiveSearch(stored, search, [])
 
     def _agent(self, name: str) -> Agent:
         if name not in self._agents:
