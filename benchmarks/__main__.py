@@ -12,6 +12,7 @@ from benchmarks import (
     belief_grids,
     evaluation,
     game_load,
+    map_load,
     synthetic,
     tensor_env,
     training,
@@ -28,6 +29,7 @@ BENCHMARKS = (
     training.run,
     training_gpu.run,
     game_load.run,
+    map_load.run,
 )
 
 

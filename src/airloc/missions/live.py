@@ -51,7 +51,7 @@ CACHED = {"cache-control": "private, max-age=86400"}
 """Header of images that never change."""
 THUMBNAIL, BACKGROUND = 480, 1200
 """Longest sides of reduced photos and of the background, in pixels."""
-MAX_THUMBNAILS, MAX_BACKGROUNDS = 512, 8
+MAX_CELLS, MAX_THUMBNAILS, MAX_BACKGROUNDS = 2048, 512, 8
 """Images in memory."""
 
 PhotoNumber = Annotated[int, Path(description="number of the photo, from 1")]
@@ -146,7 +146,7 @@ def live_routes(searches: SearchService, feed: SearchFeed, background: Raster | 
     @router.get("/photos/{number}/cell", responses=_content("image/png") | _errors(), response_class=Response)
     def read_cell(search: str, number: PhotoNumber) -> Response:
         """Return the part of a photo that shows its cell, turned like the grid."""
-        return _image(searches.glimpse(search, number, encode_png), "image/png")
+        return _image(images.cell(search, number), "image/png")
 
     return router
 
@@ -157,6 +157,7 @@ class _Images:
     def __init__(self, searches: SearchService, raster: Raster | None) -> None:
         self._searches, self._raster = searches, raster
         self.thumbnail = _read_once(self._read_thumbnail, MAX_THUMBNAILS)
+        self.cell = _read_once(self._read_cell, MAX_CELLS)
         self.goal = _read_once(self._read_goal, MAX_THUMBNAILS)
         self.background = _read_once(self._read_background, MAX_BACKGROUNDS)
 
@@ -170,6 +171,9 @@ class _Images:
 
     def _read_thumbnail(self, search: str, number: int) -> bytes:
         return _encode(read_photo(self._searches.photo(search, number)))
+
+    def _read_cell(self, search: str, number: int) -> bytes:
+        return encode_png(self._searches.glimpse(search, number))
 
     def _read_goal(self, search: str) -> bytes:
         def read(active: ActiveSearch, _: object) -> Pixels:

@@ -193,11 +193,11 @@ class SearchService:
                 raise RequestError(404, problem, "Earlier versions did not keep the files of photos")
             return file
 
-    def glimpse(self, search: str, number: int, encode: Callable[[Pixels], bytes]) -> bytes:
-        """Return the part of a photo that shows its cell, encoded."""
+    def glimpse(self, search: str, number: int) -> Pixels:
+        """Return the part of a photo that shows its cell."""
         with self._locked(search) as active:
             _check_number(active.field.searcher, number)
-            return encode(active.field.searcher.photos[number - 1].glimpse.pixels)
+            return active.field.searcher.photos[number - 1].glimpse.pixels
 
     def judge(self, search: str, number: int, goal: bool) -> SearchState:
         """Update a search with the verdict of a person; the verdict is on the disk before the call returns."""
