@@ -120,12 +120,17 @@ def test_a_search_is_started_from_the_form(open_page, url: str, client, search_g
     page.set_input_files("#goal-file", {"name": "g.png", "mimeType": "image/png", "buffer": search_ground.photo(GOAL)})
     page.fill("#cell", "96")
     page.fill("#budget", "33")
+    page.click("text=What is already known")
+    page.fill("#lkp", "{},{}".format(*search_ground.layout.lat_lon((1, 1))))
+    page.select_option("#subject", "child-1-3")
     page.click("text=Start the search >> visible=true")
     wait_for_photos(page, 0)
     assert page.inner_text("#search-title") == HOSTILE
     assert "33" in page.inner_text("#facts")
     search = page.url.rpartition("/")[2]
     assert client.get(f"/searches/{search}").json()["rows"] == search_ground.layout.grid.rows
+    belief = client.get(f"/searches/{search}/belief").json()["poa"]
+    assert belief[1][1] == max(map(max, belief)), "the lost person was last seen there"
     page.goto(f"{url}/#/")
     page.wait_for_selector("#searches li")
     assert page.locator("#searches a").first.inner_text() == HOSTILE

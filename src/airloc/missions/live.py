@@ -4,6 +4,7 @@
 |---------------------------------------------|------------------------------------------------------------|
 | GET /                                       | the page                                                   |
 | POST /session, DELETE /session              | sign in with the token, which sets a cookie; sign out      |
+| GET /options                                | what the form of a new search offers                       |
 | GET /searches/ID/map                        | grid, outline and colours                                  |
 | GET /searches/ID/view                       | state, photos, tracks and probabilities                    |
 | GET /searches/ID/events                     | the view now and after every change, as server-sent events |
@@ -37,6 +38,7 @@ from airloc.files import encode_png
 from airloc.missions.feed import SearchFeed
 from airloc.missions.messages import Message, Problem
 from airloc.missions.photos import read_photo
+from airloc.missions.priors import subjects
 from airloc.missions.service import ActiveSearch, RequestError, SearchService
 from airloc.missions.views import SearchGeometry, SearchView, background_corners, geometry_of, view_of
 from airloc.web import PRIVATE, cookie_name, set_cookie
@@ -61,6 +63,12 @@ class SessionRequest(Message):
     """Request that signs in."""
 
     token: Annotated[str, Field(max_length=1000, description="the token of the server")]
+
+
+class FormOptions(Message):
+    """What the form of a new search offers."""
+
+    subjects: Annotated[list[str], Field(description="categories of lost persons")]
 
 
 def session_of(token: str) -> str:
@@ -109,41 +117,56 @@ def live_routes(searches: SearchService, feed: SearchFeed, background: Raster | 
         feed: The feed of their views.
         background: An orthophoto to show below the grids.
     """
-    router = APIRouter(prefix="/searches/{search}", tags=["map"])
+    router = APIRouter(tags=["map"])
     images = _Images(searches, background)
 
-    @router.get("/map", responses=_errors())
+    @router.get("/options", responses=_errors(401, 408, 413))
+    def read_options() -> FormOptions:
+        """Return what the form of a new search offers."""
+        return FormOptions(subjects=list(subjects()))
+
+    @router.get("/searches/{search}/map", responses=_errors())
     def read_map(search: str) -> SearchGeometry:
         """Return the grid of a search, its outline and the colours of the map."""
         return searches.inspect(search, lambda active, _: geometry_of(active, images.shows(active)))
 
-    @router.get("/view", responses=_errors())
+    @router.get("/searches/{search}/view", responses=_errors())
     def read_view(search: str) -> SearchView:
         """Return everything that changes during a search."""
         return searches.inspect(search, view_of)
 
-    @router.get("/events", responses=_content("text/event-stream") | _errors(), response_class=StreamingResponse)
+    @router.get(
+        "/searches/{search}/events",
+        responses=_content("text/event-stream") | _errors(),
+        response_class=StreamingResponse,
+    )
     async def read_events(search: str) -> StreamingResponse:
         """Return the view now and after every change, as server-sent events of the type `view`."""
         await run_in_threadpool(searches.require, search)
         return StreamingResponse(feed.events(search), media_type="text/event-stream", headers=PRIVATE)
 
-    @router.get("/goal", responses=_content("image/jpeg") | _errors(), response_class=Response)
+    @router.get("/searches/{search}/goal", responses=_content("image/jpeg") | _errors(), response_class=Response)
     def read_goal(search: str) -> Response:
         """Return the goal image, reduced."""
         return _image(images.goal(search))
 
-    @router.get("/background", responses=_content("image/webp") | _errors(), response_class=Response)
+    @router.get("/searches/{search}/background", responses=_content("image/webp") | _errors(), response_class=Response)
     def read_background(search: str) -> Response:
         """Return the ground below the grid from the orthophoto of the server, turned like the grid."""
         return Response(images.background(search), media_type="image/webp")
 
-    @router.get("/photos/{number}/thumbnail", responses=_content("image/jpeg") | _errors(), response_class=Response)
+    @router.get(
+        "/searches/{search}/photos/{number}/thumbnail",
+        responses=_content("image/jpeg") | _errors(),
+        response_class=Response,
+    )
     def read_thumbnail(search: str, number: PhotoNumber) -> Response:
         """Return a photo, reduced."""
         return _image(images.thumbnail(search, number))
 
-    @router.get("/photos/{number}/cell", responses=_content("image/png") | _errors(), response_class=Response)
+    @router.get(
+        "/searches/{search}/photos/{number}/cell", responses=_content("image/png") | _errors(), response_class=Response
+    )
     def read_cell(search: str, number: PhotoNumber) -> Response:
         """Return the part of a photo that shows its cell, turned like the grid."""
         return _image(images.cell(search, number), "image/png")

@@ -2,7 +2,7 @@
 // after # names what is shown, so that it can be shared.
 
 import { ask } from "./api.js";
-import { readCorners, readOutline, toBase64 } from "./files.js";
+import { readCorners, readJson, readOutline, toBase64 } from "./files.js";
 import { make, SearchPage } from "./search.js";
 
 const by = (id) => document.getElementById(id);
@@ -43,7 +43,7 @@ async function route() {
   const wanted = decodeURIComponent(location.hash.replace(/^#\/?/, ""));
   try {
     if (wanted === "new") {
-      await ask("GET", "/searches");
+      await fillForm();
       showSection("new", "New search");
       document.documentElement.dataset.ready = "yes";
     } else if (wanted) await openSearch(wanted);
@@ -88,6 +88,12 @@ async function fillList() {
   )));
 }
 
+async function fillForm() {
+  const { subjects } = await ask("GET", "/options");
+  by("subject").replaceChildren(by("subject").options[0], ...subjects.map((name) => new Option(name.replaceAll("-", " "), name)));
+}
+
+const positionIn = (id) => (by(id).value.trim() ? readCorners(by(id).value)[0] : null);
 const numberIn = (id) => (by(id).value.trim() === "" ? null : Number(by(id).value));
 
 async function startSearch() {
@@ -101,7 +107,10 @@ async function startSearch() {
     goal_width_m: numberIn("goal-width"),
     goal_heading: numberIn("goal-heading"),
     goal_same_day: by("same-day").checked,
-    start: by("start").value.trim() ? readCorners(by("start").value)[0] : null,
+    start: positionIn("start"),
+    lkp: positionIn("lkp"),
+    subject: by("subject").value || null,
+    prior: by("prior-file").files.length ? await readJson(by("prior-file").files[0]) : null,
   };
   const state = await ask("POST", "/searches", request);
   by("new-form").reset();

@@ -18,6 +18,16 @@ export async function readOutline(file) {
   return corners.map(([lon, lat]) => `${lat},${lon}`).join(" ");
 }
 
+// Read a GeoJSON file as it is.
+export async function readJson(file) {
+  if (file.size > MAX_OUTLINE) throw new Error(`The file ${file.name} is larger than ${MAX_OUTLINE / 1e6} MB. Simplify it first.`);
+  try {
+    return JSON.parse(await file.text());
+  } catch {
+    throw new Error(`The file ${file.name} is not GeoJSON. Export it again as GeoJSON.`);
+  }
+}
+
 function closesItself(ring) {
   const [first, last] = [ring[0], ring.at(-1)];
   return ring.length > 1 && first[0] === last[0] && first[1] === last[1];
