@@ -29,7 +29,7 @@ from airloc.task.cells import cut_patches
 from airloc.web import bind
 from benchmarks.game_load import percentile
 
-WATCHERS, PHOTOS = 200, 30
+WATCHERS, PHOTOS = 200, 20
 PAUSE = 0.5
 """Seconds between two photos."""
 TOKEN = "a token for benchmarks"
@@ -212,3 +212,8 @@ def run() -> list[tuple[str, str, str, str]]:
             f"{ratio:.1f} x without watchers",
         ),
     ]
+
+
+if __name__ == "__main__":
+    for row in run():
+        print(*filter(None, row), sep="; ")

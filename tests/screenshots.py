@@ -1,10 +1,13 @@
 """Take screenshots of the pages on procedural areas in a real browser.
 
-`PYTHONPATH=src python tests/screenshots.py` takes those of docs/play.md. With a folder, it takes every page on every
-screen, in light and dark colours, to look at.
+`PYTHONPATH=src python tests/screenshots.py` takes those of docs/play.md and docs/field.md. With a folder, it takes
+every page on every screen, in light and dark colours, to look at.
 """
 
+import base64
+import json
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,19 +15,24 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 from playwright.sync_api import sync_playwright
 
 from airloc.areas.synthetic import Synthetic
 from airloc.game import Episode, PlayRoom, WatchService, watch_routes
 from airloc.grid import Grid
+from airloc.missions.plan import point_of
 from airloc.task.sampling import EpisodeSampler
+from field_server import HEADERS, TOKEN, SearchGround, server_thread
 from game_server import ThreadWorkerPool, play_room, playing, serving_study, small_study
 
-OUT = Path(__file__).parent.parent / "docs" / "img"
+ROOT = Path(__file__).parent.parent
+OUT = ROOT / "docs" / "img"
 EPISODE = Episode(0, (3, 1), (1, 3))
 KEYS = ("ArrowRight", "c", "e", "q")
 LAST = ("q", "ArrowRight")
 MISSES = ("ArrowDown", "ArrowUp") * 5
+MAP = {"viewport": {"width": 1280, "height": 860}}
 DESK = {"viewport": {"width": 1120, "height": 720}}
 PHONE = {"viewport": {"width": 390, "height": 700}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
 SCREENS = {
@@ -89,6 +97,37 @@ def take_screens(browser: Any, out: Path) -> None:
                     page.wait_for_timeout(200)
                     page.screenshot(path=out / f"{name}-{screen}-{scheme}.png", full_page=name != "game")
                 context.close()
+
+
+def take_map(browser: Any, out: Path, screens: dict[str, dict[str, Any]]) -> None:
+    """Take the live map of a search over the image of examples/make_ortho.py, on some screens."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, ROOT / "examples" / "make_ortho.py", folder], check=True)
+        ground = SearchGround(Path(folder) / "ortho.tif", share=0.97)
+        outline = json.loads((Path(folder) / "area.geojson").read_text())["coordinates"][0][:-1]
+        goal = base64.b64encode((Path(folder) / "goal.jpg").read_bytes()).decode()
+        with (
+            server_thread(Path(folder) / "a.sqlite", ground=ground.raster) as url,
+            httpx.Client(base_url=url, headers=HEADERS, timeout=60) as client,
+        ):
+            corners = [{"lat": lat, "lon": lon} for lon, lat in outline]
+            request = {"outline": corners, "goal": goal, "cell_m": 96, "goal_heading": 0, "agent": "belief"}
+            state = client.post("/searches", json=request | {"name": "North ridge"}).json()
+            for _ in range(4):
+                position = {name: state["next"][name] for name in ("lat", "lon")}
+                place = ground.layout.grid_position(point_of(ground.layout, tuple(position.values())))
+                photo = ground.photo(place, 4 / 3)
+                query = position | {"height_m": state["height_m"], "heading": 0}
+                state |= client.post(f"/searches/{state['id']}/photos", params=query, content=photo).json()
+            for name, options in screens.items():
+                page = opened(browser.new_page(**options), url)
+                page.fill("#token", TOKEN)
+                page.click("#sign-in-form button")
+                page.wait_for_selector("#list:not([hidden])")
+                opened(page, f"{url}/#/{state['id']}")
+                page.wait_for_selector("html[data-photos]", state="attached")
+                page.wait_for_timeout(3000)
+                page.screenshot(path=out / f"{name}.jpg", quality=85)
 
 
 def _pages(
@@ -169,8 +208,11 @@ def main(out: Path | None = None) -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         if out is None:
             take_docs(browser, OUT)
+            take_map(browser, OUT, {"field-map": MAP})
         else:
             take_screens(browser, out)
+            dark = {f"map-{name}-dark": {**screen, "color_scheme": "dark"} for name, screen in SCREENS.items()}
+            take_map(browser, out, {f"map-{name}-light": screen for name, screen in SCREENS.items()} | dark)
         browser.close()
 
 

@@ -72,7 +72,7 @@ def test_a_search_is_flown_while_the_page_watches(open_page, url: str, client, s
         "() => [...document.querySelectorAll('.leaflet-photos-pane img')].every(one => one.naturalWidth === 48)"
     )
     top = max(map(max, client.get(f"/searches/{state['id']}/belief").json()["poa"]))
-    assert page.inner_text("#top") == f"{round(100 * top)} %"
+    expect(page.locator("#top")).to_have_text(f"{round(100 * top)} %")
 
 
 def test_a_verdict_on_one_page_changes_the_belief_on_all(open_page, url: str, client, search_ground: SearchGround):

@@ -9,7 +9,7 @@ const BEST = 8;  // rows of the table of segments
 const LAYERS = { ground: "Orthophoto", probability: "Probability", photos: "Photos", tracks: "Tracks", marks: "Waypoints and clues" };
 const STATUS = { searching: "Searching", found: "Found", spent: "No moves left", cancelled: "Stopped" };
 
-const percent = (share) => `${share > 0 && share < 0.01 ? "under 1" : Math.round(100 * share)} %`;
+const percent = (share) => `${share > 0 && share < 0.01 ? "under 1" : Math.round(100 * share)}\u00a0%`;
 const segment = ({ row, col }) => `row ${row + 1}, column ${col + 1}`;
 const position = (lat, lon) => `${lat.toFixed(6)}, ${lon.toFixed(6)}`;
 const clock = (time) => (time ? new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }) : "time unknown");
