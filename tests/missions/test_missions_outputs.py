@@ -21,8 +21,9 @@ from airloc.areas.layout import Layout
 from airloc.areas.raster import Raster
 from airloc.missions.flight import FORMATS
 from airloc.missions.outputs import write_search
-from airloc.missions.plan import SearchPlan, SearchRecord, lay_out_search, prepare_goal, simulate, start_search
+from airloc.missions.plan import SearchPlan, lay_out_search, prepare_goal, start_search
 from airloc.missions.report import summary
+from airloc.missions.simulation import SearchRecord, simulate
 from field_files import ground, write_geographic, write_projected
 
 EARTH = Geod(ellps="WGS84")

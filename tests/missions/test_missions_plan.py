@@ -15,14 +15,13 @@ from airloc.errors import AirlocError
 from airloc.missions.messages import NewSearch
 from airloc.missions.plan import (
     SearchPlan,
-    SearchRecord,
     lay_out_search,
     nearest_searchable,
     prepare_goal,
     searchable_cell,
-    simulate,
     start_search,
 )
+from airloc.missions.simulation import SearchRecord, simulate
 from airloc.task.rules import MAX_BUDGET
 from field_files import ground, write_projected
 from field_server import SearchGround

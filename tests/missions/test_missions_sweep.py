@@ -16,7 +16,8 @@ from airloc.grid import Grid
 from airloc.missions.flight import great_circle_distance
 from airloc.missions.outputs import write_search
 from airloc.missions.photos import Goal
-from airloc.missions.plan import SearchPlan, lay_out_search, simulate, start_search
+from airloc.missions.plan import SearchPlan, lay_out_search, start_search
+from airloc.missions.simulation import simulate
 from airloc.missions.sweep import extend_sweep, path_length, plan_sweep
 from field_files import ground, write_projected
 

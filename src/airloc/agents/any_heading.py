@@ -91,6 +91,11 @@ class AnyHeadingAgent:
         match = (probability * turned.match.view_as(weight)).sum(dim=1)
         return HeadingState(turned, unrelated, probability, belief, match)
 
+    def place(self, state: HeadingState) -> torch.Tensor:
+        """Return the probability of every cell, visited or not, (B, C): that the goal image was taken there."""
+        place = self.agent.place(state.turned).view(*state.turns.shape, -1)
+        return (state.turns[..., None] * place).sum(dim=1)
+
     def _log_weights(self, turned: BeliefState, unrelated: torch.Tensor) -> torch.Tensor:
         """Return the log-probability of every turn up to a constant, (B, K)."""
         power = self.agent.likelihood_power

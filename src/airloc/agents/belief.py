@@ -146,6 +146,10 @@ class BeliefAgent:
             cache=cache,
         )
 
+    def place(self, state: BeliefState) -> torch.Tensor:
+        """Return the probability of every cell, visited or not, (B, C): that the goal image was taken there."""
+        return (state.prior + self.likelihood_power * (state.evidence - state.prior)).softmax(dim=1)
+
     def update(
         self,
         logits: torch.Tensor,

@@ -87,7 +87,7 @@ class TeamAgent:
 
     def _track(self, place: BeliefState, seen: tuple[torch.Tensor, ...]) -> torch.Tensor:
         """Return the belief of a moving target: all rounds again, from where the place is believed to be, (B, C)."""
-        belief = (place.prior + self.agent.likelihood_power * (place.evidence - place.prior)).softmax(dim=1)
+        belief = self.agent.place(place)
         matrix = _dense(self.motion, place.grid, belief.device)
         for number, cells in enumerate(seen):
             belief = belief @ matrix if number else belief

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import tyro
 from rich.console import Console
-from tyro.conf import arg
+from tyro.conf import UseAppendAction, arg
 
 from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
@@ -20,6 +20,7 @@ from airloc.errors import AirlocError
 from airloc.missions.flight import HEIGHT_LIMIT, Camera
 from airloc.missions.units import (
     looks_like_position,
+    parse_drift,
     parse_duration,
     parse_length,
     parse_pixel,
@@ -107,7 +108,15 @@ class SearchOptions:
     bands: tuple[int, int, int] | None = None
     """Numbers of the red, green and blue bands, if the image does not mark them."""
     seed: int = 0
-    """Random seed for agents that sample."""
+    """Random seed for agents that sample, and for the walk of a target that moves."""
+    drones: int = 1
+    """Number of drones that search together, each with the whole budget or endurance."""
+    launch: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="LAT,LON")]] = ()
+    """Launch position of the second and each further drone; the start by default. Repeatable."""
+    moving: str | None = None
+    """Walking speed of a target that moves, such as 1.2m/s; the goal image shows where it was at first."""
+    drift: Annotated[str | None, arg(metavar="SPEED,DIRECTION")] = None
+    """Drift of the target, such as 0.5m/s,90 for a drift to the east."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -121,8 +130,8 @@ def run(options: SearchOptions, made_by: str) -> None:
     """Check the input, simulate the search, write the output folder and print the outcome."""
     from airloc.areas.raster import Raster
     from airloc.missions.outputs import PAGE, write_search
-    from airloc.missions.plan import simulate
     from airloc.missions.report import summary
+    from airloc.missions.simulation import simulate
 
     if re.match(r"[a-z0-9]{2,}:/", str(options.area)):
         raise AirlocError(f"The image {options.area} is not a local file", "Download it first")
@@ -130,7 +139,7 @@ def run(options: SearchOptions, made_by: str) -> None:
     with Raster(options.area, crs=options.crs, bands=options.bands) as raster:
         with progress.status("planning the search"):
             search, truth = _start(options, raster)
-        most_photos = min(search.searcher.budget + 1, int(search.layout.searchable.sum()))
+        most_photos = search.searcher.most_photos
         with writable_outputs(options.out / PAGE):
             with progress_bar("searching", most_photos) as advance:
                 record = simulate(search, raster, truth, _announce_duration(advance, most_photos))
@@ -216,6 +225,10 @@ def make_plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":
         footprint=options.footprint,
         camera=Camera(options.fov, options.aspect),
         seed=options.seed,
+        drones=options.drones,
+        launches=tuple(_position(text, georeferenced) for text in options.launch),
+        walking=0.0 if options.moving is None else parse_speed(options.moving),
+        drift=(0.0, 0.0) if options.drift is None else parse_drift(options.drift),
     )
 
 
@@ -255,6 +268,7 @@ def _without_georeference(options: SearchOptions) -> str:
         AirlocError: If an option needs a georeference.
     """
     needing = [*options.formats, *(["sweep"] if options.sweep else []), *(["endurance"] if options.endurance else [])]
+    needing += [name for name, value in (("moving", options.moving), ("drift", options.drift)) if value]
     if needing:
         raise AirlocError(
             f"The image {options.area} has no georeference, which {', '.join(needing)} needs",

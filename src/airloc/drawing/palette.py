@@ -25,6 +25,8 @@ PATH_A: Colour = (200, 58, 18)
 """Vermilion, dark enough for white numbers: the path of the agent, drawn solid."""
 PATH_B: Colour = (0, 125, 90)
 """Bluish green: the path to compare with, drawn dashed."""
+TEAM: tuple[Colour, ...] = (PATH_A, PATH_B, (143, 45, 104), (107, 74, 0), (61, 42, 128))
+"""The paths of several drones, which differ in dashes too."""
 START: Colour = (0, 90, 160)
 GOAL: Colour = (255, 200, 40)
 TEXT: Colour = (27, 31, 36)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from airloc.drawing.canvas import Canvas, Frame, Pixels, Point, text_width
-from airloc.drawing.palette import GOAL, OUTSIDE, PAPER, PATH_A, START, TEXT, Colour, text_on
+from airloc.drawing.palette import GOAL, OUTSIDE, PAPER, PATH_A, START, TEAM, TEXT, Colour, text_on
 from airloc.grid import Cell, Grid
 
 Mark: TypeAlias = int
@@ -55,15 +55,47 @@ def draw_trajectory(
         first: Number of the first visit. By default the first visit is marked S and the next one 1.
     """
     frame = Frame.around(grid, [*path, *([goal] if goal else [])], scale, margin)
-    picture = frame.backdrop(image)
-    if dim_unvisited:
-        picture = _dim(picture, frame, path)
-    canvas = Canvas(frame.size[1], frame.size[0])
-    _draw_cells(canvas, frame, path)
-    if goal is not None:
-        _outline_goal(canvas, frame, goal, solid=goal in path if found is None else found)
+    canvas, picture = _prepare(image, frame, path, goal, found=found, dim_unvisited=dim_unvisited)
     draw_path(canvas, frame, path, goal, colour=colour, dashed=dashed, first=first)
     return canvas.over(picture)
+
+
+def draw_team(
+    image: Pixels, grid: Grid, paths: Sequence[Sequence[Cell]], goal: Cell | None, *, scale: int = 3
+) -> Pixels:
+    """Draw the paths of several drones over an area, each in its own colour, every other one dashed.
+
+    Visits are numbered from 1 for each drone.
+
+    Args:
+        image: The area's image, with the aspect of the grid at any resolution.
+        grid: The grid.
+        paths: Cells of each drone inside the grid, beginning with its start; empty paths are left out.
+        goal: Cell of the goal. None hides it.
+        scale: Pixels of the picture for one pixel of the grid.
+    """
+    frame = Frame.around(grid, (), scale, 0)
+    visited = [cell for path in paths for cell in path]
+    canvas, picture = _prepare(image, frame, visited, goal, found=None, dim_unvisited=True)
+    for number, path in enumerate(paths):
+        if path:
+            own = goal if goal in path else None
+            draw_path(canvas, frame, path, own, colour=TEAM[number % len(TEAM)], dashed=number % 2 == 1, first=1)
+    return canvas.over(picture)
+
+
+def _prepare(
+    image: Pixels, frame: Frame, visited: Sequence[Cell], goal: Cell | None, *, found: bool | None, dim_unvisited: bool
+) -> tuple[Canvas, Pixels]:
+    """Return a canvas with the cells and the goal, and the ground below it."""
+    picture = frame.backdrop(image)
+    if dim_unvisited:
+        picture = _dim(picture, frame, visited)
+    canvas = Canvas(frame.size[1], frame.size[0])
+    _draw_cells(canvas, frame, visited)
+    if goal is not None:
+        _outline_goal(canvas, frame, goal, solid=goal in visited if found is None else found)
+    return canvas, picture
 
 
 def draw_path(

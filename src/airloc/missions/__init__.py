@@ -3,11 +3,13 @@
 | module         | topic                                                                        |
 |----------------|------------------------------------------------------------------------------|
 | `searcher`     | the live searcher: photos in, the next waypoint out                          |
-| `plan`         | the plan of a search, the searcher that it makes, and its simulation         |
+| `plan`         | the plan of a search and the searcher that it makes                          |
+| `team`         | several vehicles with one belief, and targets that move                      |
+| `simulation`   | a search over an orthoimage                                                  |
 | `photos`       | photos become glimpses of a cell; `detection` has the measured POD           |
 | `outputs`      | the files of a search: flight files, `report`, belief as GeoTIFF             |
 | `flight`       | camera footprint, endurance, flight files; `sweep` plans a fixed path        |
-| `server`       | searches over HTTP: `service`, `store`, `messages`                           |
+| `server`       | searches over HTTP: `service`, `store`, `messages`, `vehicles`               |
 | `units`        | lengths, durations, speeds and positions as text                             |
 
 This module exports the parts that need no extra packages. `plan`, `outputs` and `report` need the extra `field`; the

@@ -9,6 +9,7 @@ from shapely.geometry import MultiPolygon
 from airloc.areas.outline import read_outline
 from airloc.missions.flight import Camera
 from airloc.missions.plan import SearchPlan
+from airloc.missions.team import FIRST, MAX_VEHICLES
 from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "CellLocation",
     "Health",
     "NewSearch",
+    "NewVehicle",
     "PhotoOutcome",
     "PhotoPosition",
     "PhotoResult",
@@ -27,9 +29,11 @@ __all__ = [
     "SearchSettings",
     "SearchState",
     "SearchSummary",
+    "VehicleState",
     "Verdict",
 ]
 
+VehicleId = Annotated[str, Field(min_length=1, max_length=32, pattern=r"^[A-Za-z0-9_-]+$")]
 Latitude = Annotated[float, Field(ge=-90, le=90)]
 Longitude = Annotated[float, Field(ge=-180, le=180)]
 PhotoOutcome = Literal["used", "kept", "added", "repeated", "unusable"]
@@ -106,6 +110,19 @@ class SearchSettings(Message):
     subject: Annotated[
         str | None, Field(max_length=64, description="category of the lost person, such as hiker; needs lkp")
     ] = None
+    drones: Annotated[
+        int, Field(ge=1, le=MAX_VEHICLES, description="vehicles 1, 2, ... that begin the search, each with the budget")
+    ] = 1
+    launches: Annotated[
+        list[Position], Field(max_length=MAX_VEHICLES - 1, description="launch positions of vehicles 2, 3, ...")
+    ] = []
+    walking_m_s: Annotated[
+        float, Field(ge=0, le=50, description="walking speed of a target that moves, while vehicles fly 8 m/s")
+    ] = 0.0
+    drift_m_s: Annotated[float, Field(ge=0, le=50, description="speed of a target that drifts")] = 0.0
+    drift_direction: Annotated[
+        float, Field(ge=-360, le=360, description="compass direction that the target drifts to")
+    ] = 0.0
 
     @field_validator("prior")
     @classmethod
@@ -134,6 +151,10 @@ class SearchSettings(Message):
             footprint=self.footprint,
             camera=Camera(self.fov, self.aspect),
             seed=self.seed,
+            drones=self.drones,
+            launches=tuple((launch.lat, launch.lon) for launch in self.launches),
+            walking=self.walking_m_s,
+            drift=(self.drift_m_s, self.drift_direction),
         )
 
 
@@ -158,7 +179,20 @@ class PhotoPosition(Message):
         float | None,
         Field(ge=-360, le=360, description="compass direction of the photo's upper edge; the grid's by default"),
     ] = None
+    vehicle: Annotated[VehicleId, Field(description="vehicle that took the photo")] = FIRST
     accept: Annotated[bool, Field(description="use the photo even if it is black, blurred or misexposed")] = False
+
+
+class NewVehicle(Message):
+    """Request of a vehicle to take part in a search, or to take part again after it has left."""
+
+    id: Annotated[VehicleId, Field(description="name of the vehicle")]
+    start: Annotated[Position | None, Field(description="where it is launched; the start of the search by default")] = (
+        None
+    )
+    budget: Annotated[
+        int | None, Field(ge=1, le=MAX_BUDGET, description="moves that it may fly; those of the search by default")
+    ] = None
 
 
 class CellLocation(Message):
@@ -168,6 +202,17 @@ class CellLocation(Message):
     col: int
     lat: float
     lon: float
+
+
+class VehicleState(Message):
+    """State of a vehicle of a search."""
+
+    id: str
+    next: Annotated[CellLocation | None, Field(description="cell to photograph next; null if there is none in reach")]
+    position: Annotated[CellLocation, Field(description="cell of its last photo, or of its launch")]
+    moves_left: Annotated[int, Field(description="moves left in its budget")]
+    photos: Annotated[int, Field(description="photos of cells that it was sent to")]
+    active: Annotated[bool, Field(description="false after it has left the search")]
 
 
 class SearchState(Message):
@@ -188,6 +233,7 @@ class SearchState(Message):
     rows: int
     cols: int
     height_m: Annotated[float, Field(description="flight height from which a photo shows the footprint")]
+    vehicles: Annotated[list[VehicleState], Field(description="all vehicles; next and moves_left are of one of them")]
     created: Annotated[str, Field(description="time of creation in UTC, ISO 8601")]
 
 

@@ -31,9 +31,10 @@ from airloc.drawing.sheet import save_gif
 from airloc.files import save_picture, write_atomically
 from airloc.grid import Cell
 from airloc.missions.flight import FORMATS, Flight, Waypoint
-from airloc.missions.plan import FieldSearch, SearchRecord
+from airloc.missions.plan import FieldSearch
 from airloc.missions.report import GIF_SIDE, SIDE, SearchPainter, candidates_page, search_page
 from airloc.missions.searcher import Belief, Find, Searcher
+from airloc.missions.simulation import SearchRecord
 from airloc.missions.sweep import extend_sweep, plan_sweep
 
 __all__ = ["PAGE", "to_json", "write_search"]
@@ -69,6 +70,10 @@ def write_search(
         search, searcher = record.search, record.searcher
         flight = _make_flight(search, searcher.flown, "airloc search", searcher.prior)
         written |= _write_flight(folder, "flight", flight, record.layout, formats)
+        for name, vehicle in list(searcher.vehicles.items())[1:]:
+            if vehicle.flown:
+                own = _make_flight(search, vehicle.flown, f"airloc search, drone {name}", searcher.prior)
+                written |= _write_flight(folder, f"flight-{name}", own, record.layout, formats)
         if sweep:
             written |= _write_flight(folder, "sweep", _plan_sweep(search), record.layout, formats)
         written[BELIEF] = _write_belief(folder / BELIEF, record.layout, searcher)
@@ -168,7 +173,8 @@ def to_json(record: SearchRecord, flight: Flight | None) -> dict[str, Any]:
         "best_probability": advice.best_probability,
         "probability_of_success": record.searcher.pos,
         "prior": list(record.search.sources),
-        "moves": record.searcher.moves_flown,
+        "moves": sum(vehicle.moves_flown for vehicle in record.searcher.vehicles.values()),
+        "drones": record.searcher.team_size,
         "budget": record.searcher.budget,
         "grid": {
             "rows": layout.grid.rows,
@@ -184,6 +190,7 @@ def to_json(record: SearchRecord, flight: Flight | None) -> dict[str, Any]:
             {
                 **_location(layout, photo.cell),
                 "order": number,
+                "drone": photo.vehicle,
                 "match_probability": photo.match_probability,
                 "poa": photo.poa,
                 "coverage": photo.coverage,

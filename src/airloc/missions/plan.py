@@ -1,15 +1,15 @@
-"""The plan of a field search, the searcher that it makes, and its simulation over an orthoimage.
+"""The plan of a field search, and the searcher that it makes.
 
 A `SearchPlan` holds the settings of a search in SI units. `lay_out_search` lays the grid on an outline or on an image,
 `prepare_goal` turns the image of the goal into a patch, and `start_search` builds the searcher, for the command line
-and the server. `simulate` flies the search over an orthoimage: the searcher observes only the cells it flies to.
+and the server.
 
 Legend: points are coordinates of the layout's plane; positions are (lat, lon) in degrees, or (x, y) in pixels, x right
 and y down, if the layout has no georeference.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,31 +21,31 @@ from airloc.agents.agent import Agent
 from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import DEFAULT_AGENT
 from airloc.areas.area import Pixels
-from airloc.areas.layout import Layout, lay_out, lay_out_outline, read_cell
+from airloc.areas.layout import Layout, lay_out, lay_out_outline
 from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.flight import Camera, budget_from_endurance
-from airloc.missions.photos import VIEW_SIDE, Goal, View, is_uniform, make_goal
+from airloc.missions.photos import Goal, is_uniform, make_goal
 from airloc.missions.priors import PriorSource, combine_priors
-from airloc.missions.searcher import Glimpse, Searcher
+from airloc.missions.team import MAX_VEHICLES, TeamSearcher
+from airloc.task.motion import Motion
 from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET, check_budget
 from airloc.vision.locator import GoalViews
 
 __all__ = [
     "FieldSearch",
-    "PhotoRecord",
     "PreparedGoal",
     "SearchPlan",
-    "SearchRecord",
     "format_position",
     "lay_out_search",
+    "nearest_cell",
     "nearest_searchable",
     "point_of",
     "prepare_goal",
     "searchable_cell",
-    "simulate",
     "start_search",
+    "target_motion",
 ]
 
 SMALL_GOAL = 0.6
@@ -92,9 +92,22 @@ class SearchPlan:
     """Shorter side of the ground that a photo shows, in cells."""
     camera: Camera = field(default_factory=Camera)
     seed: int = 0
-    """Random seed for agents that sample."""
+    """Random seed for agents that sample, and for the walk of a simulated target."""
+    drones: int = 1
+    """Number of vehicles. Each has the whole budget or endurance."""
+    launches: tuple[tuple[float, float], ...] = ()
+    """Positions where the second and further vehicles are launched; the start if there are fewer."""
+    walking: float = 0.0
+    """Speed of a target that walks at random, in metres per second."""
+    drift: tuple[float, float] = (0.0, 0.0)
+    """Speed of a target that drifts, in metres per second, and the compass direction that it drifts to."""
 
     def __post_init__(self) -> None:
+        if not 1 <= self.drones <= MAX_VEHICLES:
+            raise AirlocError(f"A search cannot have {self.drones} drones", f"Use 1 to {MAX_VEHICLES}")
+        if len(self.launches) >= self.drones:
+            problem = f"There are {len(self.launches)} launch positions for {self.drones - 1} further drones"
+            raise AirlocError(problem, "Give one position for each drone after the first, or more drones")
         declaration_threshold(self.false_alarm_cost)
         if not 1 <= self.footprint <= 4:
             raise AirlocError(f"Photos cannot show {self.footprint:g} cells", "Give a footprint from 1 to 4 cells")
@@ -110,7 +123,7 @@ class FieldSearch(NamedTuple):
     plan: SearchPlan
     layout: Layout
     goal: Goal
-    searcher: Searcher
+    searcher: TeamSearcher
     sources: tuple[str, ...] = ()
     """Names of the sources of the prior; none if all cells are equally probable."""
 
@@ -218,7 +231,7 @@ def start_search(
         AirlocError: If the start is outside the search area, the endurance is too short, or the prior is not valid.
     """
     start = _start_cell(plan, layout)
-    searcher = Searcher(
+    searcher = TeamSearcher(
         agent,
         goal,
         layout.grid,
@@ -229,8 +242,20 @@ def start_search(
         detection=plan.detection,
         seed=plan.seed,
         prior=combine_priors(layout, sources) if sources else None,
+        motion=target_motion(plan, layout),
     )
+    for number in range(2, plan.drones + 1):
+        launched = plan.launches[number - 2 : number - 1]
+        cell = searchable_cell(layout, launched[0], f"launch of drone {number}") if launched else start
+        searcher.join(str(number), cell, _budget(plan, layout, cell))
     return FieldSearch(plan, layout, goal, searcher, tuple(str(source) for source in sources))
+
+
+def target_motion(plan: SearchPlan, layout: Layout) -> Motion:
+    """Return how the target moves while a vehicle flies to a neighbouring cell and takes its photo."""
+    rate = (layout.pitch_m / plan.speed + plan.hover) / layout.pitch_m  # cells for each metre per second
+    drift, direction = plan.drift[0], math.radians(plan.drift[1] - layout.heading)
+    return Motion(plan.walking * rate, (-drift * rate * math.cos(direction), drift * rate * math.sin(direction)))
 
 
 def _start_cell(plan: SearchPlan, layout: Layout) -> Cell:
@@ -289,115 +314,3 @@ def format_position(layout: Layout, cell: tuple[float, float]) -> str:
     if layout.plane is None:
         return "{:.0f},{:.0f}".format(*(layout.centres(cell) * (1, -1)))
     return "{:.6f},{:.6f}".format(*layout.lat_lon(cell))
-
-
-MAX_FRAMES, MAX_FRAMES_LARGE = 48, 12
-"""Approximate number of beliefs to keep, and the number for a large grid, which takes longer to draw."""
-LARGE_GRID = 2500
-"""Number of cells above which a grid is large."""
-
-
-class PhotoRecord(NamedTuple):
-    """One photo of a search."""
-
-    cell: Cell
-    match_probability: float
-    """Probability that the photo shows the goal."""
-    poa: float
-    """Probability of area (POA) of the cell before the photo."""
-    coverage: float
-    """Fraction of the cell that has image data."""
-    pos: float
-    """Probability of success (POS) of the search so far."""
-    belief: npt.NDArray[np.float32] | None
-    """Belief after the photo, (rows, cols), for some of the photos."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchRecord:
-    """A finished search."""
-
-    search: FieldSearch
-    photos: Sequence[PhotoRecord]
-    truth: tuple[float, float] | None
-    """Fractional row and column of the goal's centre, if they are known."""
-
-    @property
-    def layout(self) -> Layout:
-        """The grid on the ground."""
-        return self.search.layout
-
-    @property
-    def searcher(self) -> Searcher:
-        """The searcher after the last photo."""
-        return self.search.searcher
-
-    @property
-    def goal(self) -> Goal:
-        """The goal."""
-        return self.search.goal
-
-    @property
-    def true_cell(self) -> Cell | None:
-        """Cell that contains the centre of the goal, if it is known."""
-        return None if self.truth is None else nearest_cell(self.truth)
-
-    @property
-    def correct(self) -> bool | None:
-        """True if the find is right; None if the goal is unknown or nothing was declared.
-
-        A find is right if its cell contains the centre of the goal, or its position is within half a cell of it.
-        """
-        declared = self.searcher.advice().declared
-        if self.truth is None or declared is None:
-            return None
-        return declared.cell == self.true_cell or (self.error_m or 0.0) <= self.layout.cell_m / 2
-
-    @property
-    def error_m(self) -> float | None:
-        """Distance of the declared position from the goal's centre, in metres; None if either is unknown."""
-        declared = self.searcher.advice().declared
-        if self.truth is None or declared is None:
-            return None
-        return math.dist(declared.position, self.truth) * self.layout.pitch_m
-
-
-def read_view(raster: Raster, layout: Layout, cell: Cell, plan: SearchPlan) -> View:
-    """Read what a photo shows around a cell, with the footprint of the plan and its longer side across."""
-    reach = layout.cell_m / layout.pitch_m  # half of two cells, in rows
-    corners = np.array(cell) + reach * np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)])
-    view = raster.read_quad(layout.plane, layout.centres(corners), (VIEW_SIDE, VIEW_SIDE))
-    away = np.abs(np.arange(VIEW_SIDE) + 0.5 - VIEW_SIDE / 2) * 4 / VIEW_SIDE  # from the middle, in halves of a cell
-    seen = (away <= plan.footprint)[:, None] & (away <= plan.footprint * plan.camera.aspect)
-    return View(view.pixels, seen & view.pixels.any(axis=2))
-
-
-def simulate(
-    search: FieldSearch,
-    raster: Raster,
-    truth: tuple[float, float] | None = None,
-    on_photo: Callable[[int], None] = lambda count: None,
-) -> SearchRecord:
-    """Fly a search to its end, with photos cropped from an image.
-
-    Args:
-        search: The search, before its first photo.
-        raster: The image.
-        truth: Fractional row and column of the goal's centre, if they are known; the search does not use them.
-        on_photo: Called with 1 after every photo.
-    """
-    searcher, layout = search.searcher, search.layout
-    photos: list[PhotoRecord] = []
-    stride = max(1, searcher.budget // (MAX_FRAMES if layout.grid.count <= LARGE_GRID else MAX_FRAMES_LARGE))
-    advice = searcher.advice()
-    while (cell := advice.next_cell) is not None:
-        view = read_cell(raster, layout, cell)
-        poa = float(searcher.belief()[cell])
-        around = read_view(raster, layout, cell, search.plan)
-        # The image stands for the world: another photo of the cell would be no better.
-        advice = searcher.observe(cell, Glimpse(view.pixels, view.coverage, around), check=False)
-        keep = len(photos) % stride == 0 or advice.next_cell is None
-        belief = searcher.belief().astype(np.float32) if keep else None
-        photos.append(PhotoRecord(cell, advice.match_probability or 0.0, poa, view.coverage, searcher.pos, belief))
-        on_photo(1)
-    return SearchRecord(search, photos, truth)

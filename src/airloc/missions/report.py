@@ -13,11 +13,12 @@ from airloc.areas.area import Pixels
 from airloc.drawing.canvas import Frame
 from airloc.drawing.heatmap import draw_belief
 from airloc.drawing.page import Html, beside, command, figure, image_tag, link, page, paragraph, row, section, table
-from airloc.drawing.trajectory import draw_trajectory
+from airloc.drawing.trajectory import draw_team
 from airloc.grid import Cell, Grid
 from airloc.missions.flight import HEIGHT_LIMIT, Flight
-from airloc.missions.plan import SearchRecord, format_position
+from airloc.missions.plan import format_position
 from airloc.missions.searcher import Candidate, Find
+from airloc.missions.simulation import SearchRecord
 from airloc.missions.units import format_cell
 
 __all__ = ["SearchPainter", "candidates_page", "search_page", "summary"]
@@ -72,10 +73,8 @@ class SearchPainter:
         record = self._record
         declared = record.searcher.advice().declared
         goal = record.true_cell or (None if declared is None else declared.cell)
-        drawn = draw_trajectory(
-            self._ground, self._grid, record.searcher.flown, goal, scale=1, dim_unvisited=True, margin=0, first=1
-        )
-        return self._shade(drawn)
+        paths = [vehicle.flown for vehicle in record.searcher.vehicles.values()]
+        return self._shade(draw_team(self._ground, self._grid, paths, goal, scale=1))
 
     def draw_frames(self) -> list[Pixels]:
         """Draw the recorded beliefs in order, all of one size."""
@@ -177,9 +176,12 @@ def _cell_name(record: SearchRecord, cell: Cell) -> str:
 
 def _facts(record: SearchRecord, flight: Flight | None) -> Html:
     searcher, layout = record.searcher, record.layout
-    rows: list[Row] = [
-        ["Cells flown", f"{len(searcher.flown)} of {int(layout.searchable.sum())}"],
-        ["Moves flown", f"{searcher.moves_flown} of {searcher.budget}"],
+    flown = sum(len(vehicle.flown) for vehicle in searcher.vehicles.values())
+    rows: list[Row] = [["Cells flown", f"{flown} of {int(layout.searchable.sum())}"]]
+    for name, vehicle in searcher.vehicles.items():
+        whose = f" by drone {name}" if searcher.team_size > 1 else ""
+        rows.append([f"Moves flown{whose}", f"{vehicle.moves_flown} of {vehicle.budget}"])
+    rows += [
         ["Probability of detection in a photo of a whole cell", f"{100 * searcher.detection:.0f} %"],
         ["Probability of success", f"{100 * searcher.pos:.1f} %"],
         ["Grid heading", f"{layout.heading:g} degrees"],

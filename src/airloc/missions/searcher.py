@@ -245,16 +245,20 @@ class Searcher:
         self._check(cell, glimpse)
         if check:
             self.check_use(cell, glimpse)
-        if self.find_photo(cell, glimpse) is None:
+        self._add(cell, glimpse)
+        if cell == self._next:
+            self.flown.append(cell)
+        return self._update(cell)
+
+    def _add(self, cell: Cell, glimpse: Glimpse, *, again: bool = False) -> None:
+        """Compare a photo with the goal and keep it, unless it was observed before and is not a photo taken again."""
+        if again or self.find_photo(cell, glimpse) is None:
             find = self._recognise(cell, glimpse)
             earlier = [photo.find.probability for photo in self._photos if photo.find.cell == cell]
             if find.probability > max(earlier, default=-1.0):
                 self._glimpses[cell] = glimpse
             self._photos.append(Candidate(len(self._photos) + 1, glimpse, find))
             self._match_probability = find.probability
-        if cell == self._next:
-            self.flown.append(cell)
-        return self._update(cell)
 
     def check_use(self, cell: Cell, glimpse: Glimpse) -> None:
         """Check that the search goes on and that a photo can be compared with the goal; `observe` lists the errors."""
@@ -294,9 +298,14 @@ class Searcher:
         ]
         self.pod[cell] = max(pods)  # photos of a cell miss the same goals
         self._declared = self._best_find()
-        if self._declared is None and self._next in self._glimpses:
-            self._next = self._choose_next()
+        if self._declared is None:
+            self._replan()
         return self.advice()
+
+    def _replan(self) -> None:
+        """Choose the next cell if the last one is photographed."""
+        if self._next in self._glimpses:
+            self._next = self._choose_next()
 
     def _best_find(self) -> Find | None:
         """Return the confirmed find, or the most probable one above the threshold that nobody has rejected."""
@@ -337,12 +346,17 @@ class Searcher:
             weight = weight * (self._weight > 0)
             for cell in self._glimpses.keys() - self._session.observed:  # photos that the agent has not observed yet
                 weight[cell] *= 1 - self.pod[cell]
+        weight = self._with_declared(weight)
+        total = weight.sum()
+        return np.asarray(weight / total if total > 0 else self._weight / self._weight.sum())
+
+    def _with_declared(self, weight: Belief) -> Belief:
+        """Return weights with the declared find, if there is one, at its probability."""
         if self._declared is not None:
             probability, weight[self._declared.cell] = self._declared.probability, 0
             weight = (1 - probability) * weight / max(weight.sum(), 1e-300)
             weight[self._declared.cell] = probability
-        total = weight.sum()
-        return np.asarray(weight / total if total > 0 else self._weight / self._weight.sum())
+        return weight
 
     def _choose_next(self) -> Cell | None:
         """Let the agent move until it reaches a cell that needs a photo; then use up the budget greedily."""

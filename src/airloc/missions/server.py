@@ -28,6 +28,7 @@ from airloc.missions.messages import (
     CandidateList,
     Health,
     NewSearch,
+    NewVehicle,
     PhotoPosition,
     PhotoResult,
     Problem,
@@ -137,6 +138,16 @@ def _search_routes(searches: SearchService) -> APIRouter:
     async def post_photo(search: str, request: Request, position: Annotated[PhotoPosition, Query()]) -> PhotoResult:
         """Post a photo as the body or as a file of a form; the response names the next cell to photograph."""
         return await run_in_threadpool(searches.observe, search, await _photo_of(request), position)
+
+    @router.post("/{search}/vehicles", responses=_errors(404, 409))
+    def add_vehicle(search: str, request: NewVehicle) -> SearchState:
+        """Let a vehicle join the search; the response has its first cell to photograph."""
+        return searches.join(search, request)
+
+    @router.delete("/{search}/vehicles/{vehicle}", responses=_errors(404))
+    def remove_vehicle(search: str, vehicle: str) -> SearchState:
+        """Let a vehicle leave the search; its next cell is free for the others."""
+        return searches.leave(search, vehicle)
 
     @router.get("/{search}/candidates", responses=_errors(404))
     def list_candidates(search: str) -> CandidateList:

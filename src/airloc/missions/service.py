@@ -5,7 +5,7 @@ Every error of a client is a `RequestError` with an HTTP status, and changes no 
 
 import secrets
 import threading
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -33,8 +33,8 @@ from airloc.missions.messages import (
     BeliefMap,
     CandidateList,
     CandidatePhoto,
-    CellLocation,
     NewSearch,
+    NewVehicle,
     PhotoOutcome,
     PhotoPosition,
     PhotoResult,
@@ -46,7 +46,9 @@ from airloc.missions.messages import (
 from airloc.missions.photos import read_photo
 from airloc.missions.plan import FieldSearch, lay_out_search, start_search
 from airloc.missions.searcher import Searcher, UnusablePhotoError
-from airloc.missions.store import SearchStore, StoredGlimpse, StoredSearch, StoredVerdict, StoreError
+from airloc.missions.store import SearchStore, StoredGlimpse, StoredSearch, StoredVehicle, StoredVerdict, StoreError
+from airloc.missions.team import FIRST, TeamSearcher
+from airloc.missions.vehicles import Replay, cell_location, change_team, new_vehicle, vehicle_states
 
 __all__ = ["ActiveSearch", "PhotoArrival", "RequestError", "SearchService", "valid_settings"]
 
@@ -145,14 +147,17 @@ class SearchService:
                 outcome, number = self._observe_cell(active, cell, data, photo, position)
             except UnusablePhotoError as error:
                 outcome, reason = "unusable", str(error)
-            state = _state(active, cancelled=False).model_dump()
-            return PhotoResult(**state, photo=_location(layout, cell), outcome=outcome, number=number, reason=reason)
+            state = _state(active, cancelled=False, vehicle=position.vehicle).model_dump()
+            return PhotoResult(
+                **state, photo=cell_location(layout, cell), outcome=outcome, number=number, reason=reason
+            )
 
     def _observe_cell(
         self, active: ActiveSearch, cell: Cell, data: bytes, photo: Pixels, position: PhotoPosition
     ) -> tuple[PhotoOutcome, int]:
         """Store and observe a photo; return its outcome and its number."""
         searcher = active.field.searcher
+        _check_vehicle(searcher, position.vehicle)
         glimpse = crop_photo(active.field, cell, photo, position)
         if (same := searcher.find_photo(cell, glimpse)) is not None:
             return "repeated", same.number
@@ -160,11 +165,11 @@ class SearchService:
             raise RequestError(409, "The search has ended", "Create another search")
         if not position.accept:
             searcher.check_use(cell, glimpse)
-        outcome = _outcome(searcher, cell)
+        outcome = _outcome(searcher, cell, position.vehicle)
         pixels, received = glimpse.pixels.tobytes(), datetime.now(UTC).isoformat(timespec="seconds")
         stored = StoredGlimpse(*cell, glimpse.coverage, pixels, data, position.model_dump_json(), received)
         self._store.append(active.stored.id, len(searcher.photos), stored)
-        searcher.observe(cell, glimpse, check=False)
+        searcher.observe(cell, glimpse, check=False, vehicle=position.vehicle)
         active.arrivals.append(PhotoArrival(received, position))
         return outcome, len(searcher.photos)
 
@@ -174,7 +179,7 @@ class SearchService:
             layout = active.field.layout
             photos = [
                 CandidatePhoto(
-                    **_location(layout, *photo.find[:2]).model_dump(),
+                    **cell_location(layout, *photo.find[:2]).model_dump(),
                     number=photo.number,
                     match_probability=photo.find.probability,
                     verdict=photo.verdict,
@@ -210,6 +215,32 @@ class SearchService:
                 self._store.append_verdict(search, StoredVerdict(number, goal, len(searcher.photos)))
                 searcher.judge(number, goal)
             return _state(active, cancelled=False)
+
+    def join(self, search: str, request: NewVehicle) -> SearchState:
+        """Let a vehicle take part in a search; its arrival is on the disk before the call returns."""
+        with self._locked(search) as active:
+            searcher = active.field.searcher
+            if self._is_cancelled(search) or searcher.status == "found":
+                raise RequestError(409, "The search has ended", "Create another search")
+            known = searcher.vehicles.get(request.id)
+            if known is not None and known.active:
+                raise RequestError(409, f"Vehicle {request.id} takes part already", "Use another name")
+            event = new_vehicle(active.field, request, len(self._store.verdicts(search)))
+            searcher.check_join(event.vehicle, (event.row, event.col), event.budget)
+            self._store.append_vehicle(search, event)
+            change_team(searcher, event)
+            return _state(active, cancelled=False, vehicle=request.id)
+
+    def leave(self, search: str, vehicle: str) -> SearchState:
+        """Let a vehicle leave a search; its departure is on the disk before the call returns."""
+        with self._locked(search) as active:
+            searcher = active.field.searcher
+            _check_vehicle(searcher, vehicle)
+            searcher.check_leave(vehicle)
+            event = StoredVehicle(vehicle, 0, 0, 0, len(searcher.photos), len(self._store.verdicts(search)))
+            self._store.append_vehicle(search, event)
+            change_team(searcher, event)
+            return _state(active, self._is_cancelled(search))
 
     def require(self, search: str) -> StoredSearch:
         """Return the stored beginning of a search, or raise an error if there is none."""
@@ -267,14 +298,15 @@ class SearchService:
             raise self._store.damaged(f"the search {search} has invalid values ({reason})") from error
 
     def _replay(self, active: ActiveSearch) -> None:
-        """Let the searcher observe the stored photos and verdicts again, in their order."""
-        searcher = active.field.searcher
-        verdicts = deque(self._store.verdicts(active.stored.id))
-        for stored in self._store.glimpses(active.stored.id):
-            _replay_verdicts(searcher, verdicts)
-            searcher.observe((stored.row, stored.col), stored_glimpse(active.field, stored), check=False)
-            active.arrivals.append(PhotoArrival(stored.received, stored_position(stored)))
-        _replay_verdicts(searcher, verdicts)
+        """Repeat the stored photos, verdicts and changes of the team, in their order."""
+        name = active.stored.id
+        replay = Replay(active.field.searcher, self._store.verdicts(name), self._store.vehicles(name))
+        for stored in self._store.glimpses(name):
+            position = stored_position(stored)
+            vehicle = FIRST if position is None else position.vehicle
+            replay.photo((stored.row, stored.col), stored_glimpse(active.field, stored), vehicle)
+            active.arrivals.append(PhotoArrival(stored.received, position))
+        replay.events()
 
     def _is_cancelled(self, search: str) -> bool:
         stored = self._store.find(search)
@@ -320,11 +352,18 @@ def _layout(settings: SearchSettings, default_agent: str) -> Layout:
     return layout
 
 
-def _outcome(searcher: Searcher, cell: Cell) -> PhotoOutcome:
-    """Return the outcome of a new photo of a cell."""
-    if cell in searcher.glimpses:
-        return "added"
-    return "used" if cell == searcher.advice().next_cell else "kept"
+def _outcome(searcher: TeamSearcher, cell: Cell, vehicle: str) -> PhotoOutcome:
+    """Return the outcome of a new photo of a cell by a vehicle."""
+    if cell == searcher.vehicle(vehicle).next:
+        return "used"
+    return "added" if cell in searcher.glimpses else "kept"
+
+
+def _check_vehicle(searcher: TeamSearcher, name: str) -> None:
+    vehicle = searcher.vehicles.get(name)
+    if vehicle is None or not vehicle.active:
+        problem = f"The search has no vehicle {name[:32]!r}" if vehicle is None else f"Vehicle {name} has left"
+        raise RequestError(404, problem, "Let it join with POST /searches/ID/vehicles")
 
 
 def _check_number(searcher: Searcher, number: int) -> None:
@@ -333,30 +372,17 @@ def _check_number(searcher: Searcher, number: int) -> None:
         raise RequestError(404, f"The search has no photo {str(number)[:20]}", cure)
 
 
-def _replay_verdicts(searcher: Searcher, verdicts: deque[StoredVerdict]) -> None:
-    """Apply the verdicts that came before the next photo."""
-    while verdicts and verdicts[0].photos <= len(searcher.photos):
-        verdict = verdicts.popleft()
-        if verdict.photo <= len(searcher.photos):
-            searcher.judge(verdict.photo, verdict.goal)
-
-
-def _location(layout: Layout, cell: Cell, place: tuple[float, float] | None = None) -> CellLocation:
-    """Return a cell with the position of a fractional row and column, by default its own centre."""
-    lat, lon = layout.lat_lon(cell if place is None else place).tolist()
-    return CellLocation(row=cell[0], col=cell[1], lat=lat, lon=lon)
-
-
-def _state(active: ActiveSearch, cancelled: bool) -> SearchState:
+def _state(active: ActiveSearch, cancelled: bool, vehicle: str | None = None) -> SearchState:
+    """Return the state of a search, with the next cell of a vehicle, by default of the next one to arrive."""
     search = active.field
-    advice, layout = search.searcher.advice(), search.layout
+    advice, layout = search.searcher.advice(vehicle), search.layout
     return SearchState(
         id=active.stored.id,
         status="cancelled" if cancelled else advice.status,
-        next=None if cancelled or advice.next_cell is None else _location(layout, advice.next_cell),
-        declared=None if advice.declared is None else _location(layout, *advice.declared[:2]),
+        next=None if cancelled or advice.next_cell is None else cell_location(layout, advice.next_cell),
+        declared=None if advice.declared is None else cell_location(layout, *advice.declared[:2]),
         match_probability=advice.match_probability,
-        best=_location(layout, advice.best),
+        best=cell_location(layout, advice.best),
         best_probability=advice.best_probability,
         probability_of_success=search.searcher.pos,
         moves_left=advice.moves_left,
@@ -364,5 +390,6 @@ def _state(active: ActiveSearch, cancelled: bool) -> SearchState:
         rows=layout.grid.rows,
         cols=layout.grid.cols,
         height_m=search.height_m,
+        vehicles=vehicle_states(search, ended=cancelled or advice.status != "searching"),
         created=active.stored.created,
     )

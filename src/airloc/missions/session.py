@@ -81,6 +81,19 @@ class AgentSession:
         row, col = (np.array(self.position) + MOVES[int(action)]).tolist()
         self.position, self.moves = (row, col), self.moves + 1
 
+    def watch(self, cell: Cell, glimpse: Pixels) -> None:
+        """Let the agent observe a photo of any cell without a move, if it keeps a belief."""
+        if isinstance(self._agent, BeliefAgent | AnyHeadingAgent):
+            with torch.inference_mode():
+                self._state = self._agent.observe(self._observation(cell, glimpse), self._state)
+            self.observed.add(cell)
+
+    def place(self) -> Belief | None:
+        """Return the belief of the agent without the exclusion of visited cells, (rows, cols), or None."""
+        if not isinstance(self._agent, BeliefAgent | AnyHeadingAgent):
+            return None
+        return self._agent.place(self._state)[0].double().cpu().numpy().reshape(self._grid.shape)
+
     def belief(self) -> Belief | None:
         """Return the belief of the agent, (rows, cols), or None if it has none."""
         own = belief_of(self._state)

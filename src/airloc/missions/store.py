@@ -23,11 +23,12 @@ __all__ = [
     "StoredGlimpse",
     "StoredSearch",
     "StoredSummary",
+    "StoredVehicle",
     "StoredVerdict",
     "recover_store",
 ]
 
-VERSION = 3
+VERSION = 4
 PATCH_BYTES = SIDE * SIDE * 3
 SCHEMA = """
 CREATE TABLE searches (id TEXT PRIMARY KEY, begun TEXT NOT NULL, config TEXT NOT NULL, goal BLOB NOT NULL,
@@ -40,6 +41,11 @@ VERDICTS = """
 CREATE TABLE verdicts (search TEXT NOT NULL REFERENCES searches (id), number INTEGER NOT NULL, photo INTEGER NOT NULL,
                        goal INTEGER NOT NULL, photos INTEGER NOT NULL, PRIMARY KEY (search, number))
 """
+VEHICLES = """
+CREATE TABLE vehicles (search TEXT NOT NULL REFERENCES searches (id), number INTEGER NOT NULL, vehicle TEXT NOT NULL,
+                       row INTEGER NOT NULL, col INTEGER NOT NULL, budget INTEGER NOT NULL, photos INTEGER NOT NULL,
+                       verdicts INTEGER NOT NULL, PRIMARY KEY (search, number))
+"""
 UPGRADES = {
     1: (
         "ALTER TABLE searches ADD COLUMN picture BLOB",
@@ -48,6 +54,7 @@ UPGRADES = {
         VERDICTS,
     ),
     2: ("ALTER TABLE glimpses ADD COLUMN received TEXT",),
+    3: (VEHICLES,),
 }
 """Statements that upgrade a store of an earlier version to the next one."""
 VALID_ROWS = {
@@ -56,6 +63,8 @@ VALID_ROWS = {
     "glimpses": f"typeof(pixels) = 'blob' AND length(pixels) = {PATCH_BYTES} AND typeof(row) = 'integer' AND row >= 0 "
     "AND typeof(col) = 'integer' AND col >= 0 AND typeof(seen) = 'real' AND seen BETWEEN 0 AND 1.001 "
     "AND typeof(number) = 'integer'",
+    "vehicles": "typeof(vehicle) = 'text' AND typeof(row) = 'integer' AND typeof(col) = 'integer' "
+    "AND typeof(budget) = 'integer' AND typeof(photos) = 'integer' AND typeof(verdicts) = 'integer'",
     "verdicts": "typeof(photo) = 'integer' AND photo > 0 AND goal IN (0, 1) AND typeof(photos) = 'integer'",
 }
 """Condition of valid rows by table."""
@@ -117,6 +126,21 @@ class StoredVerdict(NamedTuple):
     """Whether the photo shows the goal."""
     photos: int
     """Number of photos at the time of the verdict."""
+
+
+class StoredVehicle(NamedTuple):
+    """A vehicle that joined a search or left it."""
+
+    vehicle: str
+    """Name of the vehicle."""
+    row: int
+    col: int
+    budget: int
+    """Moves that it may fly; zero if it left."""
+    photos: int
+    """Number of photos at that time."""
+    verdicts: int
+    """Number of verdicts at that time."""
 
 
 class SearchStore:
@@ -221,12 +245,23 @@ class SearchStore:
         query = "SELECT photo, goal, photos FROM verdicts WHERE search = ? ORDER BY number"
         return [StoredVerdict(photo, bool(goal), photos) for photo, goal, photos in self._read(query, search)]
 
+    def append_vehicle(self, search: str, event: StoredVehicle) -> None:
+        """Add the arrival or departure of a vehicle of a search."""
+        query = "INSERT INTO vehicles SELECT ?, count(*), ?, ?, ?, ?, ?, ? FROM vehicles WHERE search = ?"
+        with self._writing():
+            self._file.execute(query, (search, *event, search))
+
+    def vehicles(self, search: str) -> list[StoredVehicle]:
+        """Return all arrivals and departures of vehicles of a search in order."""
+        query = "SELECT vehicle, row, col, budget, photos, verdicts FROM vehicles WHERE search = ? ORDER BY number"
+        return [StoredVehicle(*row) for row in self._read(query, search)]
+
     def _prepare(self) -> None:
         """Create the tables of a new file, or check an existing file."""
         (version,) = self._file.execute("PRAGMA user_version").fetchone()
         (tables,) = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if version == 0 and tables == 0:
-            for statement in [*SCHEMA.split(";")[:-1], VERDICTS]:
+            for statement in [*SCHEMA.split(";")[:-1], VERDICTS, VEHICLES]:
                 self._file.execute(statement)
             self._file.execute(f"PRAGMA user_version = {VERSION}")
         elif version not in (*UPGRADES, VERSION):
@@ -245,7 +280,7 @@ class SearchStore:
             raise self.damaged(result.splitlines()[-1])
         tables = {name for (name,) in self._file.execute("SELECT name FROM sqlite_master")}
         for table, valid in VALID_ROWS.items():
-            if table not in tables and table == "verdicts":  # a store of version 1
+            if table not in tables and table in ("verdicts", "vehicles"):  # a store of an earlier version
                 continue
             (count,) = self._file.execute(f"SELECT count(*) FROM {table} WHERE NOT ({valid})").fetchone()
             if count:
@@ -333,6 +368,7 @@ def recover_store(
         searches = [row for row in _readable_rows(file, "searches", max_rows) if valid(json.loads(row[2]))]
         glimpses = list(_readable_rows(file, "glimpses", max_rows))
         verdicts = list(_readable_rows(file, "verdicts", VERDICTS_PER_PHOTO * max_rows))
+        vehicles = list(_readable_rows(file, "vehicles", VERDICTS_PER_PHOTO * max_rows))
     if not searches:
         raise StoreError(f"The store {str(damaged)!r} has no readable search", "Restore a backup")
     photos = 0
@@ -345,9 +381,9 @@ def recover_store(
             for number, (_, *glimpse) in enumerate(own):
                 store.append(name, number, StoredGlimpse(*glimpse))
             photos += len(own)
-            _recover_verdicts(
-                store, name, [row[0] for row in own], sorted(row[1:] for row in verdicts if row[0] == name)
-            )
+            numbers = [row[0] for row in own]
+            _recover_verdicts(store, name, numbers, sorted(row[1:] for row in verdicts if row[0] == name))
+            _recover_vehicles(store, name, numbers, sorted(row[1:] for row in vehicles if row[0] == name))
     return len(searches), photos
 
 
@@ -364,6 +400,15 @@ def _recover_verdicts(store: SearchStore, search: str, numbers: list[int], verdi
         if photo - 1 in numbers:
             seen = sum(number < photos for number in numbers)
             store.append_verdict(search, StoredVerdict(numbers.index(photo - 1) + 1, bool(goal), seen))
+
+
+def _recover_vehicles(store: SearchStore, search: str, numbers: list[int], events: list[tuple[Any, ...]]) -> None:
+    """Add the arrivals and departures of vehicles; the arguments are those of `_recover_verdicts`."""
+    judged = len(store.verdicts(search))
+    for _, *event in events:
+        stored = StoredVehicle(*event)
+        photos = sum(number < stored.photos for number in numbers)
+        store.append_vehicle(search, stored._replace(photos=photos, verdicts=min(stored.verdicts, judged)))
 
 
 def _readable_rows(file: sqlite3.Connection, table: str, max_rows: int) -> Iterator[tuple[Any, ...]]:

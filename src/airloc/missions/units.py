@@ -12,6 +12,7 @@ from airloc.grid import Cell
 __all__ = [
     "format_cell",
     "looks_like_position",
+    "parse_drift",
     "parse_duration",
     "parse_length",
     "parse_pixel",
@@ -85,6 +86,23 @@ def parse_speed(text: str) -> float:
     (8.0, 10.0)
     """
     return _quantity(text, SPEEDS, "speed", "8m/s")
+
+
+def parse_drift(text: str) -> tuple[float, float]:
+    """Parse the speed of a drift and the compass direction that it goes to; return metres per second and degrees.
+
+    >>> parse_drift("0.5m/s,90")
+    (0.5, 90.0)
+    """
+    speed, _, direction = text.partition(",")
+    try:
+        degrees = float(direction)
+    except ValueError:
+        degrees = math.nan
+    if not math.isfinite(degrees):
+        problem = f"The drift {text!r} has no direction"
+        raise AirlocError(problem, "Give speed and compass direction in degrees, such as 0.5m/s,90")
+    return parse_speed(speed), degrees
 
 
 def parse_position(text: str) -> tuple[float, float]:

@@ -1,0 +1,155 @@
+"""The simulation of a search over an orthoimage: the searcher observes only the cells that its vehicles fly to."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from airloc.areas.layout import Layout, read_cell
+from airloc.areas.raster import Raster
+from airloc.grid import Cell
+from airloc.missions.photos import VIEW_SIDE, Goal, View
+from airloc.missions.plan import FieldSearch, SearchPlan, nearest_cell
+from airloc.missions.searcher import Glimpse
+from airloc.missions.team import FIRST, TeamSearcher
+from airloc.seeding import stream
+from airloc.task.motion import sample_walks
+
+__all__ = ["PhotoRecord", "SearchRecord", "read_view", "simulate"]
+
+MAX_FRAMES, MAX_FRAMES_LARGE = 48, 12
+"""Approximate number of beliefs to keep, and the number for a large grid, which takes longer to draw."""
+LARGE_GRID = 2500
+"""Number of cells above which a grid is large."""
+
+
+class PhotoRecord(NamedTuple):
+    """One photo of a search."""
+
+    cell: Cell
+    match_probability: float
+    """Probability that the photo shows the goal."""
+    poa: float
+    """Probability of area (POA) of the cell before the photo."""
+    coverage: float
+    """Fraction of the cell that has image data."""
+    pos: float
+    """Probability of success (POS) of the search so far."""
+    belief: npt.NDArray[np.float32] | None
+    """Belief after the photo, (rows, cols), for some of the photos."""
+    vehicle: str = FIRST
+    """Name of the vehicle that took it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchRecord:
+    """A finished search."""
+
+    search: FieldSearch
+    photos: Sequence[PhotoRecord]
+    truth: tuple[float, float] | None
+    """Fractional row and column of the goal's centre, if they are known."""
+
+    @property
+    def layout(self) -> Layout:
+        """The grid on the ground."""
+        return self.search.layout
+
+    @property
+    def searcher(self) -> TeamSearcher:
+        """The searcher after the last photo."""
+        return self.search.searcher
+
+    @property
+    def goal(self) -> Goal:
+        """The goal."""
+        return self.search.goal
+
+    @property
+    def true_cell(self) -> Cell | None:
+        """Cell that contains the centre of the goal, if it is known."""
+        return None if self.truth is None else nearest_cell(self.truth)
+
+    @property
+    def correct(self) -> bool | None:
+        """True if the find is right; None if the goal is unknown or nothing was declared.
+
+        A find is right if its cell contains the centre of the goal, or its position is within half a cell of it.
+        """
+        declared = self.searcher.advice().declared
+        if self.truth is None or declared is None:
+            return None
+        return declared.cell == self.true_cell or (self.error_m or 0.0) <= self.layout.cell_m / 2
+
+    @property
+    def error_m(self) -> float | None:
+        """Distance of the declared position from the goal's centre, in metres; None if either is unknown."""
+        declared = self.searcher.advice().declared
+        if self.truth is None or declared is None:
+            return None
+        return math.dist(declared.position, self.truth) * self.layout.pitch_m
+
+
+def read_view(raster: Raster, layout: Layout, cell: Cell, plan: SearchPlan) -> View:
+    """Read what a photo shows around a cell, with the footprint of the plan and its longer side across."""
+    reach = layout.cell_m / layout.pitch_m  # half of two cells, in rows
+    corners = np.array(cell) + reach * np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)])
+    view = raster.read_quad(layout.plane, layout.centres(corners), (VIEW_SIDE, VIEW_SIDE))
+    away = np.abs(np.arange(VIEW_SIDE) + 0.5 - VIEW_SIDE / 2) * 4 / VIEW_SIDE  # from the middle, in halves of a cell
+    seen = (away <= plan.footprint)[:, None] & (away <= plan.footprint * plan.camera.aspect)
+    return View(view.pixels, seen & view.pixels.any(axis=2))
+
+
+def simulate(
+    search: FieldSearch,
+    raster: Raster,
+    truth: tuple[float, float] | None = None,
+    on_photo: Callable[[int], None] = lambda count: None,
+) -> SearchRecord:
+    """Fly a search to its end, with photos cropped from an image.
+
+    A target that moves walks from its true position, and a person confirms the first photo of its cell.
+
+    Args:
+        search: The search, before its first photo.
+        raster: The image.
+        truth: Fractional row and column of the goal's centre, if they are known; the search does not use them.
+        on_photo: Called with 1 after every photo.
+    """
+    searcher, layout = search.searcher, search.layout
+    photos: list[PhotoRecord] = []
+    stride = max(1, searcher.budget // (MAX_FRAMES if layout.grid.count <= LARGE_GRID else MAX_FRAMES_LARGE))
+    walk = _walk(search, truth)
+    while (vehicle := searcher.next_to_arrive()) is not None and searcher.status == "searching":
+        cell, at = vehicle.next, vehicle.arrival
+        assert cell is not None
+        view = read_cell(raster, layout, cell)
+        poa = float(searcher.belief()[cell])
+        around = read_view(raster, layout, cell, search.plan)
+        # The image stands for the world: another photo of the cell would be no better.
+        glimpse = Glimpse(view.pixels, view.coverage, around)
+        probability = searcher.observe(cell, glimpse, check=False, vehicle=vehicle.name).match_probability or 0.0
+        if walk is not None:
+            row, col = walk[min(at, len(walk) - 1)].tolist()
+            truth = row, col
+            if truth == cell:
+                searcher.judge(len(searcher.photos), goal=True)
+        keep = len(photos) % stride == 0 or searcher.status != "searching"
+        belief = searcher.belief().astype(np.float32) if keep else None
+        photos.append(PhotoRecord(cell, probability, poa, view.coverage, searcher.pos, belief, vehicle.name))
+        on_photo(1)
+    return SearchRecord(search, photos, truth)
+
+
+def _walk(search: FieldSearch, truth: tuple[float, float] | None) -> npt.NDArray[np.int64] | None:
+    """Return the cells of a target that walks from its true position, (rounds + 1, 2); None if it does not move."""
+    searcher = search.searcher
+    if not searcher.motion or truth is None:
+        return None
+    rng, start = stream(search.plan.seed, "walk"), np.array([nearest_cell(truth)])
+    rounds = max(vehicle.budget for vehicle in searcher.vehicles.values())
+    walks = sample_walks(rng, searcher.motion, search.layout.grid.shape, start, rounds)
+    return np.asarray(walks[0])

@@ -1,0 +1,102 @@
+"""Vehicles of a search on the server: requests to join and leave, their states, and the replay of all events."""
+
+from collections import deque
+from contextlib import suppress
+
+from airloc.areas.layout import Layout
+from airloc.errors import AirlocError
+from airloc.grid import Cell
+from airloc.missions.messages import CellLocation, NewVehicle, VehicleState
+from airloc.missions.plan import FieldSearch, searchable_cell
+from airloc.missions.searcher import Glimpse
+from airloc.missions.store import StoredVehicle, StoredVerdict
+from airloc.missions.team import FIRST, TeamSearcher
+
+__all__ = ["Replay", "cell_location", "change_team", "new_vehicle", "vehicle_states"]
+
+
+def new_vehicle(search: FieldSearch, request: NewVehicle, verdicts: int) -> StoredVehicle:
+    """Return the event that a vehicle joins.
+
+    Args:
+        search: The search.
+        request: The request.
+        verdicts: Number of verdicts so far.
+
+    Raises:
+        AirlocError: If the start is outside the search area.
+    """
+    searcher, start = search.searcher, request.start
+    cell = searcher.vehicles[FIRST].start
+    if start is not None:
+        cell = searchable_cell(search.layout, (start.lat, start.lon), "start of the vehicle")
+    budget = searcher.budget if request.budget is None else request.budget
+    return StoredVehicle(request.id, *cell, budget, len(searcher.photos), verdicts)
+
+
+def change_team(searcher: TeamSearcher, event: StoredVehicle) -> None:
+    """Let a vehicle join, or leave if its budget is zero."""
+    if event.budget:
+        searcher.join(event.vehicle, (event.row, event.col), event.budget)
+    else:
+        searcher.leave(event.vehicle)
+
+
+def vehicle_states(search: FieldSearch, *, ended: bool) -> list[VehicleState]:
+    """Return the states of all vehicles; after the end of the search they have no next cell."""
+    states = []
+    for vehicle in search.searcher.vehicles.values():
+        next_cell = None if ended or vehicle.next is None else cell_location(search.layout, vehicle.next)
+        states.append(
+            VehicleState(
+                id=vehicle.name,
+                next=next_cell,
+                position=cell_location(search.layout, vehicle.position),
+                moves_left=max(0, vehicle.moves_left),
+                photos=len(vehicle.flown),
+                active=vehicle.active,
+            )
+        )
+    return states
+
+
+def cell_location(layout: Layout, cell: Cell, place: tuple[float, float] | None = None) -> CellLocation:
+    """Return a cell with the position of a fractional row and column, by default its own centre."""
+    lat, lon = layout.lat_lon(cell if place is None else place).tolist()
+    return CellLocation(row=cell[0], col=cell[1], lat=lat, lon=lon)
+
+
+class Replay:
+    """Repeats the events of a stored search in their order.
+
+    Args:
+        searcher: The searcher before its first photo.
+        verdicts: The verdicts in order.
+        vehicles: The arrivals and departures of vehicles in order.
+    """
+
+    def __init__(self, searcher: TeamSearcher, verdicts: list[StoredVerdict], vehicles: list[StoredVehicle]) -> None:
+        self._searcher, self._verdicts, self._vehicles = searcher, deque(verdicts), deque(vehicles)
+        self._judged = 0
+
+    def photo(self, cell: Cell, glimpse: Glimpse, vehicle: str) -> None:
+        """Repeat the events before a photo, and the photo."""
+        self.events()
+        flying = [name for name, each in self._searcher.vehicles.items() if each.active]
+        name = vehicle if vehicle in flying else flying[0]  # its arrival was lost with a damaged page
+        self._searcher.observe(cell, glimpse, check=False, vehicle=name)
+
+    def events(self) -> None:
+        """Repeat the verdicts, arrivals and departures that came before the next photo."""
+        while True:
+            photos = len(self._searcher.photos)
+            if self._vehicles and self._vehicles[0].photos <= photos and self._vehicles[0].verdicts <= self._judged:
+                with suppress(AirlocError):  # an event before it was lost with a damaged page
+                    change_team(self._searcher, self._vehicles.popleft())
+            elif self._verdicts and self._verdicts[0].photos <= photos:
+                verdict = self._verdicts.popleft()
+                self._judged += 1
+                if verdict.photo <= photos:
+                    self._searcher.judge(verdict.photo, verdict.goal)
+            else:
+                return
