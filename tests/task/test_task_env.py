@@ -181,12 +181,12 @@ def test_action_masks_are_those_that_sb3_contrib_asks_a_vector_of_environments_f
 
 
 def test_maskable_ppo_never_leaves_the_area(small_areas: list[SearchArea]):
-    sb3_contrib = pytest.importorskip("sb3_contrib")
+    from sb3_contrib import MaskablePPO  # both imported here, because Stable-Baselines3 takes seconds
     from sb3_contrib.common.maskable.utils import get_action_masks
 
     areas = [SearchArea(area.name, area.image.repeat(8, axis=0).repeat(8, axis=1)) for area in small_areas[:2]]
     env = gym.make("airloc/Search-5x5-v0", areas=areas)
-    model = sb3_contrib.MaskablePPO("MultiInputPolicy", env, n_steps=16, batch_size=16, n_epochs=1, device="cpu")
+    model = MaskablePPO("MultiInputPolicy", env, n_steps=16, batch_size=16, n_epochs=1, device="cpu")
     model.learn(32)
     observation, _ = env.reset(seed=0)
     over = False

@@ -45,7 +45,7 @@ from airloc.training.data import (
     terms,
     validation_areas,
 )
-from airloc.training.learner import Learner, Prefetcher, cosine_schedule
+from airloc.training.learner import Learner, Prefetcher, RunningMean, cosine_schedule
 from airloc.training.photos import PhotoAugmentation
 from airloc.training.relation_batches import (
     GoalAugmentation,
@@ -217,22 +217,28 @@ def _train(
         return metrics[0]
 
     fast_update = learner.capture(update)
+    running = RunningMean(3, device)
     if run.state:
         restore_rng(run.state["rng"])
         prefetcher.load_state(run.state["batches"])
-    totals = torch.zeros(3, device=device)
+        running.load_state_dict(run.state["running"])
     for step in range(run.step + 1, config.steps):
         learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
-        totals += fast_update()
+        running.add(fast_update())
+        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
+        if not (validates or run.is_due()):
+            continue
         # Validate, log and save.
-        if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
-            pair, walk, correct = (totals / (step - run.step)).tolist()
-            totals.zero_()
-            check_finite(walk, step, run)
-            metrics = {"pair_loss": pair, "walk_loss": walk, "accuracy": correct, **validate(network, validation)}
+        pair, walk, correct = running.mean()
+        check_finite(walk, step, run)
+        metrics = {"pair_loss": pair, "walk_loss": walk, "accuracy": correct}
+        if validates:
+            running.reset()
+            metrics |= validate(network, validation)
             run.log(step, **metrics)
-            state = {"learner": learner.state_dict(), "rng": rng_state(device), "batches": prefetcher.state()}
-            run.save_state(step, state)
+        state = {"learner": learner.state_dict(), "rng": rng_state(device), "batches": prefetcher.state()}
+        run.save_state(step, {**state, "running": running.state_dict()})
+        if validates:
             on_step(step + 1, metrics)
 
 
