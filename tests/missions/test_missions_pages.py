@@ -95,7 +95,7 @@ def test_a_verdict_on_one_page_changes_the_belief_on_all(open_page, url: str, cl
     assert first.inner_text("#summary") == second.inner_text("#summary")
     assert client.get(f"/searches/{state['id']}/belief").json()["poa"][row][col] < before
     second.locator("#photos li.rejected").get_by_text("Confirm").click()
-    expect(first.locator("#summary")).to_contain_text("A photo shows the goal with a confidence of 99 %")
+    expect(first.locator("#summary")).to_contain_text("A person has confirmed the goal")
 
 
 def files_of(ground: SearchGround, kind: str) -> dict[str, Any]:

@@ -51,6 +51,8 @@ STATIC = StaticFiles(packages=[("airloc.missions", "static"), ("airloc", "static
 """The files of the page."""
 CACHED = {"cache-control": "private, max-age=86400"}
 """Header of images that never change."""
+STREAM = PRIVATE | {"x-accel-buffering": "no"}
+"""Headers of a stream, which proxies must not hold back."""
 THUMBNAIL, BACKGROUND = 480, 1200
 """Longest sides of reduced photos and of the background, in pixels."""
 MAX_CELLS, MAX_THUMBNAILS, MAX_BACKGROUNDS = 2048, 512, 8
@@ -143,7 +145,7 @@ def live_routes(searches: SearchService, feed: SearchFeed, background: Raster | 
     async def read_events(search: str) -> StreamingResponse:
         """Return the view now and after every change, as server-sent events of the type `view`."""
         await run_in_threadpool(searches.require, search)
-        return StreamingResponse(feed.events(search), media_type="text/event-stream", headers=PRIVATE)
+        return StreamingResponse(feed.events(search), media_type="text/event-stream", headers=STREAM)
 
     @router.get("/searches/{search}/goal", responses=_content("image/jpeg") | _errors(), response_class=Response)
     def read_goal(search: str) -> Response:

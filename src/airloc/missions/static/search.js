@@ -105,7 +105,7 @@ export class SearchPage {
   showFacts({ state, photos }) {
     const status = STATUS[state.status];
     document.title = `${status} · ${this.title} · airloc`;
-    by("summary").textContent = this.describe(state, photos.length);
+    by("summary").textContent = this.describe(state, photos);
     by("summary").className = `summary ${state.status}`;
     const facts = [["Status", status]];
     if (state.next) facts.push(["Next waypoint", `${segment(state.next)}: ${position(state.next.lat, state.next.lon)}`]);
@@ -122,8 +122,9 @@ export class SearchPage {
 
   describe(state, photos) {
     const best = `The most probable segment is ${segment(state.best)}, ${percent(state.best_probability)}.`;
-    const seen = `${photos} photo${photos === 1 ? "" : "s"}.`;
+    const seen = `${photos.length} photo${photos.length === 1 ? "" : "s"}.`;
     if (state.status === "cancelled") return `The search was stopped. ${seen}`;
+    if (state.declared && photos.some(({ verdict }) => verdict)) return `A person has confirmed the goal at ${position(state.declared.lat, state.declared.lon)}. ${seen}`;
     if (state.declared) return `A photo shows the goal with a confidence of ${percent(state.best_probability)}, at ${position(state.declared.lat, state.declared.lon)}. Confirm or reject it. ${seen}`;
     if (state.next) return `Searching. Next segment: ${segment(state.next)}. ${best} ${seen}`;
     return `No moves are left. ${best} ${seen}`;
