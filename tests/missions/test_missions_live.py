@@ -216,9 +216,8 @@ def test_killing_the_server_with_watchers_and_three_vehicles_loses_nothing(tmp_p
     """Every acknowledged photo is in the view of the next server, and the next waypoint is the same."""
     store = tmp_path / "a.sqlite"
     server = ServerProcess(store)
-    state = create(server.client, search_ground, GOAL)
+    state = create(server.client, search_ground, GOAL, drones=3)
     acknowledged: list[dict[str, Any]] = []
-    cells = [cell for cell in search_ground.layout.grid.cells() if cell != GOAL]
 
     def watch() -> None:
         with ExitStack() as stack:
@@ -227,16 +226,18 @@ def test_killing_the_server_with_watchers_and_three_vehicles_loses_nothing(tmp_p
             while True:
                 watcher.next_view()
 
-    def vehicle(own: list[tuple[int, int]]) -> None:
+    def fly_vehicle(vehicle: dict[str, Any]) -> None:
         with ExitStack() as stack:
-            stack.enter_context(pytest.raises((httpx.HTTPError, IndexError)))
+            stack.enter_context(pytest.raises(httpx.HTTPError))
+            own = state | {"next": vehicle["next"]}
             while True:
-                acknowledged.append(post(server.client, search_ground, state, own.pop()).json())
+                own = post(server.client, search_ground, own, vehicle=vehicle["id"]).json()
+                acknowledged.append(own)
                 if len(acknowledged) == 6:
                     server.process.kill()
 
     threads = [threading.Thread(target=watch) for _ in range(5)]
-    threads += [threading.Thread(target=vehicle, args=(cells[number::3],)) for number in range(3)]
+    threads += [threading.Thread(target=fly_vehicle, args=(vehicle,)) for vehicle in state["vehicles"]]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -249,6 +250,8 @@ def test_killing_the_server_with_watchers_and_three_vehicles_loses_nothing(tmp_p
             client = stack.enter_context(httpx.Client(base_url=url, headers=HEADERS, timeout=30))
             views.append(Watcher(client, state["id"], stack).next_view())
     assert views[0] == views[1]
+    assert views[0]["state"]["status"] == "searching"
+    assert all(vehicle["next"] for vehicle in views[0]["state"]["vehicles"])
     kept = {(photo["number"], photo["row"], photo["col"]) for photo in views[0]["photos"]}
     assert {(one["number"], one["photo"]["row"], one["photo"]["col"]) for one in acknowledged} <= kept
     assert len(acknowledged) >= 6

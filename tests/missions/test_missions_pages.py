@@ -98,6 +98,28 @@ def test_a_verdict_on_one_page_changes_the_belief_on_all(open_page, url: str, cl
     expect(first.locator("#summary")).to_contain_text("A person has confirmed the goal")
 
 
+def test_three_drones_have_tracks_and_waypoints_of_their_own(open_page, url: str, client, search_ground: SearchGround):
+    state = create(client, search_ground, GOAL, drones=3)
+    page = signed_in(open_page, url, state["id"])
+    wait_for_photos(page, 0)
+    for vehicle in state["vehicles"]:
+        post(client, search_ground, state | {"next": vehicle["next"]}, vehicle=vehicle["id"])
+    wait_for_photos(page, 3)
+    expect(page.locator(".label.vehicle")).to_have_text(["1", "2", "3"])
+    expect(page.locator(".label.next")).to_have_text(["Next: 1", "Next: 2", "Next: 3"])
+    expect(page.locator("#summary")).to_contain_text("Next segments: drone 1 row")
+    expect(page.locator("#photos li").first).to_contain_text("drone ")
+    page.get_by_label("Withdraw: drone 2").click()
+    expect(page.locator("#drones tr").nth(1)).to_contain_text("withdrawn")
+    expect(page.locator(".label.next")).to_have_text(["Next: 1", "Next: 3"])
+    page.get_by_label("Send again: drone 2").click()
+    expect(page.locator(".label.next")).to_have_text(["Next: 1", "Next: 2", "Next: 3"])
+    page.click("#add-drone")
+    expect(page.locator("#drones th")).to_have_text(["1", "2", "3", "4"])
+    assert [one["id"] for one in client.get(f"/searches/{state['id']}").json()["vehicles"]] == ["1", "2", "3", "4"]
+    check_accessibility(page)
+
+
 def files_of(ground: SearchGround, kind: str) -> dict[str, Any]:
     """The outline of the ground as a file of the form."""
     (south, west), (north, east) = ground.corners
@@ -126,7 +148,7 @@ def test_a_search_is_started_from_the_form(open_page, url: str, client, search_g
     page.click("text=Start the search >> visible=true")
     wait_for_photos(page, 0)
     assert page.inner_text("#search-title") == HOSTILE
-    assert "33" in page.inner_text("#facts")
+    assert "33" in page.inner_text("#drones")
     search = page.url.rpartition("/")[2]
     assert client.get(f"/searches/{search}").json()["rows"] == search_ground.layout.grid.rows
     belief = client.get(f"/searches/{search}/belief").json()["poa"]

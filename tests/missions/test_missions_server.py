@@ -348,7 +348,14 @@ def test_the_server_conforms_to_its_openapi_description(app: ASGIApp, search_gro
         bounded(given(cases)(call))()
         if "{search}" in operation.path:
             bounded(given(cases)(call_for_existing_search))()
-    assert len(statuses) == (20 if mode is GenerationMode.POSITIVE else 16)
+    described = client.get("/openapi.json").json()["paths"]
+    invalid = mode is GenerationMode.NEGATIVE
+    assert set(statuses) == {
+        f"{method.upper()} {path}"
+        for path, methods in described.items()
+        for method, operation in methods.items()
+        if not invalid or "{" in path or "requestBody" in operation
+    }
     if mode is GenerationMode.POSITIVE:
         read = ("", "/belief", "/candidates", "/map", "/view", "/events", "/goal")
         assert [path for path in read if 200 not in statuses[f"GET /searches/{{search}}{path}"]] == []

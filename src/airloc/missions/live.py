@@ -40,6 +40,7 @@ from airloc.missions.messages import Message, Problem
 from airloc.missions.photos import read_photo
 from airloc.missions.priors import subjects
 from airloc.missions.service import ActiveSearch, RequestError, SearchService
+from airloc.missions.team import MAX_VEHICLES
 from airloc.missions.views import SearchGeometry, SearchView, background_corners, geometry_of, view_of
 from airloc.web import PRIVATE, cookie_name, set_cookie
 
@@ -71,6 +72,7 @@ class FormOptions(Message):
     """What the form of a new search offers."""
 
     subjects: Annotated[list[str], Field(description="categories of lost persons")]
+    max_drones: Annotated[int, Field(description="largest number of drones of a search")]
 
 
 def session_of(token: str) -> str:
@@ -125,7 +127,7 @@ def live_routes(searches: SearchService, feed: SearchFeed, background: Raster | 
     @router.get("/options", responses=_errors(401, 408, 413))
     def read_options() -> FormOptions:
         """Return what the form of a new search offers."""
-        return FormOptions(subjects=list(subjects()))
+        return FormOptions(subjects=list(subjects()), max_drones=MAX_VEHICLES)
 
     @router.get("/searches/{search}/map", responses=_errors())
     def read_map(search: str) -> SearchGeometry:

@@ -66,6 +66,11 @@ class PhotoArrival(NamedTuple):
     """Time in UTC, ISO 8601."""
     position: PhotoPosition | None
 
+    @property
+    def vehicle(self) -> str:
+        """Vehicle that took the photo; the first one if it is not known."""
+        return FIRST if self.position is None else self.position.vehicle
+
 
 class ActiveSearch(NamedTuple):
     """A search in memory."""
@@ -302,10 +307,9 @@ class SearchService:
         name = active.stored.id
         replay = Replay(active.field.searcher, self._store.verdicts(name), self._store.vehicles(name))
         for stored in self._store.glimpses(name):
-            position = stored_position(stored)
-            vehicle = FIRST if position is None else position.vehicle
-            replay.photo((stored.row, stored.col), stored_glimpse(active.field, stored), vehicle)
-            active.arrivals.append(PhotoArrival(stored.received, position))
+            arrival = PhotoArrival(stored.received, stored_position(stored))
+            replay.photo((stored.row, stored.col), stored_glimpse(active.field, stored), arrival.vehicle)
+            active.arrivals.append(arrival)
         replay.events()
 
     def _is_cancelled(self, search: str) -> bool:

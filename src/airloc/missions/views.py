@@ -52,13 +52,14 @@ class PhotoView(CandidatePhoto):
     """A photo on the map."""
 
     received: Annotated[str | None, Field(description="time at which the server received it, in UTC, ISO 8601")]
+    vehicle: Annotated[str, Field(description="vehicle that took the photo")]
     place: Annotated[Pair, Field(description="row and column at which the photo would show the goal")]
 
 
 class Track(Message):
     """The photos of a vehicle in their order."""
 
-    vehicle: str | None
+    vehicle: str
     places: Annotated[list[Pair], Field(description="rows and columns of the camera")]
 
 
@@ -117,6 +118,7 @@ def view_of(active: ActiveSearch, state: SearchState) -> SearchView:
                 match_probability=photo.find.probability,
                 verdict=photo.verdict,
                 received=arrival.received,
+                vehicle=arrival.vehicle,
                 place=list(place),
             )
         )
@@ -138,9 +140,9 @@ def background_corners(layout: Layout) -> Points:
 
 def _tracks(active: ActiveSearch) -> list[Track]:
     """Return one track for each vehicle, in the order of their first photos."""
-    tracks: defaultdict[str | None, list[Pair]] = defaultdict(list)
+    tracks: defaultdict[str, list[Pair]] = defaultdict(list)
     for photo, arrival in zip(active.field.searcher.photos, active.arrivals, strict=True):
-        tracks[None].append(_camera(active.field.layout, arrival) or list(photo.find.cell))
+        tracks[arrival.vehicle].append(_camera(active.field.layout, arrival) or list(photo.find.cell))
     return [Track(vehicle=vehicle, places=places) for vehicle, places in tracks.items()]
 
 

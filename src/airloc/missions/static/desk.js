@@ -89,7 +89,8 @@ async function fillList() {
 }
 
 async function fillForm() {
-  const { subjects } = await ask("GET", "/options");
+  const { subjects, max_drones: most } = await ask("GET", "/options");
+  by("drone-count").max = most;
   by("subject").replaceChildren(by("subject").options[0], ...subjects.map((name) => new Option(name.replaceAll("-", " "), name)));
 }
 
@@ -103,6 +104,7 @@ async function startSearch() {
     goal: await toBase64(by("goal-file").files[0]),
     cell_m: numberIn("cell"),
     budget: numberIn("budget"),
+    drones: numberIn("drone-count") ?? 1,
     heading: numberIn("heading") ?? 0,
     goal_width_m: numberIn("goal-width"),
     goal_heading: numberIn("goal-heading"),

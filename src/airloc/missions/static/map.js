@@ -8,8 +8,12 @@ const L = window.L;
 const MARGIN = 0.6;  // cells around the grid in the first view
 const CANVAS_SIDE = 2400;  // largest side of the picture of probabilities, in pixels
 const MAX_CELL = 24;  // pixels of a cell in it
+const COARSE = 12;  // pixels of a cell below which cells have no gaps
 const PLAIN_CLUE = 0.05;  // confidence from which a photo is marked
 const TRACKS = [["#ffb000", null], ["#4cc9ff", "10 6"], ["#5ee0b8", "3 6"], ["#ff7ac6", "14 5 3 5"], ["#ffffff", "6 6"]];
+
+// The colour of a vehicle's track and the dashes that distinguish it without colour.
+export const trackOf = (vehicles, id) => TRACKS[Math.max(0, vehicles.findIndex((vehicle) => vehicle.id === id)) % TRACKS.length];
 
 const at = ([row, col]) => [-row, col];
 
@@ -33,7 +37,8 @@ export class SearchMap {
     this.canvas.width = cols * this.cellPixels;
     this.canvas.height = rows * this.cellPixels;
     this.canvas.setAttribute("aria-hidden", "true");
-    L.svgOverlay(this.canvas, this.bounds, { pane: "probability", className: "probability" }).addTo(this.layers.probability);
+    const className = this.cellPixels < COARSE ? "probability coarse" : "probability";
+    L.svgOverlay(this.canvas, this.bounds, { pane: "probability", className }).addTo(this.layers.probability);
     this.map.on("click", ({ latlng }) => onPick(Math.round(-latlng.lat), Math.round(latlng.lng)));
   }
 
@@ -81,7 +86,7 @@ export class SearchMap {
   update(view) {
     const top = this.drawProbability(view.poa);
     this.drawPhotos(view.photos);
-    this.drawTracks(view.tracks);
+    this.drawTracks(view);
     this.drawMarks(view);
     return top;
   }
@@ -91,7 +96,7 @@ export class SearchMap {
     const top = Math.min(1, Math.max(4 / (rows * cols), ...poa.map((row) => Math.max(...row))));
     const context = this.canvas.getContext("2d");
     const size = this.cellPixels;
-    const gap = size < 6 ? 0 : Math.max(0.5, (size * (1 - cell / pitch)) / 2);
+    const gap = size < COARSE ? 0 : Math.max(0.5, (size * (1 - cell / pitch)) / 2);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     for (let row = 0; row < rows; row++) {
       for (let col = 0; col < cols; col++) {
@@ -122,17 +127,17 @@ export class SearchMap {
     }
   }
 
-  drawTracks(tracks) {
+  drawTracks({ tracks, state: { vehicles } }) {
     this.layers.tracks.clearLayers();
-    tracks.forEach(({ vehicle, places }, index) => {
-      const [color, dashArray] = TRACKS[index % TRACKS.length];
+    for (const { vehicle, places } of tracks) {
+      const [color, dashArray] = trackOf(vehicles, vehicle);
       const line = places.map(at);
       const options = { interactive: false, lineJoin: "round" };
       L.polyline(line, { ...options, color: "#14171c", weight: 6, opacity: 0.8 }).addTo(this.layers.tracks);
       L.polyline(line, { ...options, color, weight: 3, dashArray }).addTo(this.layers.tracks);
       L.circleMarker(line.at(-1), { ...options, radius: 6, color: "#14171c", weight: 2, fillColor: color, fillOpacity: 1 }).addTo(this.layers.tracks);
-      if (vehicle !== null) this.addLabel(line.at(-1), vehicle, "vehicle", this.layers.tracks);
-    });
+      if (vehicles.length > 1) this.addLabel(line.at(-1), vehicle, "vehicle", this.layers.tracks);
+    }
   }
 
   drawMarks({ state, photos }) {
@@ -143,7 +148,9 @@ export class SearchMap {
       L.circleMarker(at(photo.place), { ...ring, color: "#14171c", weight: 6 }).addTo(this.layers.marks);
       L.circleMarker(at(photo.place), { ...ring, color: "#ffc828" }).addTo(this.layers.marks);
     }
-    if (state.next) this.addCell(state.next, "Next");
+    for (const { id, next } of state.vehicles) {
+      if (next) this.addCell(next, state.vehicles.length > 1 ? `Next: ${id}` : "Next");
+    }
     if (state.declared) this.addLabel(at(photos.find((photo) => photo.row === state.declared.row && photo.col === state.declared.col)?.place ?? [state.declared.row, state.declared.col]), "Found", "found", this.layers.marks);
   }
 

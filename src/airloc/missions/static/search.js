@@ -1,7 +1,7 @@
 // The page of one search: the map, the figures, the photos and the decisions of people.
 
 import { ask, Feed, pathOf } from "./api.js";
-import { SearchMap } from "./map.js";
+import { SearchMap, trackOf } from "./map.js";
 
 const by = (id) => document.getElementById(id);
 const FEW = 8;  // photos in the list before "Show all"
@@ -9,7 +9,11 @@ const BEST = 8;  // rows of the table of segments
 const LAYERS = { ground: "Orthophoto", probability: "Probability", photos: "Photos", tracks: "Tracks", marks: "Waypoints and clues" };
 const STATUS = { searching: "Searching", found: "Found", spent: "No moves left", cancelled: "Stopped" };
 
-const percent = (share) => `${share > 0 && share < 0.01 ? "under 1" : Math.round(100 * share)}\u00a0%`;
+function percent(share) {
+  const text = share >= 0.01 || share === 0 ? Math.round(100 * share) : share < 0.0001 ? "under 0.01" : (100 * share).toPrecision(1);
+  return `${text}\u00a0%`;
+}
+
 const segment = ({ row, col }) => `row ${row + 1}, column ${col + 1}`;
 const position = (lat, lon) => `${lat.toFixed(6)}, ${lon.toFixed(6)}`;
 const clock = (time) => (time ? new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }) : "time unknown");
@@ -20,9 +24,17 @@ export function make(tag, properties = {}, ...children) {
   return node;
 }
 
+// Replace children that have changed; what has the focus keeps it.
+function replaceChildren(parent, children) {
+  if (children.length === parent.children.length && children.every((child, index) => parent.children[index] === child)) return;
+  const focused = document.activeElement;
+  parent.replaceChildren(...children);
+  if (focused?.isConnected) focused.focus({ preventScroll: true });
+}
+
 export class SearchPage {
   constructor(id, { onError, onRefused }) {
-    Object.assign(this, { id, onError, onRefused, cards: new Map(), showAll: false, listeners: new AbortController() });
+    Object.assign(this, { id, onError, onRefused, cards: new Map(), drones: new Map(), showAll: false, listeners: new AbortController() });
   }
 
   async open() {
@@ -56,6 +68,7 @@ export class SearchPage {
     on("order", "change", () => this.listPhotos());
     on("all", "click", () => { this.showAll = !this.showAll; this.listPhotos(); });
     on("look-up", "submit", (event) => { event.preventDefault(); this.select(by("row").value - 1, by("col").value - 1); });
+    on("add-drone", "click", () => this.addDrone());
     on("stop", "click", () => by("stop-dialog").showModal());
     on("stop-no", "click", () => by("stop-dialog").close());
     on("stop-yes", "click", () => { by("stop-dialog").close(); this.change("DELETE", ""); });
@@ -94,6 +107,7 @@ export class SearchPage {
     const top = this.map.update(view);
     by("top").textContent = percent(top);
     this.showFacts(view);
+    this.showDrones(view.state);
     this.showBest(view);
     this.listPhotos();
     if (this.selected) this.showSegment();
@@ -108,10 +122,8 @@ export class SearchPage {
     by("summary").textContent = this.describe(state, photos);
     by("summary").className = `summary ${state.status}`;
     const facts = [["Status", status]];
-    if (state.next) facts.push(["Next waypoint", `${segment(state.next)}: ${position(state.next.lat, state.next.lon)}`]);
     if (state.declared) facts.push(["Declared", position(state.declared.lat, state.declared.lon)]);
     facts.push(
-      ["Moves left", state.moves_left],
       ["Segments photographed", `${state.photos} of ${this.geometry.searchable.flat().filter(Boolean).length}`],
       ["Probability of success (POS)", percent(state.probability_of_success)],
       ["Flight height", `${Math.round(state.height_m)} m`],
@@ -120,12 +132,53 @@ export class SearchPage {
     by("stop").hidden = state.status === "cancelled";
   }
 
+  showDrones({ status, vehicles }) {
+    const flying = vehicles.filter(({ active }) => active);
+    const ended = status === "found" || status === "cancelled";
+    replaceChildren(by("drones"), vehicles.map(({ id, next, moves_left: left, active }) => {
+      const row = this.drones.get(id) ?? this.makeDrone(id);
+      const [where, moves] = row.querySelectorAll("td");
+      where.textContent = !active ? "withdrawn" : next ? `${segment(next)}\n${position(next.lat, next.lon)}` : "none in reach";
+      moves.textContent = left;
+      const button = row.querySelector("button");
+      button.textContent = active ? "Withdraw" : "Send again";
+      button.ariaLabel = `${active ? "Withdraw" : "Send again"}: drone ${id}`;
+      button.hidden = ended || (active && flying.length === 1);
+      button.onclick = () => (active ? this.change("DELETE", `/vehicles/${encodeURIComponent(id)}`) : this.change("POST", "/vehicles", { id }));
+      const [color, dashes] = trackOf(vehicles, id);
+      row.querySelector("line").setAttribute("stroke", color);
+      if (dashes) row.querySelector("line").setAttribute("stroke-dasharray", dashes);
+      return row;
+    }));
+    by("add-drone").hidden = ended;
+  }
+
+  makeDrone(id) {
+    const swatch = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    for (const [name, value] of Object.entries({ width: 28, height: 12, "aria-hidden": "true" })) swatch.setAttribute(name, value);
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
+    for (const [name, value] of Object.entries({ x1: 0, x2: 28, y1: 6, y2: 6, "stroke-width": 4 })) line.setAttribute(name, value);
+    swatch.append(line);
+    const row = make("tr", {}, make("th", { scope: "row" }, swatch, id), make("td"), make("td"), make("td", {}, make("button", { type: "button" })));
+    this.drones.set(id, row);
+    return row;
+  }
+
+  addDrone() {
+    const names = new Set(this.view.state.vehicles.map(({ id }) => id));
+    let number = 1;
+    while (names.has(String(number))) number++;
+    this.change("POST", "/vehicles", { id: String(number) });
+  }
+
   describe(state, photos) {
     const best = `The most probable segment is ${segment(state.best)}, ${percent(state.best_probability)}.`;
     const seen = `${photos.length} photo${photos.length === 1 ? "" : "s"}.`;
     if (state.status === "cancelled") return `The search was stopped. ${seen}`;
     if (state.declared && photos.some(({ verdict }) => verdict)) return `A person has confirmed the goal at ${position(state.declared.lat, state.declared.lon)}. ${seen}`;
     if (state.declared) return `A photo shows the goal with a confidence of ${percent(state.best_probability)}, at ${position(state.declared.lat, state.declared.lon)}. Confirm or reject it. ${seen}`;
+    const next = state.vehicles.filter((vehicle) => vehicle.next);
+    if (next.length > 1) return `Searching. Next segments: ${next.map((vehicle) => `drone ${vehicle.id} ${segment(vehicle.next)}`).join("; ")}. ${best} ${seen}`;
     if (state.next) return `Searching. Next segment: ${segment(state.next)}. ${best} ${seen}`;
     return `No moves are left. ${best} ${seen}`;
   }
@@ -163,12 +216,7 @@ export class SearchPage {
     const photos = [...this.view.photos];
     if (by("order").value === "latest") photos.sort((a, b) => b.number - a.number);
     const shown = this.showAll ? photos : photos.slice(0, FEW);
-    const focused = document.activeElement;
-    const cards = shown.map((photo) => this.cardOf(photo));
-    if (cards.length !== by("photos").children.length || cards.some((card, index) => by("photos").children[index] !== card)) {
-      by("photos").replaceChildren(...cards);
-      if (focused?.isConnected) focused.focus({ preventScroll: true });
-    }
+    replaceChildren(by("photos"), shown.map((photo) => this.cardOf(photo)));
     by("no-photos").hidden = photos.length > 0;
     by("all").hidden = photos.length <= FEW;
     by("all").textContent = this.showAll ? `Show ${FEW} photos` : `Show all ${photos.length} photos`;
@@ -190,7 +238,8 @@ export class SearchPage {
     }
     const [what, where] = card.querySelectorAll("p");
     what.textContent = `Confidence ${percent(photo.match_probability)}${{ true: " · confirmed", false: " · rejected" }[photo.verdict] ?? ""}`;
-    where.textContent = `Photo ${photo.number} · ${segment(photo)} · ${clock(photo.received)}`;
+    const drone = this.view.state.vehicles.length > 1 ? ` · drone ${photo.vehicle}` : "";
+    where.textContent = `Photo ${photo.number} · ${segment(photo)} · ${clock(photo.received)}${drone}`;
     card.className = { true: "confirmed", false: "rejected" }[photo.verdict] ?? "";
     const [confirm, reject] = card.querySelectorAll(".verdict button");
     const over = this.view.state.status === "cancelled";
