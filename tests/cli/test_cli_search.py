@@ -117,7 +117,7 @@ def test_endurance_and_speed_set_the_budget(airloc, tmp_path: Path, area: Path):
         assert outcome.code == 0, outcome
         return int(record_of(tmp_path / time)["budget"])
 
-    assert 1 <= budget("1min") < budget("5min")
+    assert 1 <= budget("2min") < budget("5min")
 
 
 def test_an_image_without_georeference_is_searched_in_pixels(airloc, tmp_path: Path):
@@ -167,6 +167,18 @@ def test_an_image_without_georeference_is_searched_in_pixels(airloc, tmp_path: P
         ("--prior", __file__, "test_cli_search.py"),
         ("--lkp", "59,15", "needed together"),
         ("--subject", "hiker", "needed together"),
+        ("--home", "here", "here"),
+        ("--landing", "1", "1"),
+        ("--margin", "-3m", "-3m"),
+        ("--margin", "9px", "9px"),
+        ("--no-fly", "zone.kml", "zone.kml"),
+        ("--no-fly", "59.3,15 59.4,15.1", "no-fly"),
+        ("--climb", "0m/s", "0m/s"),
+        ("--wind", "strong", "strong"),
+        ("--wind", "5m/s,west", "west"),
+        ("--reserve", "95%", "95"),
+        ("--reserve", "half", "half"),
+        ("--dem", "missing.tif", "missing.tif"),
     ],
 )
 def test_bad_input_is_one_sentence_and_creates_nothing(airloc, tmp_path: Path, area: Path, option, value, fact: str):
@@ -269,6 +281,51 @@ def test_an_image_without_data_is_refused(airloc, tmp_path: Path):
     outcome = airloc("search", "--area", tmp_path / "empty.tif", *options, "--out", tmp_path / "out")
     assert outcome.refused("data of the image")
     assert not (tmp_path / "out").exists()
+
+
+def test_launch_landing_wind_reserve_and_ground_heights_are_in_the_plan(airloc, tmp_path: Path, area: Path):
+    heights = np.full((60, 60, 1), 300.0, np.float32)
+    heights[:, 30:] = 320.0
+    dem = write_tiff(tmp_path / "dem.tif", heights, from_origin(LEFT - 100, TOP + 100, 10, 10), METRE)
+    with Raster(area) as raster:
+        first, second = (
+            "{:.7f},{:.7f}".format(*lay_out(raster, None, 96.0).lat_lon(cell)) for cell in ((0, 0), (0, 3))
+        )
+    outcome = airloc(
+        "search", "--area", area, "--goal", position_of(area, (3, 3)), "--cell", "96m", "--agent", "spiral",
+        "--endurance", "8min", "--wind", "3m/s,90", "--reserve", "20%", "--home", first, "--landing", second, "--dem",
+        dem, "--sweep", "--formats", "plan", "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome
+    for name in ("flight", "sweep"):
+        items = json.loads((tmp_path / "out" / f"{name}.plan").read_text())["mission"]["items"]
+        assert "{:.7f},{:.7f}".format(*items[0]["params"][4:6]) == first
+        assert (items[-1]["command"], "{:.7f},{:.7f}".format(*items[-1]["params"][4:6])) == (21, second)
+        climbs = {round(item["Altitude"] - items[0]["Altitude"]) for item in items if item["command"] == 16}
+        assert climbs <= {0, 20}
+    short = ("--endurance", "4min", "--reserve", "60%", "--out", tmp_path / "no")
+    common = ("--area", area, "--goal", position_of(area, (3, 3)), "--cell", "96m", "--agent", "spiral")
+    assert airloc("search", *common, *short).refused("240 s")
+    uncovered = write_tiff(tmp_path / "far.tif", heights, from_origin(LEFT - 9000, TOP, 10, 10), METRE)
+    assert airloc("search", *common, "--dem", uncovered, "--out", tmp_path / "no").refused("far.tif")
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_no_fly_zone_is_not_flown_over(airloc, tmp_path: Path, area: Path):
+    with Raster(area) as raster:
+        layout = lay_out(raster, None, 96.0)
+        zone = layout.lat_lon([(0.6, 0.6), (0.6, 1.4), (1.4, 1.4), (1.4, 0.6)])
+    text = " ".join(f"{lat:.8f},{lon:.8f}" for lat, lon in zone)
+    outcome = airloc(
+        "search", "--area", area, "--goal", position_of(area, (3, 3)), "--cell", "96m", "--agent", "lawnmower",
+        "--no-fly", text, "--budget", 60, "--false-alarm-cost", 1e6, "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome
+    shapes = shapely.from_geojson((tmp_path / "out" / "flight.geojson").read_text()).geoms
+    (path,) = [shape for shape in shapes if shape.geom_type == "LineString"]
+    assert not path.intersects(shapely.Polygon(zone[:, ::-1]))
+    fence = json.loads((tmp_path / "out" / "flight.plan").read_text())["geoFence"]["polygons"]
+    assert [polygon["inclusion"] for polygon in fence] == [True, False]
 
 
 def test_a_nodata_collar_is_not_searched(airloc, tmp_path: Path):

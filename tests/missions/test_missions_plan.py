@@ -72,7 +72,7 @@ def test_an_endurance_sets_the_budget_and_a_long_one_is_capped(search_ground: Se
         plan = SearchPlan(cell_m=96.0, endurance=seconds)
         return start_search(plan, search_ground.layout, GOAL, make_agent("spiral")).searcher.budget
 
-    assert 1 <= budget(120) < budget(600) < budget(1e7) == MAX_BUDGET
+    assert 1 <= budget(180) < budget(600) < budget(1e7) == MAX_BUDGET
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,8 @@ class Layout:
     """The map projection; None if lengths are in pixels."""
     searchable: Mask
     """True for cells that are searched, (rows, cols)."""
+    region: MultiPolygon | Polygon | None = None
+    """The outline in the plane; None if the whole image is searched."""
 
     @property
     def unit(self) -> str:
@@ -140,7 +142,7 @@ def lay_out(
     image = Polygon(raster.border(plane))
     wanted = image if outline is None else _on_image(outline, plane, image, raster)
     layout = _cover(wanted, plane, cell_m, gap_m, heading, whole=outline is None)
-    return _with_mask(layout, wanted, image, raster)
+    return _with_mask(replace(layout, region=None if outline is None else wanted), wanted, image, raster)
 
 
 def lay_out_outline(
@@ -149,7 +151,8 @@ def lay_out_outline(
     """Place a grid on an outline without an image; `lay_out` describes the arguments."""
     plane = _plane_around(outline)
     flat = project(outline, plane)
-    return _with_mask(_cover(flat, plane, cell_m, gap_m, heading, whole=False), flat)
+    layout = _cover(flat, plane, cell_m, gap_m, heading, whole=False)
+    return _with_mask(replace(layout, region=flat), flat)
 
 
 def read_cell(raster: Raster, layout: Layout, cell: Cell) -> RasterView:

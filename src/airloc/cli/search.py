@@ -16,6 +16,7 @@ from airloc.agents.agent import AgentOptions
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import read_image
 from airloc.cli.console import need, progress_bar, say, status, writable_outputs
+from airloc.cli.flight import FlightOptions
 from airloc.errors import AirlocError
 from airloc.missions.flight import HEIGHT_LIMIT, Camera
 from airloc.missions.units import (
@@ -44,7 +45,7 @@ LONG_SEARCH = 60.0
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class SearchOptions(FlightOptions):
     """Rehearse a search over a georeferenced image, observing only the cells flown over; write flight files."""
 
     area: Path
@@ -137,6 +138,7 @@ def run(options: SearchOptions, made_by: str) -> None:
         raise AirlocError(f"The image {options.area} is not a local file", "Download it first")
     progress = Console(stderr=True)
     with Raster(options.area, crs=options.crs, bands=options.bands) as raster:
+        dem = options.elevation_model()
         with progress.status("planning the search"):
             search, truth = _start(options, raster)
         most_photos = search.searcher.most_photos
@@ -148,7 +150,7 @@ def run(options: SearchOptions, made_by: str) -> None:
             with progress.status("drawing and writing the output"):
                 formats = options.formats or ALL_FORMATS
                 written = write_search(
-                    options.out, record, raster, formats=formats, sweep=options.sweep, made_by=made_by
+                    options.out, record, raster, formats=formats, sweep=options.sweep, made_by=made_by, dem=dem
                 )
     print(summary(record))
     say(f"{len(written)} files in {options.out.resolve()}")
@@ -224,6 +226,7 @@ def make_plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":
         detection=options.detection,
         footprint=options.footprint,
         camera=Camera(options.fov, options.aspect),
+        flight=options.flight_settings(),
         seed=options.seed,
         drones=options.drones,
         launches=tuple(_position(text, georeferenced) for text in options.launch),
@@ -269,6 +272,7 @@ def _without_georeference(options: SearchOptions) -> str:
     """
     needing = [*options.formats, *(["sweep"] if options.sweep else []), *(["endurance"] if options.endurance else [])]
     needing += [name for name, value in (("moving", options.moving), ("drift", options.drift)) if value]
+    needing += options.needing_georeference()
     if needing:
         raise AirlocError(
             f"The image {options.area} has no georeference, which {', '.join(needing)} needs",

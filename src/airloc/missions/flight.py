@@ -1,4 +1,4 @@
-"""Flight planning: camera footprint, flight height, endurance, the MAVLink commands of a flight, and its files.
+"""Flight planning: camera footprint, flight height, the MAVLink commands of a flight, and its files.
 
 The camera looks straight down. Its field of view is across the longer side of a photo. The flight height is the height
 from which the shorter side of a photo covers a whole cell.
@@ -12,19 +12,16 @@ Legend: positions are (lat, lon) in degrees of WGS 84; heights are metres above 
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
 from airloc import __version__
 from airloc.errors import AirlocError
 from airloc.grid import Cell
+from airloc.missions.endurance import FlightSettings, ground_speed
 from airloc.missions.units import format_cell
-from airloc.task.rules import MAX_BUDGET
-
-if TYPE_CHECKING:
-    from airloc.areas.layout import Layout
 
 __all__ = [
     "FORMATS",
@@ -32,7 +29,6 @@ __all__ = [
     "Flight",
     "MissionItem",
     "Waypoint",
-    "budget_from_endurance",
     "geojson",
     "gpx",
     "great_circle_distance",
@@ -42,13 +38,18 @@ __all__ = [
     "waypoints",
 ]
 
+Ring = Sequence[tuple[float, float]]
+"""Corners as (lat, lon)."""
+
 HEIGHT_LIMIT = 120.0
 """Metres above ground that many countries allow without a permit."""
 EARTH_RADIUS = 6_371_008.8
 """Mean radius of the Earth in metres."""
 
 # Commands (MAV_CMD) and frames (MAV_FRAME) of the MAVLink common message set.
-WAYPOINT, RETURN, TAKEOFF, TAKE_PHOTO = 16, 20, 22, 2000
+WAYPOINT, RETURN, LAND, TAKEOFF, TAKE_PHOTO = 16, 20, 21, 22, 2000
+SET_SPEED, POINT_GIMBAL, SET_CAMERA_MODE = 178, 205, 530
+GROUND_SPEED, KEEP_THROTTLE, GIMBAL_ANGLES, PHOTO_MODE = 1, -1, 2, 0
 FRAME_GLOBAL, FRAME_MISSION, FRAME_RELATIVE = 0, 2, 3
 
 
@@ -85,39 +86,63 @@ class Camera:
 
 
 class Waypoint(NamedTuple):
-    """Position at which the vehicle takes a photo."""
+    """Position at which the vehicle takes a photo, or at which its path bends."""
 
     lat: float
     lon: float
     cell: Cell
     poa: float
     """Probability of area (POA) of the cell before the flight."""
+    photo: bool = True
+    """False if the vehicle only flies through."""
+    height: float | None = None
+    """Metres above the take-off point; the height of the flight if None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """Waypoints at one height."""
+    """Waypoints and how they are flown."""
 
     name: str
     waypoints: Sequence[Waypoint]
     height: float
+    """Metres above ground; above the take-off point where a waypoint has no height of its own."""
     speed: float
-    """Speed in metres per second."""
+    """Airspeed in metres per second."""
     hover: float
-    """Seconds at each waypoint, for the photo."""
+    """Seconds at each photo."""
     home: tuple[float, float]
-    """Position of take-off and landing."""
+    """Position of take-off."""
+    landing: tuple[float, float] | None = None
+    """Position of landing; home if None."""
+    settings: FlightSettings = field(default_factory=FlightSettings)
+    fence: tuple[Ring, Sequence[Ring]] | None = None
+    """Ring that the vehicle does not leave, and rings that it does not enter."""
+
+    @property
+    def stops(self) -> Sequence[Waypoint]:
+        """Waypoints at which a photo is taken."""
+        return [point for point in self.waypoints if point.photo]
 
     @property
     def metres(self) -> float:
-        """Length of the flight in metres, from home and back."""
-        stops = [self.home, *((point.lat, point.lon) for point in self.waypoints), self.home]
-        return sum(great_circle_distance(a, b) for a, b in pairwise(stops))
+        """Length of the flight in metres, from home to the landing."""
+        return sum(great_circle_distance(a, b) for a, b in pairwise(self._path()))
 
     @property
     def seconds(self) -> float:
-        """Duration of the flight in seconds, without climb and descent."""
-        return self.metres / self.speed + self.hover * len(self.waypoints)
+        """Duration of the flight in seconds, with climb and descent."""
+        heights = [self.height if point.height is None else point.height for point in self.waypoints]
+        ups = [b - a for a, b in pairwise([0.0, *heights, 0.0])]
+        total = sum(up / self.settings.climb if up > 0 else -up / self.settings.descent for up in ups)
+        for a, b in pairwise(self._path()):
+            east = (b[1] - a[1] + 180) % 360 - 180
+            track = east * math.cos(math.radians(a[0])), b[0] - a[0]
+            total += great_circle_distance(a, b) / ground_speed(self.speed, self.settings, *track)
+        return total + self.hover * len(self.stops)
+
+    def _path(self) -> list[tuple[float, float]]:
+        return [self.home, *((point.lat, point.lon) for point in self.waypoints), self.landing or self.home]
 
 
 class MissionItem(NamedTuple):
@@ -132,47 +157,33 @@ class MissionItem(NamedTuple):
 
 
 def mission_items(flight: Flight) -> list[MissionItem]:
-    """Return the mission of a flight: take off, fly to each waypoint and take a photo, return to launch."""
-    items = [MissionItem(TAKEOFF, FRAME_RELATIVE, (0, 0, 0, 0), *flight.home, flight.height)]
-    for number, point in enumerate(flight.waypoints, start=1):
-        hover = (flight.hover, 0, 0, 0)
-        items.append(MissionItem(WAYPOINT, FRAME_RELATIVE, hover, point.lat, point.lon, flight.height))
-        items.append(MissionItem(TAKE_PHOTO, FRAME_MISSION, (0, 0, 1, number), 0, 0, 0))
-    return [*items, MissionItem(RETURN, FRAME_MISSION, (0, 0, 0, 0), 0, 0, 0)]
+    """Return the mission of a flight.
 
-
-def budget_from_endurance(layout: "Layout", start: Cell, endurance: float, speed: float, hover: float) -> int:
-    """Return the budget of moves that an endurance allows.
-
-    The budget assumes that every move is diagonal, and keeps the flight home in reserve.
-
-    Args:
-        layout: The grid on the ground.
-        start: Cell of take-off and landing.
-        endurance: Flight time in seconds.
-        speed: Speed in metres per second.
-        hover: Seconds at each photo.
-
-    Raises:
-        AirlocError: If the endurance is too short for one move, or the layout has no georeference.
+    Take off, set the speed, point the camera down, fly to each waypoint, take a photo there, and return to launch or
+    land elsewhere.
     """
-    layout.require_plane()  # raises an error if lengths are in pixels
-    leg = math.sqrt(2) * layout.pitch_m
-    farthest = max(math.dist(layout.centres(start), corner) for corner in layout.frame())
+    first = flight.height if not flight.waypoints else flight.waypoints[0].height or flight.height
+    items = [MissionItem(TAKEOFF, FRAME_RELATIVE, (0, 0, 0, 0), *flight.home, first), *camera_items(flight.speed)]
+    number = 0
+    for point in flight.waypoints:
+        height = flight.height if point.height is None else point.height
+        hover = (flight.hover if point.photo else 0, 0, 0, 0)
+        items.append(MissionItem(WAYPOINT, FRAME_RELATIVE, hover, point.lat, point.lon, height))
+        if point.photo:
+            number += 1
+            items.append(MissionItem(TAKE_PHOTO, FRAME_MISSION, (0, 0, 1, number), 0, 0, 0))
+    if flight.landing is None:
+        return [*items, MissionItem(RETURN, FRAME_MISSION, (0, 0, 0, 0), 0, 0, 0)]
+    return [*items, MissionItem(LAND, FRAME_RELATIVE, (0, 0, 0, 0), *flight.landing, 0)]
 
-    def needed(moves: int) -> float:
-        return (moves * leg + min(moves * leg, farthest)) / speed + hover * (moves + 1)
 
-    moves = 0
-    while moves < MAX_BUDGET and needed(moves + 1) <= endurance:
-        moves += 1
-    if moves == 0:
-        raise AirlocError(
-            f"An endurance of {endurance:g} s at {speed:g} m/s does not reach the next cell of {layout.cell_m:g} m "
-            "and back",
-            "Give a longer endurance, a higher speed or smaller cells",
-        )
-    return moves
+def camera_items(speed: float) -> list[MissionItem]:
+    """Return the commands that set the speed, point the gimbal straight down and make the camera take photos."""
+    return [
+        MissionItem(SET_SPEED, FRAME_MISSION, (GROUND_SPEED, speed, KEEP_THROTTLE, 0), 0, 0, 0),
+        MissionItem(POINT_GIMBAL, FRAME_MISSION, (-90, 0, 0, 0), 0, 0, GIMBAL_ANGLES),
+        MissionItem(SET_CAMERA_MODE, FRAME_MISSION, (0, PHOTO_MODE, 0, 0), 0, 0, 0),
+    ]
 
 
 def great_circle_distance(a: tuple[float, float], b: tuple[float, float]) -> float:
@@ -183,9 +194,6 @@ def great_circle_distance(a: tuple[float, float], b: tuple[float, float]) -> flo
     return 2 * EARTH_RADIUS * math.asin(min(1.0, math.sqrt(square)))
 
 
-Ring = Sequence[tuple[float, float]]
-"""Corners as (lat, lon)."""
-
 MAV_AUTOPILOT_GENERIC, MAV_TYPE_QUADROTOR = 0, 2
 RELATIVE_ALTITUDE = 1
 """QGroundControl's altitude mode for heights above the take-off point."""
@@ -195,7 +203,7 @@ def geojson(flight: Flight, outline: Ring) -> str:
     """Return GeoJSON: the path as a line, the waypoints as points, the grid as a polygon."""
     points = [
         _feature("Point", _lonlat(point), order=number, row=point.cell[0], col=point.cell[1], poa=point.poa)
-        for number, point in enumerate(flight.waypoints, start=1)
+        for number, point in enumerate(flight.stops, start=1)
     ]
     line = [_lonlat(point) for point in flight.waypoints]
     features = [_feature("Polygon", [[_round(lon, lat) for lat, lon in [*outline, outline[0]]]], name="grid"), *points]
@@ -219,7 +227,7 @@ def kml(flight: Flight, outline: Ring) -> str:
         f"<Placemark><name>{number}</name><description>{format_cell(point.cell)}, "
         f"POA {100 * point.poa:.2f} %</description><Point><altitudeMode>relativeToGround</altitudeMode>"
         f"<coordinates>{point.lon:.9f},{point.lat:.9f},{height}</coordinates></Point></Placemark>"
-        for number, point in enumerate(flight.waypoints, start=1)
+        for number, point in enumerate(flight.stops, start=1)
     )
     path = (
         f"<Placemark><name>path</name><LineString><altitudeMode>relativeToGround</altitudeMode>"
@@ -238,10 +246,11 @@ def kml(flight: Flight, outline: Ring) -> str:
 def gpx(flight: Flight, outline: Ring) -> str:
     """Return a GPX 1.1 route for handheld receivers."""
     del outline
+    numbers = accumulate(int(point.photo) for point in flight.waypoints)
     points = "\n".join(
-        f'<rtept lat="{point.lat:.9f}" lon="{point.lon:.9f}"><name>{number}</name>'
-        f"<desc>{format_cell(point.cell)}</desc></rtept>"
-        for number, point in enumerate(flight.waypoints, start=1)
+        f'<rtept lat="{point.lat:.9f}" lon="{point.lon:.9f}">'
+        + (f"<name>{number}</name><desc>{format_cell(point.cell)}</desc></rtept>" if point.photo else "</rtept>")
+        for number, point in zip(numbers, flight.waypoints, strict=True)
     )
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="airloc {__version__}" '
@@ -250,7 +259,7 @@ def gpx(flight: Flight, outline: Ring) -> str:
 
 
 def qgc_plan(flight: Flight, outline: Ring) -> str:
-    """Return a QGroundControl plan with a mission, without fence and rally points."""
+    """Return a QGroundControl plan with a mission and a geofence, without rally points."""
     del outline
     items = [_plan_item(item, number) for number, item in enumerate(mission_items(flight), start=1)]
     mission = {
@@ -265,7 +274,7 @@ def qgc_plan(flight: Flight, outline: Ring) -> str:
     }
     plan = {
         "fileType": "Plan",
-        "geoFence": {"circles": [], "polygons": [], "version": 2},
+        "geoFence": {"circles": [], "polygons": _fence_polygons(flight), "version": 2},
         "groundStation": "airloc",
         "mission": mission,
         "rallyPoints": {"points": [], "version": 2},
@@ -295,9 +304,20 @@ FORMATS: dict[str, tuple[str, Callable[[Flight, Ring], str]]] = {
 """File suffix and writer of every format."""
 
 
+def _fence_polygons(flight: Flight) -> list[dict[str, Any]]:
+    """Return the polygons of the geofence: the one that the vehicle stays in, and those that it stays out of."""
+    if flight.fence is None:
+        return []
+    outer, holes = flight.fence
+    return [
+        {"inclusion": number == 0, "polygon": [_round(lat, lon) for lat, lon in ring], "version": 1}
+        for number, ring in enumerate([outer, *holes])
+    ]
+
+
 def _plan_item(item: MissionItem, number: int) -> dict[str, Any]:
     positioned = item.frame != FRAME_MISSION
-    position = [*_round(item.lat, item.lon), item.height] if positioned else [0, 0, 0]
+    position = [*_round(item.lat, item.lon), item.height] if positioned else [0, 0, item.height]
     plan_item: dict[str, Any] = {
         "autoContinue": True,
         "command": item.command,

@@ -159,7 +159,8 @@ def crop_photo(search: FieldSearch, cell: Cell, photo: Pixels, position: PhotoPo
         rotation=0.0 if position.heading is None else position.heading - layout.heading,
     )
     pixels, coverage = crop_to_cell(photo, layout.cell_m, pose)
-    if coverage < MIN_COVERAGE:
+    centred = search.place(cell) == cell  # a cell at the edge of a fence is photographed from its own edge
+    if coverage < (MIN_COVERAGE if centred else MIN_COVERAGE / 2):
         problem = f"The photo shows only {100 * coverage:.0f} % of the cell below"
         raise RequestError(422, problem, "Fly higher, or closer to the centre of the cell")
     return Glimpse(pixels, coverage, crop_to_view(photo, layout.cell_m, pose))

@@ -3,10 +3,12 @@
 import json
 from typing import Annotated, Any, Literal
 
+import shapely
 from pydantic import BaseModel, ConfigDict, Field, field_validator
-from shapely.geometry import MultiPolygon
+from shapely.geometry import MultiPolygon, Polygon
 
 from airloc.areas.outline import read_outline
+from airloc.missions.endurance import FlightSettings
 from airloc.missions.flight import Camera
 from airloc.missions.plan import SearchPlan
 from airloc.missions.team import FIRST, MAX_VEHICLES
@@ -64,6 +66,13 @@ class SearchSettings(Message):
         float | None, Field(ge=0, le=100_000, description="gap between cells; a twelfth of a cell by default")
     ] = None
     heading: Annotated[float, Field(ge=-360, le=360, description="compass direction of the grid's columns")] = 0.0
+    margin_m: Annotated[
+        float, Field(ge=0, le=100_000, description="metres that waypoints may lie outside the outline")
+    ] = 0.0
+    no_fly: Annotated[
+        list[Annotated[list[Position], Field(min_length=3, max_length=2000)]],
+        Field(max_length=200, description="zones that no waypoint lies in, each by its corners"),
+    ] = []
     start: Annotated[
         Position | None, Field(description="position of the first photo; the centre of the grid by default")
     ] = None
@@ -150,12 +159,19 @@ class SearchSettings(Message):
             detection=self.detection,
             footprint=self.footprint,
             camera=Camera(self.fov, self.aspect),
+            flight=FlightSettings(margin_m=self.margin_m, no_fly=_zones(self.no_fly)),
             seed=self.seed,
             drones=self.drones,
             launches=tuple((launch.lat, launch.lon) for launch in self.launches),
             walking=self.walking_m_s,
             drift=(self.drift_m_s, self.drift_direction),
         )
+
+
+def _zones(zones: list[list[Position]]) -> MultiPolygon | Polygon | None:
+    """Return no-fly zones as one geometry in (lon, lat)."""
+    outlines = [read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in zone)) for zone in zones]
+    return shapely.union_all(outlines) if outlines else None
 
 
 class NewSearch(SearchSettings):

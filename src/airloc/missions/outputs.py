@@ -30,9 +30,11 @@ from airloc.areas.raster import Raster
 from airloc.drawing.sheet import save_gif
 from airloc.files import save_picture, write_atomically
 from airloc.grid import Cell
-from airloc.missions.flight import FORMATS, Flight, Waypoint
+from airloc.missions.endurance import usable_seconds
+from airloc.missions.flight import FORMATS, Flight
 from airloc.missions.plan import FieldSearch
 from airloc.missions.report import GIF_SIDE, SIDE, SearchPainter, candidates_page, search_page
+from airloc.missions.routes import ElevationModel, make_flight
 from airloc.missions.searcher import Belief, Find, Searcher
 from airloc.missions.simulation import SearchRecord
 from airloc.missions.sweep import extend_sweep, plan_sweep
@@ -48,7 +50,14 @@ EARLIER_FILES = (BELIEF, *(f"{name}{suffix}" for name in ("flight", "sweep") for
 
 
 def write_search(
-    folder: Path, record: SearchRecord, raster: Raster, *, formats: Sequence[str], sweep: bool, made_by: str
+    folder: Path,
+    record: SearchRecord,
+    raster: Raster,
+    *,
+    formats: Sequence[str],
+    sweep: bool,
+    made_by: str,
+    dem: ElevationModel | None = None,
 ) -> list[Path]:
     """Write all files of a search; flight files and `belief.tif` only if the image has a georeference.
 
@@ -59,26 +68,21 @@ def write_search(
         formats: Formats of the flight files, keys of `FORMATS`.
         sweep: Also write a sweep of the most probable cells after the search, for another flight.
         made_by: Command that reproduces the output.
+        dem: Heights of the ground; flat ground if None.
 
     Returns:
         The paths of all files, the page first.
     """
+    flights = _make_flights(record, sweep, dem)
+    flight = flights.get("flight")
     _remove_earlier(folder)
     written: dict[str, Path] = {}
-    flight: Flight | None = None
-    if record.layout.plane is not None:
-        search, searcher = record.search, record.searcher
-        flight = _make_flight(search, searcher.flown, "airloc search", searcher.prior)
-        written |= _write_flight(folder, "flight", flight, record.layout, formats)
-        for name, vehicle in list(searcher.vehicles.items())[1:]:
-            if vehicle.flown:
-                own = _make_flight(search, vehicle.flown, f"airloc search, drone {name}", searcher.prior)
-                written |= _write_flight(folder, f"flight-{name}", own, record.layout, formats)
-        if sweep:
-            written |= _write_flight(folder, "sweep", _plan_sweep(search), record.layout, formats)
-        written[BELIEF] = _write_belief(folder / BELIEF, record.layout, searcher)
-        if search.sources:
-            written[PRIOR] = _write_cells(folder / PRIOR, record.layout, {"POA": searcher.prior})
+    for name, planned in flights.items():
+        written |= _write_flight(folder, name, planned, record.layout, formats)
+    if flight is not None:
+        written[BELIEF] = _write_belief(folder / BELIEF, record.layout, record.searcher)
+        if record.search.sources:
+            written[PRIOR] = _write_cells(folder / PRIOR, record.layout, {"POA": record.searcher.prior})
     ground = read_overview(raster, record.layout, SIDE)  # read once: without overviews this reads the whole file
     painter = SearchPainter(record, ground, SIDE)
     belief, path = painter.draw_final_belief(), painter.draw_path()
@@ -91,6 +95,19 @@ def write_search(
     written[PATH] = write_atomically(folder / PATH, json.dumps(listed, indent=1) + "\n")
     page = search_page(record, belief, path, flight, list(written), made_by)
     return [write_atomically(folder / PAGE, page), *written.values()]
+
+
+def _make_flights(record: SearchRecord, sweep: bool, dem: ElevationModel | None) -> dict[str, Flight]:
+    """Return the flights of a search by name; none if the image has no georeference."""
+    if record.layout.plane is None:
+        return {}
+    searcher = record.searcher
+    flights = {"flight": make_flight(record.search, searcher.flown, "airloc search", searcher.prior, dem)}
+    for name, vehicle in list(searcher.vehicles.items())[1:]:
+        if vehicle.flown:
+            own = make_flight(record.search, vehicle.flown, f"airloc search, drone {name}", searcher.prior, dem)
+            flights[f"flight-{name}"] = own
+    return flights | ({"sweep": _plan_sweep(record.search, dem)} if sweep else {})
 
 
 def _remove_earlier(folder: Path) -> None:
@@ -106,21 +123,18 @@ def _remove_earlier(folder: Path) -> None:
                 (folder / name).unlink()
 
 
-def _plan_sweep(search: FieldSearch) -> Flight:
+def _plan_sweep(search: FieldSearch, dem: ElevationModel | None) -> Flight:
     """Plan another flight from the same start, with the whole budget or endurance, on the belief after the search."""
     plan, searcher, belief = search.plan, search.searcher, search.searcher.belief()
     cells = plan_sweep(belief, search.layout.searchable, searcher.flown[0], searcher.budget)
     if plan.endurance is not None:
-        cells = extend_sweep(cells, belief, search.layout, endurance=plan.endurance, speed=plan.speed, hover=plan.hover)
-    return _make_flight(search, cells, "airloc sweep", belief)
-
-
-def _make_flight(search: FieldSearch, cells: Sequence[Cell], name: str, poa: Belief) -> Flight:
-    """Return the flight over cells in their order, with the POA before it; home is the first cell."""
-    degrees = search.layout.lat_lon(list(cells)).tolist()
-    points = [Waypoint(lat, lon, cell, float(poa[cell])) for (lat, lon), cell in zip(degrees, cells, strict=True)]
-    home = points[0].lat, points[0].lon
-    return Flight(name, points, search.height_m, search.plan.speed, search.plan.hover, home)
+        usable = usable_seconds(plan.endurance, plan.flight, search.height_m)
+        cells = extend_sweep(cells, belief, search.layout, endurance=usable, speed=plan.speed, hover=plan.hover)
+    flight = make_flight(search, cells, "airloc sweep", belief, dem)
+    while plan.endurance is not None and len(cells) > 1 and flight.seconds > plan.endurance * (1 - plan.flight.reserve):
+        cells = cells[:-1]  # wind, detours and the way to the launch take time, too
+        flight = make_flight(search, cells, "airloc sweep", belief, dem)
+    return flight
 
 
 def _write_belief(path: Path, layout: Layout, searcher: Searcher) -> Path:

@@ -25,7 +25,9 @@ from airloc.areas.layout import Layout, lay_out, lay_out_outline
 from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
 from airloc.grid import Cell
-from airloc.missions.flight import Camera, budget_from_endurance
+from airloc.missions.endurance import FlightSettings, budget_from_endurance
+from airloc.missions.fence import Fence, fence_in
+from airloc.missions.flight import Camera
 from airloc.missions.photos import Goal, is_uniform, make_goal
 from airloc.missions.priors import PriorSource, combine_priors
 from airloc.missions.team import MAX_VEHICLES, TeamSearcher
@@ -91,6 +93,8 @@ class SearchPlan:
     footprint: float = 4 / 3
     """Shorter side of the ground that a photo shows, in cells."""
     camera: Camera = field(default_factory=Camera)
+    flight: FlightSettings = field(default_factory=FlightSettings)
+    """Home and landing, no-fly zones, wind and reserve."""
     seed: int = 0
     """Random seed for agents that sample, and for the walk of a simulated target."""
     drones: int = 1
@@ -126,11 +130,17 @@ class FieldSearch(NamedTuple):
     searcher: TeamSearcher
     sources: tuple[str, ...] = ()
     """Names of the sources of the prior; none if all cells are equally probable."""
+    fence: Fence | None = None
+    """Where the vehicle may fly; anywhere if None."""
 
     @property
     def height_m(self) -> float:
         """Flight height from which the shorter side of a photo shows the footprint of the plan."""
-        return self.plan.camera.height_for(self.plan.footprint * self.layout.cell_m)
+        return _height(self.plan, self.layout)
+
+    def place(self, cell: Cell) -> tuple[float, float]:
+        """Return the fractional row and column from which a cell is photographed: its centre if that is allowed."""
+        return (float(cell[0]), float(cell[1])) if self.fence is None else self.fence.place(cell)
 
 
 class PreparedGoal(NamedTuple):
@@ -150,10 +160,25 @@ def lay_out_search(plan: SearchPlan, outline: MultiPolygon | None, raster: Raste
         AirlocError: If there is neither image nor outline, or no valid grid fits.
     """
     if raster is not None:
-        return lay_out(raster, outline, plan.cell_m, gap_m=plan.gap_m, heading=plan.heading)
-    if outline is None:
+        layout = lay_out(raster, outline, plan.cell_m, gap_m=plan.gap_m, heading=plan.heading)
+    elif outline is None:
         raise AirlocError("The search has neither an image nor an outline", "Give at least one of them")
-    return lay_out_outline(outline, plan.cell_m, gap_m=plan.gap_m, heading=plan.heading)
+    else:
+        layout = lay_out_outline(outline, plan.cell_m, gap_m=plan.gap_m, heading=plan.heading)
+    return _fence_in(plan, layout)[0]
+
+
+def _fence_in(plan: SearchPlan, layout: Layout) -> tuple[Layout, Fence | None]:
+    """Leave out the cells that cannot be reached, and return the fence of a plan."""
+    settings = plan.flight
+    start = None if plan.start is None else point_of(layout, plan.start)
+    ends = [settings.home, settings.landing]
+    ports = [point_of(layout, position) for position in ends if position is not None]
+    return fence_in(layout, start, margin_m=settings.margin_m, no_fly=settings.no_fly, ports=ports)
+
+
+def _height(plan: SearchPlan, layout: Layout) -> float:
+    return plan.camera.height_for(plan.footprint * layout.cell_m)
 
 
 def prepare_goal(
@@ -248,7 +273,8 @@ def start_search(
         launched = plan.launches[number - 2 : number - 1]
         cell = searchable_cell(layout, launched[0], f"launch of drone {number}") if launched else start
         searcher.join(str(number), cell, _budget(plan, layout, cell))
-    return FieldSearch(plan, layout, goal, searcher, tuple(str(source) for source in sources))
+    names = tuple(str(source) for source in sources)
+    return FieldSearch(plan, layout, goal, searcher, names, _fence_in(plan, layout)[1])
 
 
 def target_motion(plan: SearchPlan, layout: Layout) -> Motion:
@@ -266,7 +292,8 @@ def _start_cell(plan: SearchPlan, layout: Layout) -> Cell:
 
 def _budget(plan: SearchPlan, layout: Layout, start: Cell) -> int:
     if plan.endurance is not None:
-        return budget_from_endurance(layout, start, plan.endurance, plan.speed, plan.hover)
+        height = _height(plan, layout)
+        return budget_from_endurance(layout, start, plan.endurance, plan.speed, plan.hover, plan.flight, height)
     return min(layout.grid.default_budget, MAX_BUDGET) if plan.budget is None else plan.budget
 
 

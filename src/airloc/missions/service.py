@@ -48,7 +48,14 @@ from airloc.missions.plan import FieldSearch, lay_out_search, start_search
 from airloc.missions.searcher import Searcher, UnusablePhotoError
 from airloc.missions.store import SearchStore, StoredGlimpse, StoredSearch, StoredVehicle, StoredVerdict, StoreError
 from airloc.missions.team import FIRST, TeamSearcher
-from airloc.missions.vehicles import Replay, cell_location, change_team, new_vehicle, vehicle_states
+from airloc.missions.vehicles import (
+    Replay,
+    cell_location,
+    change_team,
+    new_vehicle,
+    vehicle_states,
+    waypoint_location,
+)
 
 __all__ = ["ActiveSearch", "PhotoArrival", "RequestError", "SearchService", "valid_settings"]
 
@@ -383,7 +390,7 @@ def _state(active: ActiveSearch, cancelled: bool, vehicle: str | None = None) ->
     return SearchState(
         id=active.stored.id,
         status="cancelled" if cancelled else advice.status,
-        next=None if cancelled or advice.next_cell is None else cell_location(layout, advice.next_cell),
+        next=None if cancelled or advice.next_cell is None else waypoint_location(search, advice.next_cell),
         declared=None if advice.declared is None else cell_location(layout, *advice.declared[:2]),
         match_probability=advice.match_probability,
         best=cell_location(layout, advice.best),

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from airloc.areas.layout import Layout, read_cell
-from airloc.areas.raster import Raster
+from airloc.areas.raster import Raster, RasterView
 from airloc.grid import Cell
 from airloc.missions.photos import VIEW_SIDE, Goal, View
-from airloc.missions.plan import FieldSearch, SearchPlan, nearest_cell
+from airloc.missions.plan import FieldSearch, nearest_cell
 from airloc.missions.searcher import Glimpse
 from airloc.missions.team import FIRST, TeamSearcher
 from airloc.seeding import stream
@@ -93,14 +93,21 @@ class SearchRecord:
         return math.dist(declared.position, self.truth) * self.layout.pitch_m
 
 
-def read_view(raster: Raster, layout: Layout, cell: Cell, plan: SearchPlan) -> View:
-    """Read what a photo shows around a cell, with the footprint of the plan and its longer side across."""
+def read_view(raster: Raster, search: FieldSearch, cell: Cell) -> tuple[RasterView, View]:
+    """Read what a photo shows of a cell and around it, with the footprint of the plan and its longer side across."""
+    layout, plan = search.layout, search.plan
     reach = layout.cell_m / layout.pitch_m  # half of two cells, in rows
     corners = np.array(cell) + reach * np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)])
     view = raster.read_quad(layout.plane, layout.centres(corners), (VIEW_SIDE, VIEW_SIDE))
-    away = np.abs(np.arange(VIEW_SIDE) + 0.5 - VIEW_SIDE / 2) * 4 / VIEW_SIDE  # from the middle, in halves of a cell
-    seen = (away <= plan.footprint)[:, None] & (away <= plan.footprint * plan.camera.aspect)
-    return View(view.pixels, seen & view.pixels.any(axis=2))
+    spots = (np.arange(VIEW_SIDE) + 0.5 - VIEW_SIDE / 2) * 4 / VIEW_SIDE  # from the cell's middle, in halves of a cell
+    down, right = (2 * (np.array(search.place(cell)) - cell) / reach).tolist()
+    rows = np.abs(spots - down) <= plan.footprint
+    seen = rows[:, None] & (np.abs(spots - right) <= plan.footprint * plan.camera.aspect)
+    glimpse, quarter = read_cell(raster, layout, cell), VIEW_SIDE // 4
+    middle = seen[quarter:-quarter, quarter:-quarter]
+    if not middle.all():  # the photo is taken from the edge of the cell
+        glimpse = RasterView(glimpse.pixels * middle[..., None], glimpse.coverage * float(middle.mean()))
+    return glimpse, View(view.pixels, seen & view.pixels.any(axis=2))
 
 
 def simulate(
@@ -126,9 +133,8 @@ def simulate(
     while (vehicle := searcher.next_to_arrive()) is not None and searcher.status == "searching":
         cell, at = vehicle.next, vehicle.arrival
         assert cell is not None
-        view = read_cell(raster, layout, cell)
+        view, around = read_view(raster, search, cell)
         poa = float(searcher.belief()[cell])
-        around = read_view(raster, layout, cell, search.plan)
         # The image stands for the world: another photo of the cell would be no better.
         glimpse = Glimpse(view.pixels, view.coverage, around)
         probability = searcher.observe(cell, glimpse, check=False, vehicle=vehicle.name).match_probability or 0.0

@@ -15,10 +15,12 @@ __all__ = [
     "parse_drift",
     "parse_duration",
     "parse_length",
+    "parse_percentage",
     "parse_pixel",
     "parse_position",
     "parse_range",
     "parse_speed",
+    "parse_wind",
 ]
 
 METRIC = {"m": 1.0, "km": 1000.0, "ft": 0.3048}
@@ -94,14 +96,37 @@ def parse_drift(text: str) -> tuple[float, float]:
     >>> parse_drift("0.5m/s,90")
     (0.5, 90.0)
     """
+    return _speed_and_direction(text, "drift", "0.5m/s,90")
+
+
+def parse_wind(text: str) -> tuple[float, float]:
+    """Parse the speed of a wind and the compass direction that it comes from; return metres per second and degrees.
+
+    >>> parse_wind("18km/h,270")
+    (5.0, 270.0)
+    """
+    return _speed_and_direction(text, "wind", "5m/s,270")
+
+
+def parse_percentage(text: str) -> float:
+    """Parse a percentage; return a fraction.
+
+    >>> parse_percentage("20%")
+    0.2
+    """
+    return _quantity(text, {"%": 0.01}, "percentage", "20%", allow_zero=True)
+
+
+def _speed_and_direction(text: str, name: str, example: str) -> tuple[float, float]:
+    """Parse a speed and a compass direction; `name` and `example` are for the error message."""
     speed, _, direction = text.partition(",")
     try:
         degrees = float(direction)
     except ValueError:
         degrees = math.nan
     if not math.isfinite(degrees):
-        problem = f"The drift {text!r} has no direction"
-        raise AirlocError(problem, "Give speed and compass direction in degrees, such as 0.5m/s,90")
+        problem = f"The {name} {text!r} has no direction"
+        raise AirlocError(problem, f"Give speed and compass direction in degrees, such as {example}")
     return parse_speed(speed), degrees
 
 
@@ -176,7 +201,7 @@ def _angle(text: str, *, negative: bool) -> float:
 
 def _quantity(text: str, units: dict[str, float], kind: str, example: str, *, allow_zero: bool = False) -> float:
     """Parse a positive number and a unit; the first unit is the default."""
-    match = re.fullmatch(r"\s*([0-9.]+(?:e-?[0-9]+)?)\s*([a-z/]*)\s*", text.lower())
+    match = re.fullmatch(r"\s*([0-9.]+(?:e-?[0-9]+)?)\s*([a-z/%]*)\s*", text.lower())
     unit = match[2] or next(iter(units)) if match else ""
     try:
         value = float(match[1]) * units[unit] if match else math.nan

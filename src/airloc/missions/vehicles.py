@@ -12,7 +12,7 @@ from airloc.missions.searcher import Glimpse
 from airloc.missions.store import StoredVehicle, StoredVerdict
 from airloc.missions.team import FIRST, TeamSearcher
 
-__all__ = ["Replay", "cell_location", "change_team", "new_vehicle", "vehicle_states"]
+__all__ = ["Replay", "cell_location", "change_team", "new_vehicle", "vehicle_states", "waypoint_location"]
 
 
 def new_vehicle(search: FieldSearch, request: NewVehicle, verdicts: int) -> StoredVehicle:
@@ -46,7 +46,7 @@ def vehicle_states(search: FieldSearch, *, ended: bool) -> list[VehicleState]:
     """Return the states of all vehicles; after the end of the search they have no next cell."""
     states = []
     for vehicle in search.searcher.vehicles.values():
-        next_cell = None if ended or vehicle.next is None else cell_location(search.layout, vehicle.next)
+        next_cell = None if ended or vehicle.next is None else waypoint_location(search, vehicle.next)
         states.append(
             VehicleState(
                 id=vehicle.name,
@@ -64,6 +64,11 @@ def cell_location(layout: Layout, cell: Cell, place: tuple[float, float] | None 
     """Return a cell with the position of a fractional row and column, by default its own centre."""
     lat, lon = layout.lat_lon(cell if place is None else place).tolist()
     return CellLocation(row=cell[0], col=cell[1], lat=lat, lon=lon)
+
+
+def waypoint_location(search: FieldSearch, cell: Cell) -> CellLocation:
+    """Return a cell with the position from which it is photographed."""
+    return cell_location(search.layout, cell, search.place(cell))
 
 
 class Replay:

@@ -1,0 +1,205 @@
+"""Where a vehicle may fly: inside the outline or at most a margin outside it, never in a no-fly zone or over a hole.
+
+A cell at the edge may have its centre outside. Its photo is then taken from the nearest point of the cell inside. A
+leg that would leave the fence flies around its corners, on the shortest path of the visibility graph.
+
+Legend: points are (x, y) in metres of the layout's plane; a place is a fractional (row, column) of the grid.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+from scipy.sparse.csgraph import dijkstra
+from shapely.geometry import LineString, MultiPolygon, Point, Polygon
+
+from airloc.areas.layout import Layout, project
+from airloc.areas.raster import Points
+from airloc.errors import AirlocError
+from airloc.grid import Cell
+from airloc.missions.flight import Ring
+
+__all__ = ["Fence", "fence_in"]
+
+MAX_INSET = 3.0
+"""Distance in metres that waypoints and corners of legs keep from the fence, for the error of the position."""
+INSET = 1 / 20
+"""The same as a fraction of the cell, if that is less."""
+CORRIDOR = 15.0
+"""Half the width in metres of the corridor from home to the fence."""
+MAX_CORNERS = 120
+"""Number of corners of the visibility graph above which the fence is simplified."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fence:
+    """The connected region in which a vehicle may fly."""
+
+    region: Polygon
+    """Region of the plane that no leg leaves."""
+    inner: Polygon
+    """The region without a strip along its edge; waypoints lie in it."""
+    layout: Layout
+
+    def place(self, cell: Cell) -> tuple[float, float]:
+        """Return the place from which a cell is photographed: its centre, or the nearest place of the cell inside."""
+        centre = Point(self.layout.centres(cell))
+        if self.inner.covers(centre):
+            return float(cell[0]), float(cell[1])
+        inside = Polygon(self.layout.corners(cell)).intersection(self.inner)
+        nearest = shapely.get_coordinates(shapely.shortest_line(inside if not inside.is_empty else self.inner, centre))
+        return self.layout.grid_position(nearest[0])
+
+    def route(self, start: Points, end: Points) -> Points:
+        """Return the shortest path between two points, (n, 2), with both of them.
+
+        Raises:
+            AirlocError: If no path connects them.
+        """
+        ends = np.array([start, end], dtype=np.float64)
+        if self.region.covers(LineString(ends)) or np.allclose(*ends):
+            return ends
+        corners, between = self._graph
+        count = len(corners)
+        lengths = np.zeros((count + 2, count + 2))
+        lengths[:count, :count] = between
+        for number, point in enumerate(ends, start=count):
+            lengths[number, :count] = lengths[:count, number] = self._visible_lengths(point, corners)
+        distance, before = dijkstra(lengths, indices=count, return_predecessors=True)
+        if not math.isfinite(distance[count + 1]):
+            raise AirlocError("No path inside the outline connects two waypoints", "Give a larger --margin")
+        path = [count + 1]
+        while path[-1] != count:
+            path.append(int(before[path[-1]]))
+        return np.concatenate([corners, ends])[path[::-1]]
+
+    def length(self, start: Points, end: Points) -> float:
+        """Return the length of the shortest path between two points in metres."""
+        path = self.route(start, end)
+        return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
+
+    @cached_property
+    def _graph(self) -> tuple[Points, Points]:
+        """Corners around which a path may bend, (n, 2), and distances, (n, n), zero if one does not see the other."""
+        shapely.prepare(self.region)
+        corners = _reflex_corners(self.inner)
+        simpler, tolerance = self.inner, MAX_INSET
+        while len(corners) > MAX_CORNERS and not simpler.is_empty:
+            # What lies within the tolerance of the edge is given up, so that simplifying does not leave the fence.
+            simpler = self.inner.buffer(-tolerance, join_style="mitre").simplify(0.9 * tolerance)
+            corners, tolerance = np.concatenate([_reflex_corners(part) for part in _parts(simpler)]), 2 * tolerance
+        lengths = np.stack([self._visible_lengths(corner, corners) for corner in corners]) if len(corners) else corners
+        return corners, lengths.reshape(len(corners), len(corners))
+
+    def _visible_lengths(self, point: Points, corners: Points) -> Points:
+        """Return the distances from a point to corners, (n,), zero for those that it does not see."""
+        lines = shapely.linestrings(np.stack([np.broadcast_to(point, corners.shape), corners], axis=1))
+        seen = shapely.covers(self.region, lines)
+        return np.where(seen, np.linalg.norm(corners - point, axis=1), 0.0)
+
+    def rings(self) -> tuple[Ring, Sequence[Ring]]:
+        """Return the outer ring and the rings of the holes in latitude and longitude, not closed."""
+        plane = self.layout.require_plane()
+        rings = [shapely.get_coordinates(ring)[:-1] for ring in (self.region.exterior, *self.region.interiors)]
+        outer, *holes = [[(lat, lon) for lat, lon in plane.to_degrees(ring).tolist()] for ring in rings]
+        return outer, holes
+
+
+def fence_in(
+    layout: Layout,
+    start: Points | None,
+    *,
+    margin_m: float = 0.0,
+    no_fly: MultiPolygon | Polygon | None = None,
+    ports: Sequence[Points] = (),
+) -> tuple[Layout, Fence | None]:
+    """Fence a grid in, and leave out the cells that cannot be reached inside the fence.
+
+    Args:
+        layout: The grid.
+        start: Point of the first photo; the largest part of the outline is searched if None.
+        margin_m: Metres that the vehicle may fly outside the outline and over its holes.
+        no_fly: No-fly zones in (lon, lat), which the margin does not widen into.
+        ports: Points of take-off and landing; a corridor leads from each to the fence.
+
+    Returns:
+        The grid and its fence; no fence if there is neither an outline nor a no-fly zone.
+
+    Raises:
+        AirlocError: If fewer than two cells can be reached, or the way home is closed.
+    """
+    if not 0 <= margin_m < math.inf:
+        raise AirlocError(f"A margin of {margin_m:g} m is not valid", "Give a margin of 0 m or more")
+    if layout.region is None and no_fly is None:
+        return layout, None
+    closed = MultiPolygon() if no_fly is None else project(no_fly, layout.require_plane(), "no-fly zone")
+    wanted = Polygon(layout.frame()) if layout.region is None else layout.region
+    region = shapely.make_valid((wanted.buffer(margin_m, quad_segs=4) if margin_m else wanted).difference(closed))
+    inset = min(MAX_INSET, INSET * layout.cell_m)
+    piece = _piece(_parts(region.buffer(-inset, join_style="mitre")), start)
+    searchable = layout.searchable.ravel().copy()
+    cells = layout.polygons()[searchable]
+    free = shapely.area(shapely.intersection(cells, wanted.difference(closed))) >= MIN_FREE * layout.cell_m**2
+    searchable[searchable] = free & shapely.intersects(piece, cells) if piece is not None else False
+    if piece is None or searchable.sum() < 2:
+        raise AirlocError(
+            "Fewer than two cells can be reached without leaving the outline or entering a no-fly zone",
+            "Give a larger --margin, smaller cells, or start in another part of the outline",
+        )
+    fence = Fence(_part_around(region, piece), piece, replace(layout, searchable=searchable.reshape(layout.grid.shape)))
+    for port in ports:
+        fence = _with_corridor(fence, port, closed)
+    return fence.layout, fence
+
+
+MIN_FREE = 0.25
+"""Smallest fraction of a searched cell that is inside the outline and outside no-fly zones."""
+
+
+def _piece(parts: list[Polygon], start: Points | None) -> Polygon | None:
+    """Return the part nearest to the start, or the largest one."""
+    if not parts:
+        return None
+    return max(parts, key=lambda part: part.area if start is None else -part.distance(Point(start)))
+
+
+def _part_around(region: Polygon | MultiPolygon, piece: Polygon) -> Polygon:
+    """Return the part of a region that contains a piece of it."""
+    return next(part for part in _parts(region) if part.intersects(piece))
+
+
+def _with_corridor(fence: Fence, port: Points, closed: MultiPolygon) -> Fence:
+    """Return a fence that a corridor joins with a point of take-off or landing."""
+    point = Point(port)
+    if closed.intersects(point):
+        raise AirlocError("Home or the landing is in a no-fly zone", "Take off and land elsewhere")
+    if fence.inner.covers(point):
+        return fence
+    way = shapely.shortest_line(point, fence.inner)
+    if closed.intersects(way):
+        problem = "A no-fly zone lies between home or the landing and the search area"
+        raise AirlocError(problem, "Take off and land where the straight way to the search area is free")
+    corridor = way.buffer(CORRIDOR, quad_segs=4).difference(closed.buffer(MAX_INSET / 2))
+    corridor = next(part for part in _parts(corridor) if part.intersects(way))
+    inner = fence.inner.union(way.buffer(0.1, quad_segs=1).difference(closed))
+    return Fence(_part_around(fence.region.union(corridor), fence.inner), inner, fence.layout)
+
+
+def _parts(shape: Polygon | MultiPolygon) -> list[Polygon]:
+    """Return the polygons of a shape."""
+    return [part for part in shapely.get_parts(shape) if part.geom_type == "Polygon" and part.area > 0]
+
+
+def _reflex_corners(polygon: Polygon) -> Points:
+    """Return the corners at which the inside of a polygon has more than 180 degrees, (n, 2)."""
+    corners: list[npt.NDArray[np.float64]] = [np.zeros((0, 2))]
+    oriented = shapely.geometry.polygon.orient(polygon)  # the outer ring counterclockwise, holes clockwise
+    for ring in (oriented.exterior, *oriented.interiors):
+        points = shapely.get_coordinates(ring)[:-1]
+        before, after = points - np.roll(points, 1, axis=0), np.roll(points, -1, axis=0) - points
+        corners.append(points[before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0] < 0])
+    return np.concatenate(corners)
