@@ -13,8 +13,10 @@ from rasterio.transform import from_origin
 
 from airloc.areas.layout import lay_out
 from airloc.areas.raster import Raster
-from airloc.cli.search import ALL_FORMATS, Format, _announce_duration
-from airloc.missions.flight import FORMATS, great_circle_distance
+from airloc.cli.search import USUAL_FORMATS, Format, PatternName, _announce_duration
+from airloc.missions.flight import great_circle_distance
+from airloc.missions.formats import FORMATS
+from airloc.missions.patterns import PATTERNS
 from field_files import LEFT, METRE, TOP, ground, write_projected, write_tiff
 
 pytestmark = pytest.mark.long
@@ -45,7 +47,9 @@ def record_of(out: Path) -> dict:
 
 
 def test_the_formats_of_the_option_are_those_of_the_writers():
-    assert tuple(FORMATS) == ALL_FORMATS == get_args(Format)
+    assert tuple(FORMATS) == get_args(Format)
+    assert set(USUAL_FORMATS) < set(FORMATS)
+    assert tuple(PATTERNS) == get_args(PatternName)
 
 
 def test_the_outcome_is_printed_and_all_files_are_written(airloc, tmp_path: Path, area: Path):
@@ -57,7 +61,7 @@ def test_the_outcome_is_printed_and_all_files_are_written(airloc, tmp_path: Path
     assert (record["declared"]["row"], record["declared"]["col"], record["correct"]) == (0, 3, True)
     found = f"{record['declared']['lat']:.6f},{record['declared']['lon']:.6f}"
     assert found in outcome.out
-    flights = {f"{name}.{ending}" for name in ("flight", "sweep") for ending in ALL_FORMATS}
+    flights = {f"{name}.{ending}" for name in ("flight", "sweep") for ending in USUAL_FORMATS}
     others = {"index.html", "candidates.html", "path.json", "belief.tif", "belief.jpg", "path.jpg", "search.gif"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == flights | others
     assert f"{len(flights | others)} files" in outcome.out
@@ -91,6 +95,20 @@ def test_what_is_known_is_combined_and_written_as_prior_tif(airloc, tmp_path: Pa
     everywhere = airloc("search", *options, *known, "--prior", east, "--lkp", "0,0", "--out", tmp_path / "no")
     assert everywhere.refused("zero in every cell")
     assert not (tmp_path / "no").exists()
+
+
+def test_patterns_are_written_as_flights_and_compared_with_the_search(airloc, tmp_path: Path, area: Path):
+    options = ("--area", area, "--goal", position_of(area, (0, 3)), "--cell", "96m", "--budget", 6, "--agent", "spiral")
+    more = ("--patterns", "sector", "best-blind", "--formats", "dji", "litchi", "kmz", "gpkg", "caltopo")
+    outcome = airloc("search", *options, *more, "--out", tmp_path / "out")
+    assert outcome.code == 0, outcome
+    record = record_of(tmp_path / "out")
+    assert [pattern["name"] for pattern in record["patterns"]] == ["sector", "best-blind"]
+    assert all(0 < pattern["pos"] <= pattern["pod"] + 1e-9 for pattern in record["patterns"])
+    assert f"best blind {100 * record['patterns'][1]['pos']:.1f} %" in outcome.out
+    flights = {"flight", "pattern-sector", "pattern-best-blind"}
+    endings = ("-dji.kmz", "-litchi.csv", ".kmz", ".gpkg", "-caltopo.geojson")
+    assert {name + ending for name in flights for ending in endings} <= set(record["files"])
 
 
 def test_only_the_outline_is_flown_over(airloc, tmp_path: Path, area: Path):

@@ -19,7 +19,7 @@ from pyproj import Geod, Transformer
 from airloc.agents.registry import make_agent
 from airloc.areas.layout import Layout
 from airloc.areas.raster import Raster
-from airloc.missions.flight import FORMATS
+from airloc.missions.formats import FORMATS
 from airloc.missions.outputs import write_search
 from airloc.missions.plan import SearchPlan, lay_out_search, prepare_goal, start_search
 from airloc.missions.report import summary
@@ -162,7 +162,7 @@ def test_the_page_shows_the_find_and_loads_nothing_from_elsewhere(written: Writt
     text = (written.out / "index.html").read_text()
     position = "{:.6f},{:.6f}".format(*written.layout.lat_lon(GOAL))
     assert all(word in text for word in (position, "POA", "POD", "POS", "flight.plan", "sweep.waypoints"))
-    assert not re.search(r'(src|href)="(?!data:|[a-z.]+")', text)
+    assert not re.search(r'(src|href)="(?!data:|[a-z.-]+")', text)
 
 
 def test_the_animation_has_a_frame_per_kept_belief(written: Written):

@@ -119,11 +119,11 @@ def lawnmower(grid: Grid, budget: int, start: Cell) -> list[Cell]:
 
 def spiral(grid: Grid, budget: int, start: Cell) -> list[Cell]:
     """Fly the expanding square of search and rescue around the start, without the cells outside the grid."""
-    square = _expanding_square(start, 2 * max(grid.shape))
+    square = expanding_square(start, 2 * max(grid.shape))
     return _fly(grid, start, [cell for cell in square if grid.contains(cell)], budget)
 
 
-def _expanding_square(start: Cell, legs: int) -> Iterator[Cell]:
+def expanding_square(start: Cell, legs: int) -> Iterator[Cell]:
     """Yield north 1, east 1, south 2, west 2, north 3, ... until every cell in reach is covered."""
     row, col = start
     for leg in range(2 * legs):

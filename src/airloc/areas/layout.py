@@ -160,6 +160,21 @@ def read_cell(raster: Raster, layout: Layout, cell: Cell) -> RasterView:
     return raster.read_quad(layout.plane, layout.corners(cell), (SIDE, SIDE))
 
 
+def read_square(raster: Raster, layout: Layout, place: tuple[float, float], cells: float, side: int) -> RasterView:
+    """Read a square of ground around a fractional row and column, turned like the grid.
+
+    Args:
+        raster: The image.
+        layout: The grid on the ground.
+        place: Row and column of its centre.
+        cells: Side of the square in cells, without gaps.
+        side: Side in pixels.
+    """
+    reach = cells / 2 * layout.cell_m / layout.pitch_m
+    corners = np.array(place) + reach * np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)])
+    return raster.read_quad(layout.plane, layout.centres(corners), (side, side))
+
+
 def read_overview(raster: Raster, layout: Layout, longest: int) -> Pixels:
     """Read the whole grid, with `longest` pixels on its longer side."""
     height, width = layout.grid.size

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich.console import Console
 from tyro.conf import UseAppendAction, arg
 
-from airloc.agents.agent import AgentOptions
+from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import read_image
 from airloc.cli.console import need, progress_bar, say, status, writable_outputs
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from airloc.missions.plan import FieldSearch, SearchPlan
     from airloc.missions.priors import PriorSource
 
-Format = Literal["geojson", "kml", "gpx", "plan", "waypoints"]
-ALL_FORMATS: tuple[Format, ...] = get_args(Format)
+Format = Literal["geojson", "kml", "gpx", "plan", "waypoints", "dji", "litchi", "kmz", "gpkg", "caltopo"]
+USUAL_FORMATS: tuple[Format, ...] = ("geojson", "kml", "gpx", "plan", "waypoints")
+PatternName = Literal["expanding-square", "sector", "creeping-line", "parallel-track", "best-blind"]
 LONG_SEARCH = 60.0
 """Seconds left from which on a search says how long it takes."""
 
@@ -73,6 +74,8 @@ class SearchOptions(FlightOptions):
     """Last known point of a lost person; needs --subject."""
     subject: str | None = None
     """Category of the lost person, such as hiker: sets the distances from the last known point."""
+    map: Path | None = None
+    """Orthophoto of the area from another day: the goal is matched against it before take-off."""
     endurance: str | None = None
     """Flight time instead of a budget, such as 18min; includes a reserve for the flight home."""
     speed: str = "8m/s"
@@ -101,7 +104,9 @@ class SearchOptions(FlightOptions):
     aspect: float = 4 / 3
     """Longer side of a photo divided by its shorter side."""
     formats: tuple[Format, ...] = ()
-    """Formats of the flight files; all by default."""
+    """Formats of the flight files; by default geojson, kml, gpx, plan and waypoints."""
+    patterns: tuple[PatternName, ...] = ()
+    """Search patterns to plan with the same budget, to write as flights and to compare the search with."""
     sweep: bool = False
     """Also write a sweep of the most probable cells after the search, for a vehicle without an onboard computer."""
     crs: str | None = None
@@ -131,8 +136,8 @@ def run(options: SearchOptions, made_by: str) -> None:
     """Check the input, simulate the search, write the output folder and print the outcome."""
     from airloc.areas.raster import Raster
     from airloc.missions.outputs import PAGE, write_search
-    from airloc.missions.report import summary
-    from airloc.missions.simulation import simulate
+    from airloc.missions.report import compare_patterns, summary
+    from airloc.missions.simulation import simulate, with_patterns
 
     if re.match(r"[a-z0-9]{2,}:/", str(options.area)):
         raise AirlocError(f"The image {options.area} is not a local file", "Download it first")
@@ -145,14 +150,17 @@ def run(options: SearchOptions, made_by: str) -> None:
         with writable_outputs(options.out / PAGE):
             with progress_bar("searching", most_photos) as advance:
                 record = simulate(search, raster, truth, _announce_duration(advance, most_photos))
+            record = with_patterns(record, options.patterns)
             if not any(photo.coverage for photo in record.photos):
                 _warn(f"{options.area} has no data along the flight: the search observed nothing")
             with progress.status("drawing and writing the output"):
-                formats = options.formats or ALL_FORMATS
+                formats = options.formats or USUAL_FORMATS
                 written = write_search(
                     options.out, record, raster, formats=formats, sweep=options.sweep, made_by=made_by, dem=dem
                 )
     print(summary(record))
+    if record.patterns:
+        print(compare_patterns(record))
     say(f"{len(written)} files in {options.out.resolve()}")
 
 
@@ -189,7 +197,7 @@ def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, tupl
     layout = lay_out_search(plan, outline, raster)
     goal, truth = _goal(options, raster, layout, warnings)
     agent = make_agent(options.agent, AgentOptions(seed=options.seed))
-    search = start_search(plan, layout, goal, agent, prior_sources(options))
+    search = start_search(plan, layout, goal, agent, prior_sources(options, goal, agent))
     if search.layout.plane is not None and search.height_m > HEIGHT_LIMIT:
         limit = f"the {HEIGHT_LIMIT:.0f} m that many countries allow; smaller cells or a larger --fov lower it"
         warnings.append(f"the flight height is {search.height_m:.0f} m, above {limit}")
@@ -198,12 +206,15 @@ def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, tupl
     return search, truth
 
 
-def prior_sources(options: SearchOptions) -> "list[PriorSource]":
+def prior_sources(options: SearchOptions, goal: "Goal", agent: Agent) -> "list[PriorSource]":
     """Open what is known about the place of the goal."""
+    from airloc.missions.map_prior import MapPrior
     from airloc.missions.priors import last_known_point, read_prior
+    from airloc.missions.searcher import matching_network
 
     point = None if options.lkp is None else parse_position(options.lkp)
-    return [*(read_prior(text) for text in options.prior), *last_known_point(point, options.subject)]
+    sources = [*(read_prior(text) for text in options.prior), *last_known_point(point, options.subject)]
+    return sources if options.map is None else [*sources, MapPrior(options.map, goal, matching_network(agent))]
 
 
 def make_plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":

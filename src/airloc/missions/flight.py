@@ -3,15 +3,15 @@
 The camera looks straight down. Its field of view is across the longer side of a photo. The flight height is the height
 from which the shorter side of a photo covers a whole cell.
 
-The flight files are GeoJSON, KML, GPX, QGroundControl `.plan` and MAVLink waypoints; `FORMATS` lists the functions that
-return their text. Degrees have nine decimals, a tenth of a millimetre.
+The flight files are GeoJSON, KML, GPX, QGroundControl `.plan` and MAVLink waypoints; `formats` has more. Degrees have
+nine decimals, a tenth of a millimetre.
 
 Legend: positions are (lat, lon) in degrees of WGS 84; heights are metres above the take-off point.
 """
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -24,7 +24,6 @@ from airloc.missions.endurance import FlightSettings, ground_speed
 from airloc.missions.units import format_cell
 
 __all__ = [
-    "FORMATS",
     "Camera",
     "Flight",
     "MissionItem",
@@ -202,11 +201,12 @@ RELATIVE_ALTITUDE = 1
 def geojson(flight: Flight, outline: Ring) -> str:
     """Return GeoJSON: the path as a line, the waypoints as points, the grid as a polygon."""
     points = [
-        _feature("Point", _lonlat(point), order=number, row=point.cell[0], col=point.cell[1], poa=point.poa)
+        feature("Point", lon_lat(point), order=number, row=point.cell[0], col=point.cell[1], poa=point.poa)
         for number, point in enumerate(flight.stops, start=1)
     ]
-    line = [_lonlat(point) for point in flight.waypoints]
-    features = [_feature("Polygon", [[_round(lon, lat) for lat, lon in [*outline, outline[0]]]], name="grid"), *points]
+    line = [lon_lat(point) for point in flight.waypoints]
+    ring = [round_degrees(lon, lat) for lat, lon in [*outline, outline[0]]]
+    features = [feature("Polygon", [ring], name="grid"), *points]
     if len(line) > 1:
         properties = {
             "name": flight.name,
@@ -214,7 +214,7 @@ def geojson(flight: Flight, outline: Ring) -> str:
             "metres": flight.metres,
             "seconds": flight.seconds,
         }
-        features.insert(1, _feature("LineString", line, **properties))
+        features.insert(1, feature("LineString", line, **properties))
     return json.dumps({"type": "FeatureCollection", "features": features}, indent=1) + "\n"
 
 
@@ -268,7 +268,7 @@ def qgc_plan(flight: Flight, outline: Ring) -> str:
         "globalPlanAltitudeMode": RELATIVE_ALTITUDE,
         "hoverSpeed": flight.speed,
         "items": items,
-        "plannedHomePosition": [*_round(*flight.home), 0],
+        "plannedHomePosition": [*round_degrees(*flight.home), 0],
         "vehicleType": MAV_TYPE_QUADROTOR,
         "version": 2,
     }
@@ -294,30 +294,20 @@ def waypoints(flight: Flight, outline: Ring) -> str:
     return "\n".join(lines) + "\n"
 
 
-FORMATS: dict[str, tuple[str, Callable[[Flight, Ring], str]]] = {
-    "geojson": (".geojson", geojson),
-    "kml": (".kml", kml),
-    "gpx": (".gpx", gpx),
-    "plan": (".plan", qgc_plan),
-    "waypoints": (".waypoints", waypoints),
-}
-"""File suffix and writer of every format."""
-
-
 def _fence_polygons(flight: Flight) -> list[dict[str, Any]]:
     """Return the polygons of the geofence: the one that the vehicle stays in, and those that it stays out of."""
     if flight.fence is None:
         return []
     outer, holes = flight.fence
     return [
-        {"inclusion": number == 0, "polygon": [_round(lat, lon) for lat, lon in ring], "version": 1}
+        {"inclusion": number == 0, "polygon": [round_degrees(lat, lon) for lat, lon in ring], "version": 1}
         for number, ring in enumerate([outer, *holes])
     ]
 
 
 def _plan_item(item: MissionItem, number: int) -> dict[str, Any]:
     positioned = item.frame != FRAME_MISSION
-    position = [*_round(item.lat, item.lon), item.height] if positioned else [0, 0, item.height]
+    position = [*round_degrees(item.lat, item.lon), item.height] if positioned else [0, 0, item.height]
     plan_item: dict[str, Any] = {
         "autoContinue": True,
         "command": item.command,
@@ -331,13 +321,16 @@ def _plan_item(item: MissionItem, number: int) -> dict[str, Any]:
     return plan_item
 
 
-def _feature(kind: str, coordinates: Any, **properties: Any) -> dict[str, Any]:
+def feature(kind: str, coordinates: Any, **properties: Any) -> dict[str, Any]:
+    """Return a feature of GeoJSON."""
     return {"type": "Feature", "properties": properties, "geometry": {"type": kind, "coordinates": coordinates}}
 
 
-def _lonlat(point: Waypoint) -> list[float]:
-    return _round(point.lon, point.lat)
+def lon_lat(point: Waypoint) -> list[float]:
+    """Return the position of a waypoint as GeoJSON has it."""
+    return round_degrees(point.lon, point.lat)
 
 
-def _round(*degrees: float) -> list[float]:
+def round_degrees(*degrees: float) -> list[float]:
+    """Round degrees to nine decimals."""
     return [round(number, 9) if math.isfinite(number) else 0.0 for number in degrees]

@@ -31,7 +31,8 @@ from airloc.drawing.sheet import save_gif
 from airloc.files import save_picture, write_atomically
 from airloc.grid import Cell
 from airloc.missions.endurance import usable_seconds
-from airloc.missions.flight import FORMATS, Flight
+from airloc.missions.flight import Flight
+from airloc.missions.formats import FORMATS
 from airloc.missions.plan import FieldSearch
 from airloc.missions.report import GIF_SIDE, SIDE, SearchPainter, candidates_page, search_page
 from airloc.missions.routes import ElevationModel, make_flight
@@ -42,7 +43,7 @@ from airloc.missions.sweep import extend_sweep, plan_sweep
 __all__ = ["PAGE", "to_json", "write_search"]
 
 PAGE, CANDIDATES, PATH, BELIEF = "index.html", "candidates.html", "path.json", "belief.tif"
-PRIOR = "prior.tif"
+PRIOR, PRIOR_IMAGE = "prior.tif", "prior.jpg"
 BELIEF_IMAGE, PATH_IMAGE, ANIMATION = "belief.jpg", "path.jpg", "search.gif"
 BANDS = ("POA", "POD", "POS")
 EARLIER_FILES = (BELIEF, *(f"{name}{suffix}" for name in ("flight", "sweep") for suffix, _ in FORMATS.values()))
@@ -88,6 +89,8 @@ def write_search(
     belief, path = painter.draw_final_belief(), painter.draw_path()
     written[CANDIDATES] = write_atomically(folder / CANDIDATES, candidates_page(record))
     written[BELIEF_IMAGE] = save_picture(belief, folder / BELIEF_IMAGE)
+    if record.search.sources:
+        written[PRIOR_IMAGE] = save_picture(painter.draw_prior(), folder / PRIOR_IMAGE)
     written[PATH_IMAGE] = save_picture(path, folder / PATH_IMAGE)
     frames = SearchPainter(record, ground, GIF_SIDE).draw_frames()
     written[ANIMATION] = save_gif(frames, folder / ANIMATION, ms=400)
@@ -107,6 +110,9 @@ def _make_flights(record: SearchRecord, sweep: bool, dem: ElevationModel | None)
         if vehicle.flown:
             own = make_flight(record.search, vehicle.flown, f"airloc search, drone {name}", searcher.prior, dem)
             flights[f"flight-{name}"] = own
+    for pattern in record.patterns:
+        name = f"airloc {pattern.name}, POD {100 * pattern.pod:.0f} %, POS {100 * pattern.pos:.0f} %"
+        flights[f"pattern-{pattern.name}"] = make_flight(record.search, pattern.cells, name, searcher.prior, dem)
     return flights | ({"sweep": _plan_sweep(record.search, dem)} if sweep else {})
 
 
@@ -200,6 +206,9 @@ def to_json(record: SearchRecord, flight: Flight | None) -> dict[str, Any]:
             "searchable": int(layout.searchable.sum()),
         },
         "flight": None if flight is None else {"height_m": flight.height, "metres": flight.metres},
+        "patterns": [
+            {**pattern._asdict(), "photos": len(pattern.cells), "moves": pattern.moves} for pattern in record.patterns
+        ],
         "photos": [
             {
                 **_location(layout, photo.cell),

@@ -21,7 +21,7 @@ from airloc.agents.agent import Agent
 from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import DEFAULT_AGENT
 from airloc.areas.area import Pixels
-from airloc.areas.layout import Layout, lay_out, lay_out_outline
+from airloc.areas.layout import Layout, lay_out, lay_out_outline, read_square
 from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
 from airloc.grid import Cell
@@ -234,9 +234,7 @@ def prepare_goal(
 
 def read_goal(raster: Raster, layout: Layout, place: tuple[float, float]) -> Goal:
     """Read the goal at a fractional row and column of the grid: a square of one cell, turned like the grid."""
-    reach = layout.cell_m / layout.pitch_m / 2
-    corners = np.array(place) + reach * np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)])
-    patch = raster.read_quad(layout.plane, layout.centres(corners), (layout.grid.cell, layout.grid.cell)).pixels
+    patch = read_square(raster, layout, place, 1.0, layout.grid.cell).pixels
     return Goal(patch, patch, same_day=True)
 
 

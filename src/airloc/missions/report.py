@@ -16,12 +16,13 @@ from airloc.drawing.page import Html, beside, command, figure, image_tag, link, 
 from airloc.drawing.trajectory import draw_team
 from airloc.grid import Cell, Grid
 from airloc.missions.flight import HEIGHT_LIMIT, Flight
+from airloc.missions.patterns import Pattern
 from airloc.missions.plan import format_position
 from airloc.missions.searcher import Candidate, Find
 from airloc.missions.simulation import SearchRecord
 from airloc.missions.units import format_cell
 
-__all__ = ["SearchPainter", "candidates_page", "search_page", "summary"]
+__all__ = ["SearchPainter", "candidates_page", "compare_patterns", "search_page", "summary"]
 
 SIDE, GIF_SIDE = 1000, 480
 """Approximate longest side of images and of the animation, in pixels."""
@@ -67,6 +68,11 @@ class SearchPainter:
         top = min(1.0, max(float(belief.max()), 4 / self._record.layout.grid.count))
         declared = searcher.advice().declared
         return self._draw_belief(belief, list(searcher.glimpses), top, None if declared is None else declared.cell)
+
+    def draw_prior(self) -> Pixels:
+        """Draw the belief before the first photo."""
+        prior = self._record.searcher.prior
+        return self._draw_belief(prior, [], min(1.0, max(float(prior.max()), 4 / prior.size)), None)
 
     def draw_path(self) -> Pixels:
         """Draw the cells in the order of the photos."""
@@ -143,6 +149,17 @@ def search_page(
     return page("Aerial search", "\n".join(body), subtitle=subtitle)
 
 
+def compare_patterns(record: SearchRecord) -> str:
+    """Return the POS of fixed patterns beside that of the search in one sentence; empty if there are none."""
+    if not record.patterns:
+        return ""
+    found = ", ".join(f"{pattern.name.replace('-', ' ')} {100 * pattern.pos:.1f} %" for pattern in record.patterns)
+    return (
+        f"Fixed patterns with the same {record.searcher.budget} moves have a probability of success (POS) of: {found}. "
+        f"This search had {100 * record.searcher.pos:.1f} % when it ended, after {len(record.photos)} photos."
+    )
+
+
 def summary(record: SearchRecord) -> str:
     """Return the outcome of a search in one or two sentences."""
     advice, photos = record.searcher.advice(), len(record.photos)
@@ -187,12 +204,17 @@ def _facts(record: SearchRecord, flight: Flight | None) -> Html:
         ["Grid heading", f"{layout.heading:g} degrees"],
         ["Known before the search", "; ".join(record.search.sources) or "nothing: all cells are equally probable"],
     ]
+    rows += [[f"Pattern {one.name.replace('-', ' ')}", _pattern_facts(one)] for one in record.patterns]
     if flight is not None:
         rows += _flight_facts(record, flight)
     missing = sum(photo.coverage < 0.5 for photo in record.photos)
     if missing:
         rows.append(["Photos with less than half image data", str(missing)])
     return table(["Property", "Value"], rows)
+
+
+def _pattern_facts(pattern: Pattern) -> str:
+    return f"{len(pattern.cells)} photos, POD {100 * pattern.pod:.1f} %, POS {100 * pattern.pos:.1f} %"
 
 
 def _flight_facts(record: SearchRecord, flight: Flight) -> list[Row]:

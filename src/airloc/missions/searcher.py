@@ -54,6 +54,7 @@ __all__ = [
     "Searcher",
     "Status",
     "UnusablePhotoError",
+    "matching_network",
 ]
 
 PERSON = 0.99
@@ -178,7 +179,7 @@ class Searcher:
         self.detection = _check_probability("detection", detection)
         """POD of a photo that shows the whole cell."""
         self._views = self.goal.views()
-        self._compare = comparison(agent.network if isinstance(agent, BeliefAgent) else _pretrained_network())
+        self._compare = comparison(matching_network(agent))
         self._weight = self.searchable * (1.0 if prior is None else _check_prior(prior, self.searchable))
         given = None if prior is None else self._weight / self._weight.sum()
         self._session = AgentSession(agent, self.goal, grid, start, budget, seed, given)
@@ -389,6 +390,11 @@ class Searcher:
                 f"A glimpse has shape {glimpse.pixels.shape} and type {glimpse.pixels.dtype}",
                 f"Pass RGB bytes of shape ({side}, {side}, 3), as airloc.missions.photos returns them",
             )
+
+
+def matching_network(agent: Agent) -> RelationNetwork:
+    """Return the network that compares photos with the goal: the agent's, or that of `belief` if it has none."""
+    return agent.network if isinstance(agent, BeliefAgent) else _pretrained_network()
 
 
 @lru_cache(maxsize=1)

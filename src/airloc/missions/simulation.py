@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from airloc.areas.layout import Layout, read_cell
+from airloc.areas.layout import Layout, read_cell, read_square
 from airloc.areas.raster import Raster, RasterView
 from airloc.grid import Cell
+from airloc.missions.patterns import Pattern, plan_patterns
 from airloc.missions.photos import VIEW_SIDE, Goal, View
 from airloc.missions.plan import FieldSearch, nearest_cell
 from airloc.missions.searcher import Glimpse
@@ -52,6 +53,8 @@ class SearchRecord:
     photos: Sequence[PhotoRecord]
     truth: tuple[float, float] | None
     """Fractional row and column of the goal's centre, if they are known."""
+    patterns: Sequence[Pattern] = ()
+    """Fixed patterns to compare the search with."""
 
     @property
     def layout(self) -> Layout:
@@ -93,12 +96,19 @@ class SearchRecord:
         return math.dist(declared.position, self.truth) * self.layout.pitch_m
 
 
+def with_patterns(record: SearchRecord, names: Sequence[str]) -> SearchRecord:
+    """Return a search beside fixed patterns with the same start, budget and probability of detection."""
+    searcher, layout = record.searcher, record.layout
+    start, budget = searcher.flown[0], searcher.budget
+    found = plan_patterns(names, layout.grid, layout.searchable, searcher.prior, start, budget, searcher.detection)
+    return replace(record, patterns=found)
+
+
 def read_view(raster: Raster, search: FieldSearch, cell: Cell) -> tuple[RasterView, View]:
     """Read what a photo shows of a cell and around it, with the footprint of the plan and its longer side across."""
     layout, plan = search.layout, search.plan
     reach = layout.cell_m / layout.pitch_m  # half of two cells, in rows
-    corners = np.array(cell) + reach * np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)])
-    view = raster.read_quad(layout.plane, layout.centres(corners), (VIEW_SIDE, VIEW_SIDE))
+    view = read_square(raster, layout, cell, 2.0, VIEW_SIDE)
     spots = (np.arange(VIEW_SIDE) + 0.5 - VIEW_SIDE / 2) * 4 / VIEW_SIDE  # from the cell's middle, in halves of a cell
     down, right = (2 * (np.array(search.place(cell)) - cell) / reach).tolist()
     rows = np.abs(spots - down) <= plan.footprint

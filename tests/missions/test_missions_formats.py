@@ -1,0 +1,124 @@
+"""Every format is read back by an independent library; coordinates agree to a tenth of a metre."""
+
+import csv
+import io
+import json
+import sqlite3
+import zipfile
+from pathlib import Path
+
+import fastkml
+import pytest
+import shapely
+from fastkml.utils import find_all
+from lxml import etree
+
+from airloc.missions.flight import Flight, Waypoint, great_circle_distance
+from airloc.missions.formats import FORMATS, caltopo, dji, geopackage, kmz, litchi
+
+POINTS = [
+    Waypoint(59.352710123, 15.002684456, (0, 1), 0.02),
+    Waypoint(59.353500111, 15.004000222, (1, 2), 0.5),
+    Waypoint(59.351000333, 14.999000444, (2, 0), 0.001),
+]
+FLIGHT = Flight("airloc <search>", POINTS, 65.5, 8.0, 2.0, (59.3527, 15.0026))
+OUTLINE = [(59.36, 14.99), (59.36, 15.01), (59.35, 15.01), (59.35, 14.99)]
+TENTH_OF_A_METRE = 0.1
+
+
+def agree(found: list[tuple[float, float]], expected=POINTS) -> bool:
+    """Return whether positions (lat, lon) are those of the waypoints, in order."""
+    away = [great_circle_distance(one, point[:2]) for one, point in zip(found, expected, strict=True)]
+    return max(away) < TENTH_OF_A_METRE
+
+
+def test_all_formats_write_a_flight_of_one_photo():
+    short = Flight("one", POINTS[:1], 65.5, 8.0, 2.0, (59.3527, 15.0026))
+    for suffix, write in FORMATS.values():
+        assert write(short, OUTLINE), suffix
+
+
+def test_kmz_holds_a_kml_document():
+    with zipfile.ZipFile(io.BytesIO(kmz(FLIGHT, OUTLINE))) as archive:
+        assert archive.namelist() == ["doc.kml"]
+        document = fastkml.KML.from_string(archive.read("doc.kml"), strict=False)
+    marks = [mark.geometry for mark in find_all(document, of_type=fastkml.Placemark)]
+    assert agree([(one.y, one.x) for one in marks if one.geom_type == "Point"])
+
+
+WPML = {"kml": "http://www.opengis.net/kml/2.2", "wpml": "http://www.dji.com/wpmz/1.0.2"}
+
+
+def test_a_wayline_of_dji_stops_looks_down_and_takes_a_photo_at_every_waypoint():
+    with zipfile.ZipFile(io.BytesIO(dji(FLIGHT, OUTLINE))) as archive:
+        assert sorted(archive.namelist()) == ["wpmz/template.kml", "wpmz/waylines.wpml"]
+        files = {name: etree.fromstring(archive.read(name)) for name in archive.namelist()}
+    for name, root in files.items():
+        marks = root.findall(".//kml:Folder/kml:Placemark", WPML)
+        places = [mark.findtext("kml:Point/kml:coordinates", namespaces=WPML).split(",") for mark in marks]
+        assert agree([(float(lat), float(lon)) for lon, lat in places]), name
+        assert [mark.findtext("wpml:index", namespaces=WPML) for mark in marks] == ["0", "1", "2"]
+    root = files["wpmz/waylines.wpml"]
+    for key in (
+        "flyToWaylineMode",
+        "finishAction",
+        "exitOnRCLost",
+        "takeOffSecurityHeight",
+        "droneInfo",
+        "payloadInfo",
+    ):
+        assert root.find(f".//wpml:missionConfig/wpml:{key}", WPML) is not None, key
+    assert root.findtext(".//wpml:executeHeightMode", namespaces=WPML) == "relativeToStartPoint"
+    for mark in root.findall(".//kml:Placemark", WPML):
+        assert float(mark.findtext("wpml:executeHeight", namespaces=WPML)) == pytest.approx(65.5)
+        done = [one.text for one in mark.findall(".//wpml:actionActuatorFunc", WPML)]
+        assert done == ["gimbalRotate", "hover", "takePhoto"]
+        assert mark.findtext(".//wpml:gimbalPitchRotateAngle", namespaces=WPML) == "-90"
+
+
+def test_litchi_rows_have_all_columns_and_take_a_photo():
+    rows = list(csv.DictReader(io.StringIO(litchi(FLIGHT, OUTLINE))))
+    assert agree([(float(row["latitude"]), float(row["longitude"])) for row in rows])
+    for row in rows:
+        assert len(row) == 46
+        assert None not in row
+        assert float(row["altitude(m)"]) == pytest.approx(65.5)
+        assert (row["gimbalpitchangle"], row["actiontype1"], row["actionparam1"]) == ("-90", "0", "2000")
+        assert (row["actiontype2"], row["actiontype3"]) == ("1", "-1")
+
+
+def test_caltopo_has_a_class_and_a_title_for_every_feature():
+    features = json.loads(caltopo(FLIGHT, OUTLINE))["features"]
+    assert [one["properties"]["class"] for one in features] == ["Shape", "Shape", "Marker", "Marker", "Marker"]
+    assert all(one["properties"]["title"] for one in features)
+    shapes = [shapely.from_geojson(json.dumps(one["geometry"])) for one in features]
+    assert agree([(one.y, one.x) for one in shapes if one.geom_type == "Point"])
+    assert agree([(lat, lon) for lon, lat in shapes[1].coords])
+
+
+def test_a_geopackage_has_three_layers_in_wgs_84(tmp_path: Path):
+    """SQLite reads the tables, and the blobs as the standard lays them out: a header of 8 bytes, envelope, WKB."""
+    path = tmp_path / "flight.gpkg"
+    path.write_bytes(geopackage(FLIGHT, OUTLINE))
+    with sqlite3.connect(path) as file:
+        layers = dict(file.execute("SELECT table_name, geometry_type_name FROM gpkg_geometry_columns"))
+        assert layers == {"grid": "POLYGON", "path": "LINESTRING", "waypoints": "POINT"}
+        assert {srs for (srs,) in file.execute("SELECT srs_id FROM gpkg_contents")} == {4326}
+        rows = file.execute("SELECT geom, number, row, poa FROM waypoints ORDER BY number").fetchall()
+        (line,) = file.execute("SELECT geom FROM path").fetchone()
+    assert [row[1:3] for row in rows] == [(1, 1), (2, 2), (3, 3)]
+    assert [row[3] for row in rows] == [point.poa for point in POINTS]
+    points = [geometry(row[0]) for row in rows]
+    assert agree([(one.y, one.x) for one in points])
+    assert agree([(lat, lon) for lon, lat in geometry(line).coords])
+
+
+def geometry(blob: bytes) -> shapely.Geometry:
+    assert blob[:2] == b"GP"
+    envelope = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}[blob[3] >> 1 & 7]
+    return shapely.from_wkb(blob[8 + envelope :])
+
+
+def test_archives_depend_on_nothing_but_the_flight():
+    assert dji(FLIGHT, OUTLINE) == dji(FLIGHT, OUTLINE)
+    assert kmz(FLIGHT, OUTLINE) == kmz(FLIGHT, OUTLINE)
