@@ -134,6 +134,14 @@ def files_of(ground: SearchGround, kind: str) -> dict[str, Any]:
     return {"name": f"area.{kind}", "mimeType": "text/plain", "buffer": content.encode()}
 
 
+def zone_file(ground: SearchGround) -> dict[str, Any]:
+    """A no-fly zone around the corner of a cell."""
+    around = [(2.4, 2.4), (2.4, 2.6), (2.6, 2.6), (2.6, 2.4), (2.4, 2.4)]
+    ring = [(lon, lat) for lat, lon in ground.layout.lat_lon(around).tolist()]
+    content = json.dumps({"type": "Polygon", "coordinates": [ring]}).encode()
+    return {"name": "zones.json", "mimeType": "text/plain", "buffer": content}
+
+
 @pytest.mark.parametrize("kind", ["geojson", "kml"])
 def test_a_search_is_started_from_the_form(open_page, url: str, client, search_ground: SearchGround, kind: str):
     page = signed_in(open_page, url, "new")
@@ -142,6 +150,8 @@ def test_a_search_is_started_from_the_form(open_page, url: str, client, search_g
     page.set_input_files("#goal-file", {"name": "g.png", "mimeType": "image/png", "buffer": search_ground.photo(GOAL)})
     page.fill("#cell", "96")
     page.fill("#budget", "33")
+    page.click("text=More about the goal and the flight")
+    page.set_input_files("#no-fly-file", zone_file(search_ground))
     page.click("text=What is already known")
     page.fill("#lkp", "{},{}".format(*search_ground.layout.lat_lon((1, 1))))
     page.select_option("#subject", "child-1-3")
@@ -150,6 +160,8 @@ def test_a_search_is_started_from_the_form(open_page, url: str, client, search_g
     assert page.inner_text("#search-title") == HOSTILE
     assert "33" in page.inner_text("#drones")
     search = page.url.rpartition("/")[2]
+    assert len(client.get(f"/searches/{search}/map").json()["no_fly"]) == 1
+    assert page.locator("path[stroke='#d81e1e']").count() == 1
     assert client.get(f"/searches/{search}").json()["rows"] == search_ground.layout.grid.rows
     belief = client.get(f"/searches/{search}/belief").json()["poa"]
     assert belief[1][1] == max(map(max, belief)), "the lost person was last seen there"

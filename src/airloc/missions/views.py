@@ -10,6 +10,7 @@ from typing import Annotated
 import numpy as np
 import shapely
 from pydantic import Field
+from shapely.geometry import MultiPolygon, Polygon
 
 from airloc.areas.layout import Layout
 from airloc.areas.raster import Points
@@ -18,7 +19,16 @@ from airloc.missions.messages import CandidatePhoto, Message, SearchSettings, Se
 from airloc.missions.plan import point_of
 from airloc.missions.service import ActiveSearch, PhotoArrival
 
-__all__ = ["PhotoView", "SearchGeometry", "SearchView", "Track", "background_corners", "geometry_of", "view_of"]
+__all__ = [
+    "PhotoView",
+    "SearchGeometry",
+    "SearchView",
+    "Track",
+    "Waypoint",
+    "background_corners",
+    "geometry_of",
+    "view_of",
+]
 
 COLOURS = 33
 """Number of colours of the probabilities."""
@@ -42,6 +52,7 @@ class SearchGeometry(Message):
     pitch_m: Annotated[float, Field(description="distance between the centres of neighbouring cells in metres")]
     heading: Annotated[float, Field(description="compass direction of the columns, upwards")]
     outline: Annotated[list[list[Pair]], Field(description="rings of the outline, in rows and columns")]
+    no_fly: Annotated[list[list[Pair]], Field(description="rings of the no-fly zones, in rows and columns")]
     positions: Annotated[list[list[Pair]], Field(description="latitude and longitude of the centres of all cells")]
     searchable: Annotated[list[list[bool]], Field(description="cells that are searched")]
     colours: Annotated[list[str], Field(description="perceptually uniform colours, from probability 0 upwards")]
@@ -63,12 +74,22 @@ class Track(Message):
     places: Annotated[list[Pair], Field(description="rows and columns of the camera")]
 
 
+class Waypoint(Message):
+    """Where a vehicle takes its next photo."""
+
+    vehicle: str
+    row: int
+    col: int
+    place: Annotated[Pair, Field(description="row and column of the camera, inside the fence")]
+
+
 class SearchView(Message):
     """Everything that changes during a search."""
 
     state: SearchState
     photos: Annotated[list[PhotoView], Field(description="all photos, the one that looks most like the goal first")]
     tracks: list[Track]
+    waypoints: Annotated[list[Waypoint], Field(description="the next photo of every vehicle that has one")]
     poa: Annotated[list[list[float]], Field(description="probability of area; zero outside the search area")]
     pod: Annotated[list[list[float]], Field(description="probability of detection")]
 
@@ -81,7 +102,7 @@ def geometry_of(active: ActiveSearch, background: bool) -> SearchGeometry:
         background: Whether the server has an image of the ground.
     """
     layout, settings = active.field.layout, SearchSettings.model_validate(active.stored.settings)
-    rings = [ring for part in settings.shape().geoms for ring in (part.exterior, *part.interiors)]
+    no_fly = active.field.plan.flight.no_fly
     cells = np.stack(np.meshgrid(*map(np.arange, layout.grid.shape), indexing="ij"), axis=-1)
     return SearchGeometry(
         id=active.stored.id,
@@ -92,7 +113,8 @@ def geometry_of(active: ActiveSearch, background: bool) -> SearchGeometry:
         cell_m=layout.cell_m,
         pitch_m=layout.pitch_m,
         heading=layout.heading,
-        outline=[[_place(layout, lat, lon) for lon, lat in shapely.get_coordinates(ring).tolist()] for ring in rings],
+        outline=_rings(layout, settings.shape()),
+        no_fly=[] if no_fly is None else _rings(layout, no_fly),
         positions=np.round(layout.lat_lon(cells), 7).tolist(),
         searchable=layout.searchable.tolist(),
         colours=[hex_of((red, green, blue)) for red, green, blue in heat(np.linspace(0, 1, COLOURS)).tolist()],
@@ -126,6 +148,11 @@ def view_of(active: ActiveSearch, state: SearchState) -> SearchView:
         state=state,
         photos=photos,
         tracks=_tracks(active),
+        waypoints=[
+            Waypoint(vehicle=vehicle.id, row=cell.row, col=cell.col, place=[*active.field.place((cell.row, cell.col))])
+            for vehicle in state.vehicles
+            if (cell := vehicle.next) is not None
+        ],
         poa=np.round(searcher.belief(), DIGITS).tolist(),
         pod=np.round(searcher.pod, DIGITS).tolist(),
     )
@@ -149,6 +176,12 @@ def _tracks(active: ActiveSearch) -> list[Track]:
 def _camera(layout: Layout, arrival: PhotoArrival) -> Pair | None:
     """Return the place of the camera, if it is known."""
     return None if arrival.position is None else _place(layout, arrival.position.lat, arrival.position.lon)
+
+
+def _rings(layout: Layout, shape: MultiPolygon | Polygon) -> list[list[list[float]]]:
+    """Return all rings of a geometry in (lon, lat) as places."""
+    rings = shapely.get_rings(shapely.get_parts(shape))
+    return [[_place(layout, lat, lon) for lon, lat in shapely.get_coordinates(ring).tolist()] for ring in rings]
 
 
 def _place(layout: Layout, lat: float, lon: float) -> Pair:

@@ -2,7 +2,7 @@
 // after # names what is shown, so that it can be shared.
 
 import { ask } from "./api.js";
-import { readCorners, readJson, readOutline, toBase64 } from "./files.js";
+import { readCorners, readJson, readOutline, readPolygons, toBase64 } from "./files.js";
 import { make, SearchPage } from "./search.js";
 
 const by = (id) => document.getElementById(id);
@@ -106,6 +106,7 @@ async function startSearch() {
     budget: numberIn("budget"),
     drones: numberIn("drone-count") ?? 1,
     heading: numberIn("heading") ?? 0,
+    no_fly: by("no-fly-file").files.length ? await readPolygons(by("no-fly-file").files[0]) : [],
     goal_width_m: numberIn("goal-width"),
     goal_heading: numberIn("goal-heading"),
     goal_same_day: by("same-day").checked,

@@ -6,16 +6,23 @@ const MAX_CORNERS = 2000;
 
 // Read the corners of the one polygon in a file, as text.
 export async function readOutline(file) {
-  if (file.size > MAX_OUTLINE) throw new Error(`The outline ${file.name} is larger than ${MAX_OUTLINE / 1e6} MB. Simplify it first.`);
+  const polygons = await readPolygons(file);
+  if (polygons.length !== 1) throw new Error(`The outline ${file.name} has ${polygons.length} polygons. Export exactly one.`);
+  return polygons[0].map(({ lat, lon }) => `${lat},${lon}`).join(" ");
+}
+
+// Read all polygons in a file, as lists of corners.
+export async function readPolygons(file) {
+  if (file.size > MAX_OUTLINE) throw new Error(`The file ${file.name} is larger than ${MAX_OUTLINE / 1e6} MB. Simplify it first.`);
   const text = await file.text();
   const polygons = /\.kml$/i.test(file.name) ? kmlPolygons(text, file.name) : jsonPolygons(text, file.name);
-  if (polygons.length !== 1) throw new Error(`The outline ${file.name} has ${polygons.length} polygons. Export exactly one.`);
-  const [outer, ...holes] = polygons[0];
-  if (holes.length) throw new Error(`The polygon of ${file.name} has a hole. Export it without holes.`);
-  const corners = closesItself(outer) ? outer.slice(0, -1) : outer;
-  if (corners.length > MAX_CORNERS) throw new Error(`The polygon of ${file.name} has more than ${MAX_CORNERS} corners. Simplify it first.`);
-  if (corners.some(([lon, lat]) => !Number.isFinite(lat) || !Number.isFinite(lon))) throw new Error(`The polygon of ${file.name} has no valid coordinates. Export it again.`);
-  return corners.map(([lon, lat]) => `${lat},${lon}`).join(" ");
+  return polygons.map(([outer = [], ...holes]) => {
+    if (holes.length) throw new Error(`A polygon of ${file.name} has a hole. Export it without holes.`);
+    const corners = closesItself(outer) ? outer.slice(0, -1) : outer;
+    if (corners.length > MAX_CORNERS) throw new Error(`A polygon of ${file.name} has more than ${MAX_CORNERS} corners. Simplify it first.`);
+    if (corners.some(([lon, lat]) => !Number.isFinite(lat) || !Number.isFinite(lon))) throw new Error(`A polygon of ${file.name} has no valid coordinates. Export it again.`);
+    return corners.map(([lon, lat]) => ({ lat, lon }));
+  });
 }
 
 // Read a GeoJSON file as it is.
@@ -45,13 +52,13 @@ function jsonPolygons(text, name) {
     visit(JSON.parse(text), 0);
     return polygons.map((rings) => rings.map((ring) => ring.map(([lon, lat]) => [Number(lon), Number(lat)])));
   } catch {
-    throw new Error(`The outline ${name} is not GeoJSON. Export it again as GeoJSON or KML.`);
+    throw new Error(`The file ${name} is not GeoJSON. Export it again as GeoJSON or KML.`);
   }
 }
 
 function kmlPolygons(text, name) {
   const root = new DOMParser().parseFromString(text, "application/xml");
-  if (root.querySelector("parsererror")) throw new Error(`The outline ${name} is not KML. Export it again as KML, not KMZ.`);
+  if (root.querySelector("parsererror")) throw new Error(`The file ${name} is not KML. Export it again as KML, not KMZ.`);
   const rings = (polygon, kind) => [...polygon.getElementsByTagNameNS("*", kind)].flatMap((boundary) => [...boundary.getElementsByTagNameNS("*", "coordinates")])
     .map((ring) => ring.textContent.trim().split(/\s+/).map((triple) => triple.split(",").slice(0, 2).map(Number)));
   return [...root.getElementsByTagNameNS("*", "Polygon")].map((polygon) => [...rings(polygon, "outerBoundaryIs"), ...rings(polygon, "innerBoundaryIs")]);

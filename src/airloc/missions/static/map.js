@@ -32,6 +32,7 @@ export class SearchMap {
     this.layers = Object.fromEntries(["ground", "probability", "photos", "tracks", "marks"].map((name) => [name, L.layerGroup().addTo(this.map)]));
     this.drawGround();
     this.drawOutline();
+    this.drawZones();
     this.canvas = document.createElement("canvas");
     this.cellPixels = Math.max(1, Math.min(MAX_CELL, Math.floor(CANVAS_SIDE / Math.max(rows, cols))));
     this.canvas.width = cols * this.cellPixels;
@@ -80,6 +81,11 @@ export class SearchMap {
     const rings = this.geometry.outline.map((ring) => ring.map(at));
     L.polygon(rings, { color: "#ffffff", weight: 6, opacity: 0.85, fill: false, interactive: false }).addTo(this.map);
     L.polygon(rings, { color: "#14171c", weight: 2.5, fill: false, interactive: false }).addTo(this.map);
+  }
+
+  drawZones() {
+    const rings = this.geometry.no_fly.map((ring) => ring.map(at));
+    if (rings.length) L.polygon(rings, { color: "#d81e1e", weight: 3, fillColor: "#d81e1e", fillOpacity: 0.35, dashArray: "6 4", interactive: false }).addTo(this.map);
   }
 
   // Draw a view; return the probability of the brightest colour.
@@ -140,7 +146,7 @@ export class SearchMap {
     }
   }
 
-  drawMarks({ state, photos }) {
+  drawMarks({ state, photos, waypoints }) {
     this.layers.marks.clearLayers();
     const ring = { radius: 11, weight: 3, fill: false, interactive: false };
     for (const photo of photos) {
@@ -148,16 +154,15 @@ export class SearchMap {
       L.circleMarker(at(photo.place), { ...ring, color: "#14171c", weight: 6 }).addTo(this.layers.marks);
       L.circleMarker(at(photo.place), { ...ring, color: "#ffc828" }).addTo(this.layers.marks);
     }
-    for (const { id, next } of state.vehicles) {
-      if (next) this.addCell(next, state.vehicles.length > 1 ? `Next: ${id}` : "Next");
-    }
+    for (const waypoint of waypoints) this.addWaypoint(waypoint, state.vehicles.length > 1 ? `Next: ${waypoint.vehicle}` : "Next");
     if (state.declared) this.addLabel(at(photos.find((photo) => photo.row === state.declared.row && photo.col === state.declared.col)?.place ?? [state.declared.row, state.declared.col]), "Found", "found", this.layers.marks);
   }
 
-  addCell({ row, col }, text) {
+  addWaypoint({ row, col, place }, text) {
     const box = L.latLngBounds(at([row - 0.5, col - 0.5]), at([row + 0.5, col + 0.5]));
     L.rectangle(box, { color: "#14171c", weight: 7, fill: false, interactive: false }).addTo(this.layers.marks);
     L.rectangle(box, { color: "#4cc9ff", weight: 3.5, fill: false, interactive: false }).addTo(this.layers.marks);
+    L.circleMarker(at(place), { radius: 4, color: "#14171c", weight: 2, fillColor: "#4cc9ff", fillOpacity: 1, interactive: false }).addTo(this.layers.marks);
     this.addLabel(at([row - 0.5, col]), text, "next", this.layers.marks);
   }
 
