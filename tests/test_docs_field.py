@@ -1,26 +1,53 @@
-"""The example of docs/field.md runs as the page says, and writes the files that it names."""
+"""The examples of docs/field.md and docs/desk.md run as the pages say, and write the files that they name."""
 
 import re
 import shlex
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_search_of_the_page_ends_as_it_says(airloc, tmp_path: Path, monkeypatch):
-    page = (ROOT / "docs" / "field.md").read_text(encoding="utf-8")
+@pytest.fixture
+def field(tmp_path: Path, monkeypatch) -> Path:
+    """The folder of the example's data."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     import make_ortho
 
     make_ortho.main(Path("field"))
     sys.modules.pop("make_ortho")
-    commands = re.findall(r"^airloc search (.*?[^\\])$", page, flags=re.MULTILINE | re.DOTALL)
-    outcome = airloc("search", *shlex.split(commands[0].replace("\\\n", " ")))
+    return tmp_path
+
+
+def searches(page: str) -> list[list[str]]:
+    """The arguments of every `airloc search` of a page."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    commands = re.findall(r"^airloc search (.*?[^\\])$", text, flags=re.MULTILINE | re.DOTALL)
+    return [shlex.split(command.replace("\\\n", " ")) for command in commands]
+
+
+def printed(page: str) -> list[str]:
+    """The finds that a page quotes."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(r"^    (Declared after .*)$", text, flags=re.MULTILINE)
+
+
+def test_the_search_of_the_page_ends_as_it_says(airloc, field: Path):
+    outcome = airloc("search", *searches("field.md")[0])
     assert outcome.code == 0, outcome
-    printed = re.search(r"^    (Declared after .*)$", page, flags=re.MULTILINE)
-    assert printed
-    assert printed[1] in outcome.out
+    assert printed("field.md")[0] in outcome.out
+    page = (ROOT / "docs" / "field.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:flight|belief|path|search|index|candidates)\.[a-z]+)`", page))
-    assert named == {path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith("sweep.")}
+    assert named == {path.name for path in (field / "out").iterdir() if not path.name.startswith("sweep.")}
+
+
+def test_three_drones_find_the_goal_of_the_story_as_it_says(airloc, field: Path):
+    outcome = airloc("search", *searches("desk.md")[2])
+    assert outcome.code == 0, outcome
+    assert printed("desk.md")[1] in outcome.out
+    assert {"prior.tif", "flight.plan", "flight-3.plan", "pattern-best-blind.kml"} <= {
+        path.name for path in (field / "three").iterdir()
+    }
