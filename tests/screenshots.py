@@ -32,7 +32,7 @@ EPISODE = Episode(0, (3, 1), (1, 3))
 KEYS = ("ArrowRight", "c", "e", "q")
 LAST = ("q", "ArrowRight")
 MISSES = ("ArrowDown", "ArrowUp") * 5
-MAP = {"viewport": {"width": 1280, "height": 860}}
+MAP = {"viewport": {"width": 1280, "height": 960}}
 DESK = {"viewport": {"width": 1120, "height": 720}}
 PHONE = {"viewport": {"width": 390, "height": 700}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
 SCREENS = {
@@ -112,13 +112,16 @@ def take_map(browser: Any, out: Path, screens: dict[str, dict[str, Any]]) -> Non
         ):
             corners = [{"lat": lat, "lon": lon} for lon, lat in outline]
             request = {"outline": corners, "goal": goal, "cell_m": 96, "goal_heading": 0, "agent": "belief"}
-            state = client.post("/searches", json=request | {"name": "North ridge"}).json()
-            for _ in range(4):
-                position = {name: state["next"][name] for name in ("lat", "lon")}
+            state = client.post("/searches", json=request | {"name": "North ridge", "drones": 3}).json()
+            for turn in range(9):
+                vehicle = state["vehicles"][turn % 3]
+                position = {name: vehicle["next"][name] for name in ("lat", "lon")}
                 place = ground.layout.grid_position(point_of(ground.layout, tuple(position.values())))
                 photo = ground.photo(place, 4 / 3)
-                query = position | {"height_m": state["height_m"], "heading": 0}
+                query = position | {"height_m": state["height_m"], "heading": 0, "vehicle": vehicle["id"]}
                 state |= client.post(f"/searches/{state['id']}/photos", params=query, content=photo).json()
+                if state["status"] != "searching":
+                    break
             for name, options in screens.items():
                 page = opened(browser.new_page(**options), url)
                 page.fill("#token", TOKEN)
