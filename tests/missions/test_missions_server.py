@@ -26,6 +26,7 @@ from airloc.missions.flight import great_circle_distance
 from airloc.missions.server import make_app
 from airloc.missions.service import SearchService
 from airloc.missions.store import SearchStore
+from drone_photos import dji, jpeg
 from field_files import write_tiff
 from field_server import HEADERS, TOKEN, SearchGround, create, encode_png, fly, post
 
@@ -105,6 +106,25 @@ def test_a_photo_outside_the_outline_is_refused(client: TestClient, search_groun
     refused = post(client, search_ground, state, lat=top, lon=right)
     assert refused.status_code == 422
     assert "outside the search area" in refused.json()["problem"]
+    assert client.get(f"/searches/{state['id']}").json()["photos"] == 0
+
+
+def test_a_photo_without_a_position_in_the_request_has_its_own(client: TestClient, search_ground: SearchGround):
+    state = create(client, search_ground, GOAL, aspect=1.0)
+    pixels = np.asarray(Image.open(io.BytesIO(search_ground.photo(GOAL, scale=4 / 3))))
+    lat, lon = search_ground.position(GOAL).values()
+    url = f"/searches/{state['id']}/photos"
+    found = client.post(url, content=jpeg(pixels, dji(lat, lon, state["height_m"], 0.0))).json()
+    assert (found["photo"]["row"], found["photo"]["col"], found["status"]) == (*GOAL, "found")
+    state = create(client, search_ground, GOAL)
+    url = f"/searches/{state['id']}/photos"
+    for data, query, fact in (
+        (encode_png(pixels), {}, "no position"),
+        (encode_png(pixels), {"lat": lat}, "only one of lat and lon"),
+        (jpeg(pixels, dji(lat, lon, 80.0, 0.0, pitch=-20.0)), {}, "pitch of -20"),
+    ):
+        refused = client.post(url, content=data, params=query)
+        assert (refused.status_code, fact in refused.json()["problem"]) == (422, True)
     assert client.get(f"/searches/{state['id']}").json()["photos"] == 0
 
 

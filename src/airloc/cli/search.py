@@ -49,12 +49,14 @@ LONG_SEARCH = 60.0
 class SearchOptions(FlightOptions):
     """Rehearse a search over a georeferenced image, observing only the cells flown over; write flight files."""
 
-    area: Path
-    """Image to search: GeoTIFF, cloud-optimised GeoTIFF or any other format that GDAL reads."""
-    goal: Annotated[str, arg(metavar="IMAGE|LAT,LON")]
-    """Image of the goal, or the position of the goal on the image."""
     out: Path
     """Output folder."""
+    area: Path | None = None
+    """Image to search: GeoTIFF, cloud-optimised GeoTIFF or any other format that GDAL reads."""
+    goal: Annotated[str | None, arg(metavar="IMAGE|LAT,LON")] = None
+    """Image of the goal, or the position of the goal on the image."""
+    photos: Path | None = None
+    """Folder of photos to rank by how much they look like the goal, instead of an image to search."""
     within: Annotated[str | None, arg(metavar="FILE|CORNERS")] = None
     """Outline of the search area: a .geojson or .kml file, or corners 'lat,lon lat,lon ...' (two are a box)."""
     cell: str | None = None
@@ -133,16 +135,30 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def run(options: SearchOptions, made_by: str) -> None:
+    """Rehearse a search over an image, or rank photos."""
+    from airloc.cli import photos
+
+    if options.photos is not None and options.area is not None:
+        raise AirlocError("--area and --photos are two different searches", "Give one of them")
+    if options.photos is not None:
+        photos.run(options, options.photos)
+    elif options.area is None or options.goal is None:
+        raise AirlocError("The image or the goal is missing", "Give --area and --goal, or --photos and --goal")
+    else:
+        rehearse(options, options.area, made_by)
+
+
+def rehearse(options: SearchOptions, area: Path, made_by: str) -> None:
     """Check the input, simulate the search, write the output folder and print the outcome."""
     from airloc.areas.raster import Raster
     from airloc.missions.outputs import PAGE, write_search
     from airloc.missions.report import compare_patterns, summary
     from airloc.missions.simulation import simulate, with_patterns
 
-    if re.match(r"[a-z0-9]{2,}:/", str(options.area)):
-        raise AirlocError(f"The image {options.area} is not a local file", "Download it first")
+    if re.match(r"[a-z0-9]{2,}:/", str(area)):
+        raise AirlocError(f"The image {area} is not a local file", "Download it first")
     progress = Console(stderr=True)
-    with Raster(options.area, crs=options.crs, bands=options.bands) as raster:
+    with Raster(area, crs=options.crs, bands=options.bands) as raster:
         dem = options.elevation_model()
         with progress.status("planning the search"):
             search, truth = _start(options, raster)
@@ -259,6 +275,7 @@ def _goal(
         searchable_cell(layout, position, name)  # raises if it is outside
         return layout.grid_position(point_of(layout, position))
 
+    assert options.goal is not None
     truth = None if options.truth is None else on_grid(options.truth, "true position")
     if not Path(options.goal).exists() and looks_like_position(options.goal):
         place = on_grid(options.goal, "goal")

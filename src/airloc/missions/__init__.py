@@ -10,6 +10,8 @@
 | `outputs`      | the files of a search: flight files, `report`, belief as GeoTIFF             |
 | `flight`       | camera footprint, endurance, flight files; `sweep` plans a fixed path        |
 | `server`       | searches over HTTP: `service`, `store`, `messages`, `vehicles`               |
+| `exif`         | position, height and gimbal of drone photos; `ranking` searches a folder     |
+| `fence`        | where a vehicle may fly; `routes` and `endurance` make flights of cells      |
 | `units`        | lengths, durations, speeds and positions as text                             |
 
 This module exports the parts that need no extra packages. `plan`, `outputs` and `report` need the extra `field`; the

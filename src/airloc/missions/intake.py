@@ -18,7 +18,8 @@ from airloc.areas.features import parse_geojson
 from airloc.areas.layout import Layout
 from airloc.errors import AirlocError
 from airloc.grid import Cell
-from airloc.missions.messages import NewSearch, PhotoPosition, SearchSettings
+from airloc.missions.exif import STEEPEST, read_tags
+from airloc.missions.messages import NewSearch, PhotoPosition, PhotoQuery, SearchSettings
 from airloc.missions.photos import (
     MIN_COVERAGE,
     SIDE,
@@ -37,6 +38,7 @@ from airloc.missions.store import StoredGlimpse, StoredSearch
 
 __all__ = [
     "RequestError",
+    "camera_position",
     "cell_below",
     "crop_photo",
     "decode_goal",
@@ -129,6 +131,25 @@ def stored_goal(settings: SearchSettings, stored: StoredSearch, layout: Layout) 
             raise
         turn = None if settings.goal_heading is None else 0.0
         return Goal(_patch(stored.goal), _patch(stored.goal), turn, same_day=settings.goal_same_day)
+
+
+def camera_position(query: PhotoQuery, photo: bytes) -> PhotoPosition:
+    """Return the position of the camera: that of the request, or else that of the photo's EXIF and XMP."""
+    if query.lat is not None and query.lon is not None:
+        return PhotoPosition.model_validate(query.model_dump())
+    if query.lat is not None or query.lon is not None:
+        raise RequestError(422, "The position has only one of lat and lon", "Give both, or neither")
+    tags = read_tags(photo)
+    if tags.lat is None or tags.lon is None:
+        problem = "The photo has no position in its EXIF and XMP"
+        raise RequestError(422, problem, "Give the position of the camera as lat and lon")
+    if tags.pitch is not None and tags.pitch > STEEPEST and not query.accept:
+        problem = f"The gimbal had a pitch of {tags.pitch:.0f} degrees, so that the photo does not show the cell below"
+        raise RequestError(422, problem, "Point the camera straight down, or post the photo with accept=true")
+    height = tags.height_m if query.height_m is None else query.height_m
+    heading = tags.heading if query.heading is None else query.heading
+    changes = {"lat": tags.lat, "lon": tags.lon, "height_m": height, "heading": heading}
+    return PhotoPosition.model_validate(query.model_dump() | changes)
 
 
 def cell_below(layout: Layout, position: PhotoPosition) -> Cell:

@@ -24,6 +24,7 @@ __all__ = [
     "NewVehicle",
     "PhotoOutcome",
     "PhotoPosition",
+    "PhotoQuery",
     "PhotoResult",
     "Position",
     "Problem",
@@ -182,11 +183,14 @@ class NewSearch(SearchSettings):
     ]
 
 
-class PhotoPosition(Message):
+class PhotoQuery(Message):
     """Position and orientation of the camera when it took a photo, and whether the photo is checked."""
 
-    lat: Annotated[Latitude, Field(description="latitude of the camera")]
-    lon: Annotated[Longitude, Field(description="longitude of the camera")]
+    lat: Annotated[
+        Latitude | None,
+        Field(description="latitude of the camera; by default all comes from the photo's EXIF and XMP"),
+    ] = None
+    lon: Annotated[Longitude | None, Field(description="longitude of the camera")] = None
     height_m: Annotated[
         float | None,
         Field(gt=0, le=20_000, description="height above ground; without it the photo's central square is the cell"),
@@ -209,6 +213,13 @@ class NewVehicle(Message):
     budget: Annotated[
         int | None, Field(ge=1, le=MAX_BUDGET, description="moves that it may fly; those of the search by default")
     ] = None
+
+
+class PhotoPosition(PhotoQuery):
+    """Position and orientation of the camera when it took a photo, as the store keeps them."""
+
+    lat: Annotated[Latitude, Field(description="latitude of the camera")]
+    lon: Annotated[Longitude, Field(description="longitude of the camera")]
 
 
 class CellLocation(Message):

@@ -17,12 +17,13 @@ from airloc.drawing.trajectory import draw_team
 from airloc.grid import Cell, Grid
 from airloc.missions.flight import HEIGHT_LIMIT, Flight
 from airloc.missions.patterns import Pattern
+from airloc.missions.photos import Goal
 from airloc.missions.plan import format_position
 from airloc.missions.searcher import Candidate, Find
 from airloc.missions.simulation import SearchRecord
 from airloc.missions.units import format_cell
 
-__all__ = ["SearchPainter", "candidates_page", "compare_patterns", "search_page", "summary"]
+__all__ = ["SearchPainter", "candidates_page", "compare_patterns", "ranking_page", "search_page", "summary"]
 
 SIDE, GIF_SIDE = 1000, 480
 """Approximate longest side of images and of the animation, in pixels."""
@@ -244,25 +245,40 @@ def _best_match(record: SearchRecord) -> Html:
     best = record.searcher.candidates()[0]
     return row(
         figure(image_tag(_enlarge(record.goal.picture), "The goal"), "The goal"),
-        figure(image_tag(_draw_photo(best, record), "The best match"), f"The best match. {_caption(best, record)}"),
+        figure(
+            image_tag(_draw_photo(best, record.layout.grid.pitch), "The best match"),
+            f"The best match. {_caption(best, record)}",
+        ),
     )
 
 
 def candidates_page(record: SearchRecord) -> str:
     """Return the HTML page that shows the goal beside all photos, the one most like the goal first."""
-    ranked = record.searcher.candidates()
+    ranked, pitch = record.searcher.candidates(), record.layout.grid.pitch
+    captioned = [(photo, _caption(photo, record)) for photo in ranked]
+    return ranking_page(record.goal, captioned, pitch, "turned like the grid", link("About the search", "index.html"))
+
+
+def ranking_page(
+    goal: Goal, ranked: Sequence[tuple[Candidate, str]], pitch: int, turned: str, more: Html | str = ""
+) -> str:
+    """Return the HTML page that shows a goal beside ranked photos with their captions.
+
+    Args:
+        goal: The goal.
+        ranked: The photos, and what to write below them.
+        pitch: Pixels between the middles of cells.
+        turned: How the photos are turned.
+        more: What the introduction ends with.
+    """
     shown = [
-        figure(image_tag(_draw_photo(photo, record), "Photo"), _caption(photo, record))
-        for photo in ranked[:MAX_CANDIDATES]
+        figure(image_tag(_draw_photo(photo, pitch), "Photo"), caption) for photo, caption in ranked[:MAX_CANDIDATES]
     ]
     count = f"{len(shown)} of {len(ranked)} photos" if len(shown) < len(ranked) else f"{len(ranked)} photos"
-    goal = figure(image_tag(_enlarge(record.goal.picture), "The goal"), "The goal, to the scale of the photos")
-    about = paragraph(
-        "Photos in the order of their match probability, turned like the grid. A ring marks where the goal would be.",
-        " ",
-        link("About the search", "index.html"),
-    )
-    return page("Photos most like the goal", about + beside(goal, row(*shown)), subtitle=count)
+    picture = figure(image_tag(_enlarge(goal.picture), "The goal"), "The goal, to the scale of the photos")
+    order = f"Photos in the order of their match probability, {turned}. A ring marks where the goal would be."
+    body = paragraph(order, " ", more) + beside(picture, row(*shown))
+    return page("Photos most like the goal", body, subtitle=count)
 
 
 def _caption(photo: Candidate, record: SearchRecord) -> str:
@@ -270,7 +286,7 @@ def _caption(photo: Candidate, record: SearchRecord) -> str:
     return f"Photo {photo.number}: {_place_name(record, photo.find)}, {probability}"
 
 
-def _draw_photo(photo: Candidate, record: SearchRecord) -> Pixels:
+def _draw_photo(photo: Candidate, pitch: int) -> Pixels:
     """Draw what a photo shows around its cell, with a ring where the goal was located."""
     view = photo.glimpse.whole_view()
     seen = np.argwhere(view.seen)
@@ -279,7 +295,6 @@ def _draw_photo(photo: Candidate, record: SearchRecord) -> Pixels:
     drawn = Image.fromarray(_enlarge((view.pixels * view.seen[..., None])[top:bottom, left:right]))
     find = photo.find
     if find.position != find.cell:
-        pitch = record.layout.grid.pitch
         y, x = (
             ENLARGED * (view.seen.shape[0] / 2 + pitch * (place - cell) - edge)
             for place, cell, edge in zip(find.position, find.cell, (top, left), strict=True)

@@ -29,7 +29,7 @@ from airloc.missions.messages import (
     Health,
     NewSearch,
     NewVehicle,
-    PhotoPosition,
+    PhotoQuery,
     PhotoResult,
     Problem,
     SearchList,
@@ -135,7 +135,7 @@ def _search_routes(searches: SearchService) -> APIRouter:
         return searches.belief(search)
 
     @router.post("/{search}/photos", responses=_errors(404, 409), openapi_extra=PHOTO_BODY)
-    async def post_photo(search: str, request: Request, position: Annotated[PhotoPosition, Query()]) -> PhotoResult:
+    async def post_photo(search: str, request: Request, position: Annotated[PhotoQuery, Query()]) -> PhotoResult:
         """Post a photo as the body or as a file of a form; the response names the next cell to photograph."""
         return await run_in_threadpool(searches.observe, search, await _photo_of(request), position)
 

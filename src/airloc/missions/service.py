@@ -21,6 +21,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.intake import (
     RequestError,
+    camera_position,
     cell_below,
     crop_photo,
     decode_goal,
@@ -37,6 +38,7 @@ from airloc.missions.messages import (
     NewVehicle,
     PhotoOutcome,
     PhotoPosition,
+    PhotoQuery,
     PhotoResult,
     SearchList,
     SearchSettings,
@@ -146,9 +148,9 @@ class SearchService:
             self._store.cancel(search)
             return _state(active, cancelled=True)
 
-    def observe(self, search: str, data: bytes, position: PhotoPosition) -> PhotoResult:
+    def observe(self, search: str, data: bytes, query: PhotoQuery) -> PhotoResult:
         """Update a search with a photo; the photo is on the disk before the call returns."""
-        photo = read_photo(data)
+        photo, position = read_photo(data), camera_position(query, data)
         with self._locked(search) as active:
             if self._is_cancelled(search):
                 raise RequestError(409, "The search is cancelled", "Create another search")

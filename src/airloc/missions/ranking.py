@@ -1,0 +1,227 @@
+"""Search a folder of photos: rank them by how much they look like the goal.
+
+Every photo is compared with the goal at all places, by the same judge as the photos of a live search. What a photo
+shows is cut into overlapping views, two cells wide. If the photo has height and field of view, its scale is known; if
+not, its shorter side is taken to be the footprint of a search, 4/3 cells.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from airloc.agents.agent import Agent
+from airloc.agents.matching import SIGHTINGS, comparison
+from airloc.areas.area import Pixels
+from airloc.areas.raster import Plane
+from airloc.errors import AirlocError
+from airloc.files import write_atomically
+from airloc.missions.exif import STEEPEST, PhotoTags, read_tags
+from airloc.missions.flight import Camera
+from airloc.missions.photos import SIDE, Goal, PhotoPose, View, crop_to_view, read_photo
+from airloc.missions.report import ranking_page
+from airloc.missions.searcher import Candidate, Find, Glimpse, matching_network
+from airloc.vision.locator import GoalViews, judge
+
+__all__ = ["RankedPhoto", "footprint", "list_photos", "rank_photos", "write_ranking"]
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".webp")
+MAX_BYTES = 200_000_000
+MAX_VIEWS = 400
+"""Views of one photo; larger photos are refused, because the cell is too small for them."""
+FOOTPRINT = 4 / 3
+"""Shorter side of a photo of unknown scale, in cells."""
+
+
+class RankedPhoto(NamedTuple):
+    """A photo of a folder."""
+
+    path: Path
+    tags: PhotoTags
+    probability: float
+    """Probability that the photo shows the goal."""
+    view: View
+    """The part of the photo that looks most like the goal, two cells wide, north up if the heading is known."""
+    offset: tuple[float, float]
+    """Place of the goal in the view, in cells down and to the right of its middle."""
+    position: tuple[float, float] | None
+    """Latitude and longitude of that place; those of the camera if the scale or the heading is unknown."""
+    oblique: bool
+    """The photo was not taken straight down, so that its position is not exact."""
+
+
+def list_photos(folder: Path) -> list[Path]:
+    """Return the photos of a folder in the order of their names.
+
+    Raises:
+        AirlocError: If there is no such folder, or no photo in it.
+    """
+    try:
+        files = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
+    except OSError as error:
+        raise AirlocError(f"Cannot read the folder {folder}: {error.strerror}", "Give a folder of photos") from None
+    if not files:
+        raise AirlocError(f"The folder {folder} has no photos", f"Give a folder with files {', '.join(SUFFIXES)}")
+    return files
+
+
+def rank_photos(
+    paths: Sequence[Path],
+    goal: Goal,
+    cell_m: float,
+    camera: Camera,
+    agent: Agent,
+    *,
+    on_photo: Callable[[int], None] = lambda count: None,
+) -> tuple[list[RankedPhoto], list[tuple[Path, str]]]:
+    """Rank photos, the one most like the goal first.
+
+    Args:
+        paths: The photos.
+        goal: The goal at the scale of the cells; its turn is the compass direction of its upper edge.
+        cell_m: Side of a cell in metres.
+        camera: Field of view of photos that do not have their own.
+        agent: Agent whose network compares the photos; that of `belief` if it has none.
+        on_photo: Called with 1 after every photo.
+
+    Returns:
+        The ranked photos, and those that cannot be read, with the reason.
+    """
+    known, unknown = goal.views(), GoalViews(goal.picture, (-180.0, 180.0), goal.scale)
+    compare = comparison(matching_network(agent))
+    ranked, unreadable = [], []
+    for path in paths:
+        try:
+            photo, tags = _read(path)
+            turned = known if tags.heading is not None else unknown
+            ranked.append(
+                max(
+                    (
+                        _judged(path, tags, view, middle, cell_m, judge(turned, SIGHTINGS, compare, *view, 0.0))
+                        for view, middle in _views(photo, tags, cell_m, camera)
+                    ),
+                    key=lambda one: one.probability,
+                )
+            )
+        except AirlocError as error:
+            unreadable.append((path, error.problem))
+        on_photo(1)
+    return sorted(ranked, key=lambda photo: -photo.probability), unreadable
+
+
+def footprint(tags: PhotoTags, camera: Camera, size: tuple[int, int]) -> tuple[float, float] | None:
+    """Return width and height of the ground that a photo of a size (width, height) shows, in metres, if it is known."""
+    if tags.height_m is None:
+        return None
+    fov = camera.fov if tags.fov is None else min(160.0, max(1.0, tags.fov))
+    longer = 2 * tags.height_m * math.tan(math.radians(fov) / 2)
+    return longer * size[0] / max(size), longer * size[1] / max(size)
+
+
+def _read(path: Path) -> tuple[Pixels, PhotoTags]:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise AirlocError(f"The photo {path.name} is larger than {MAX_BYTES // 1_000_000} MB", "Send a smaller one")
+        data = path.read_bytes()
+    except OSError as error:
+        raise AirlocError(f"Cannot read the photo {path.name}: {error.strerror}", "Check it") from error
+    return read_photo(data, f"photo {path.name}"), read_tags(data)
+
+
+def _views(
+    photo: Pixels, tags: PhotoTags, cell_m: float, camera: Camera
+) -> Iterator[tuple[View, npt.NDArray[np.float64]]]:
+    """Yield overlapping views of a photo, two cells wide, and their middles in metres right of and above its own."""
+    height, width = photo.shape[:2]
+    ground = footprint(tags, camera, (width, height))
+    if ground is None:
+        scale = FOOTPRINT * cell_m / min(width, height)
+        ground = width * scale, height * scale
+    heading = math.radians(tags.heading or 0.0)
+    steps = [max(1, math.ceil(side / cell_m) - 1) for side in ground]
+    if steps[0] * steps[1] > MAX_VIEWS:
+        problem = f"it shows {ground[0]:.0f} x {ground[1]:.0f} m, too much for cells of {cell_m:g} m"
+        raise AirlocError(problem, "Give larger cells")
+    places = [((np.arange(count) + 1) / (count + 1) - 0.5) * side for count, side in zip(steps, ground, strict=True)]
+    for x in places[0].tolist():
+        for y in places[1].tolist():
+            right = x * math.cos(heading) + y * math.sin(heading)
+            up = y * math.cos(heading) - x * math.sin(heading)
+            yield (
+                crop_to_view(photo, cell_m, PhotoPose(ground[0], -right, -up, math.degrees(heading))),
+                np.array([right, up]),
+            )
+
+
+def _judged(
+    path: Path,
+    tags: PhotoTags,
+    view: View,
+    middle: npt.NDArray[np.float64],
+    cell_m: float,
+    verdict: tuple[float, float, float],
+) -> RankedPhoto:
+    probability, down, right = verdict
+    position = None
+    if tags.lat is not None and tags.lon is not None:
+        position = tags.lat, tags.lon
+        if tags.height_m is not None and tags.heading is not None:
+            east, north = middle + cell_m * np.array([right, -down])
+            lat, lon = Plane(tags.lat, tags.lon).to_degrees(np.array([east, north])).tolist()
+            position = lat, lon
+    oblique = tags.pitch is not None and tags.pitch > STEEPEST
+    return RankedPhoto(path, tags, probability, view, (down, right), position, oblique)
+
+
+def write_ranking(folder: Path, goal: Goal, ranked: Sequence[RankedPhoto]) -> list[Path]:
+    """Write the ranking as a page, as JSON and as GeoJSON; return the paths, the page first."""
+    captioned = [
+        (Candidate(number, Glimpse(photo.view.pixels, 1.0, photo.view), _find(photo)), _caption(photo))
+        for number, photo in enumerate(ranked, start=1)
+    ]
+    listed = [_to_json(photo, number) for number, photo in enumerate(ranked, start=1)]
+    points = [
+        {
+            "type": "Feature",
+            "properties": entry,
+            "geometry": {"type": "Point", "coordinates": [entry["lon"], entry["lat"]]},
+        }
+        for entry in listed
+        if entry["lat"] is not None
+    ]
+    page = ranking_page(goal, captioned, SIDE, "north up where the heading is known")
+    collection = {"type": "FeatureCollection", "features": points}
+    return [
+        write_atomically(folder / "candidates.html", page),
+        write_atomically(folder / "candidates.json", json.dumps({"candidates": listed}, indent=1) + "\n"),
+        write_atomically(folder / "candidates.geojson", json.dumps(collection, indent=1) + "\n"),
+    ]
+
+
+def _find(photo: RankedPhoto) -> Find:
+    return Find((0, 0), photo.offset, photo.probability)
+
+
+def _caption(photo: RankedPhoto) -> str:
+    """Return file, position and probability of a photo as text."""
+    place = "no position" if photo.position is None else "{:.6f},{:.6f}".format(*photo.position)
+    slanted = ", taken obliquely" if photo.oblique else ""
+    return f"{photo.path.name}: {place}{slanted}, match probability {100 * photo.probability:.1f} %"
+
+
+def _to_json(photo: RankedPhoto, number: int) -> dict[str, Any]:
+    lat, lon = photo.position or (None, None)
+    return {
+        "rank": number,
+        "file": photo.path.name,
+        "match_probability": photo.probability,
+        "lat": lat,
+        "lon": lon,
+        "height_m": photo.tags.height_m,
+        "heading": photo.tags.heading,
+        "oblique": photo.oblique,
+    }
