@@ -1,0 +1,130 @@
+"""Images of the live map: reduced, and encoded once for all watchers."""
+
+import asyncio
+import io
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+
+import numpy as np
+from PIL import Image
+from shapely.geometry import Polygon
+from starlette.concurrency import run_in_threadpool
+
+from airloc.areas.area import Pixels
+from airloc.areas.raster import Raster
+from airloc.files import encode_png
+from airloc.missions.intake import RequestError
+from airloc.missions.photos import read_photo
+from airloc.missions.service import ActiveSearch, SearchService
+from airloc.missions.views import background_corners
+
+__all__ = ["SearchImages"]
+
+THUMBNAIL, BACKGROUND = 480, 1200
+"""Longest sides of reduced photos and of the background, in pixels."""
+MAX_CELLS, MAX_THUMBNAILS, MAX_BACKGROUNDS = 2048, 512, 8
+"""Images in memory."""
+
+
+class SearchImages:
+    """The images of all searches.
+
+    Args:
+        searches: The searches.
+        raster: An orthophoto to show below the grids.
+    """
+
+    def __init__(self, searches: SearchService, raster: Raster | None) -> None:
+        self._searches, self._raster = searches, raster
+        self._raster_lock = threading.Lock()
+        self.thumbnails = ImageCache(self._read_thumbnail, MAX_THUMBNAILS)
+        """JPEG of a photo, by search and number."""
+        self.cells = ImageCache(self._read_cell, MAX_CELLS)
+        """PNG of the cell in a photo, by search and number."""
+        self.goals = ImageCache(self._read_goal, MAX_THUMBNAILS)
+        """JPEG of the goal image, by search."""
+        self.backgrounds = ImageCache(self._read_background, MAX_BACKGROUNDS)
+        """WebP of the ground, by search."""
+
+    def shows(self, active: ActiveSearch) -> bool:
+        """Return True if the orthophoto shows some of the grid of a search."""
+        plane = active.field.layout.plane
+        if self._raster is None or plane is None:
+            return False
+        corners = background_corners(active.field.layout)
+        return bool(Polygon(self._raster.border(plane)).intersects(Polygon(corners)))
+
+    def _read_thumbnail(self, search: str, number: int) -> bytes:
+        return _encode_jpeg(read_photo(self._searches.photo(search, number)))
+
+    def _read_cell(self, search: str, number: int) -> bytes:
+        return encode_png(self._searches.glimpse(search, number))
+
+    def _read_goal(self, search: str) -> bytes:
+        def read(active: ActiveSearch, _: object) -> Pixels:
+            return active.field.goal.picture if active.stored.picture is None else read_photo(active.stored.picture)
+
+        return _encode_jpeg(self._searches.inspect(search, read))
+
+    def _read_background(self, search: str) -> bytes:
+        active = self._searches.inspect(search, lambda active, _: active)
+        if self._raster is None or not self.shows(active):
+            problem = "The server has no orthophoto of this place"
+            raise RequestError(404, problem, "Start it with --map and a GeoTIFF of the search area")
+        corners = background_corners(active.field.layout)
+        width, height = (float(np.linalg.norm(side)) for side in (corners[1] - corners[0], corners[3] - corners[0]))
+        scale = BACKGROUND / max(width, height)
+        size = max(1, round(height * scale)), max(1, round(width * scale))
+        with self._raster_lock:
+            return _encode_transparent(self._raster.read_quad(active.field.layout.plane, corners, size).pixels)
+
+
+class ImageCache:
+    """Images by key. Who asks for an image while it is read waits for it, without a thread.
+
+    Args:
+        read: Reads and encodes an image; runs in a thread.
+        size: Number of images in memory.
+    """
+
+    def __init__(self, read: Callable[..., bytes], size: int) -> None:
+        self._read, self._size = read, size
+        self._images: OrderedDict[tuple[str | int, ...], bytes] = OrderedDict()
+        self._pending: dict[tuple[str | int, ...], asyncio.Task[bytes]] = {}
+
+    async def get(self, *key: str | int) -> bytes:
+        """Return an image."""
+        if key in self._images:
+            self._images.move_to_end(key)
+            return self._images[key]
+        if key not in self._pending:
+            self._pending[key] = asyncio.create_task(self._load(key))
+        return await asyncio.shield(self._pending[key])  # a watcher that leaves does not disturb the others
+
+    async def _load(self, key: tuple[str | int, ...]) -> bytes:
+        try:
+            image = await run_in_threadpool(self._read, *key)
+        finally:
+            del self._pending[key]
+        self._images[key] = image
+        if len(self._images) > self._size:
+            self._images.popitem(last=False)
+        return image
+
+
+def _encode_jpeg(pixels: Pixels) -> bytes:
+    """Encode an image as JPEG, reduced to the size of a thumbnail."""
+    image = Image.fromarray(pixels)
+    image.thumbnail((THUMBNAIL, THUMBNAIL))
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=85)
+    return buffer.getvalue()
+
+
+def _encode_transparent(pixels: Pixels) -> bytes:
+    """Encode an image as WebP, transparent where it is black, as outside the orthophoto."""
+    buffer = io.BytesIO()
+    alpha = np.where(pixels.any(axis=2, keepdims=True), np.uint8(255), np.uint8(0))
+    Image.fromarray(np.concatenate([pixels, alpha], axis=2)).save(buffer, "WEBP", quality=80)
+    return buffer.getvalue()
