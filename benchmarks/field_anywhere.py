@@ -148,11 +148,12 @@ class World:
         return np.asarray(Image.open(file))
 
 
-def search(agent: Agent, world: World, prior: np.ndarray | None = None) -> tuple[Outcome, list[float]]:
+def search(agent: Agent, world: World) -> tuple[Outcome, list[float]]:
     """Play a search to its end; return its outcome and the seconds of every photo."""
     grid, start = world.grid, (world.grid.rows // 2, world.grid.cols // 2)
-    budget, threshold = 2 * max(grid.shape), declaration_threshold(COST)
-    searcher = Searcher(agent, world.goal, grid, start=start, budget=budget, threshold=threshold, prior=prior)
+    searcher = Searcher(
+        agent, world.goal, grid, start=start, budget=2 * max(grid.shape), threshold=declaration_threshold(COST)
+    )
     seconds, matches = [], {}
     advice = searcher.advice()
     while (cell := advice.next_cell) is not None:

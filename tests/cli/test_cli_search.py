@@ -183,6 +183,7 @@ def test_an_image_without_georeference_is_searched_in_pixels(airloc, tmp_path: P
         ("--prior", "nothing.tif", "nothing.tif"),
         ("--prior", "nothing.kmz", "nothing.kmz"),
         ("--prior", __file__, "test_cli_search.py"),
+        ("--map", "missing.tif", "missing.tif"),
         ("--lkp", "59,15", "needed together"),
         ("--subject", "hiker", "needed together"),
         ("--home", "here", "here"),

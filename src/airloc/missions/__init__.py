@@ -6,9 +6,11 @@
 | `plan`         | the plan of a search and the searcher that it makes                          |
 | `team`         | several vehicles with one belief, and targets that move                      |
 | `simulation`   | a search over an orthoimage                                                  |
+| `priors`       | what is known before take-off as a prior over the cells; `map_prior`         |
 | `photos`       | photos become glimpses of a cell; `detection` has the measured POD           |
 | `outputs`      | the files of a search: flight files, `report`, belief as GeoTIFF             |
-| `flight`       | camera footprint, endurance, flight files; `sweep` plans a fixed path        |
+| `flight`       | camera footprint and flight files, `formats` has more of them                |
+| `patterns`     | search patterns as fixed paths; `sweep` plans one over the likely cells      |
 | `server`       | searches over HTTP: `service`, `store`, `messages`, `vehicles`               |
 | `exif`         | position, height and gimbal of drone photos; `ranking` searches a folder     |
 | `fence`        | where a vehicle may fly; `routes` and `endurance` make flights of cells      |

@@ -31,7 +31,7 @@ from airloc.seeding import stream
 
 __all__ = ["PATTERNS", "Pattern", "plan_patterns"]
 
-MAX_CELLS = 1024
+MAX_CELLS = 4096
 """Largest grid on which the best path is searched for; on larger ones it is the planned sweep."""
 LEGS = 9
 """Legs of a sector search."""
