@@ -110,6 +110,26 @@ def test_only_static_files_are_served(tmp_path: Path, path: str):
     assert set(response.json()) == {"problem", "cure"}
 
 
+def test_hostile_requests_are_refused_without_a_server_error(client: TestClient, search_ground: SearchGround):
+    search = post(client, search_ground, create(client, search_ground, GOAL)).json()["id"]
+    paths = [f"/searches/{name}/{rest}" for name in ("%00", "%ff", "a" * 3000) for rest in ("map", "events", "goal")]
+    numbers = ("99999999999999999999", "-1", "0", "1e3", "0x1", "9" * 5000, "%00")
+    paths += [f"/searches/{search}/photos/{number}/{rest}" for number in numbers for rest in ("cell", "thumbnail")]
+    assert {client.get(path).status_code for path in paths} <= {400, 404, 422}
+    bodies = [
+        b"[" * 1_000_000,
+        b"\xff",
+        b"null",
+        b'{"token": 1e999}',
+        b'{"token": "\\ud800"}',
+        b'{"token": "' + bytes(2000) + b'"}',
+    ]
+    for body in bodies:
+        response = client.post("/session", content=body, headers={"content-type": "application/json", "host": "["})
+        assert (response.status_code in (400, 422), set(response.json())) == (True, {"problem", "cure"})
+    assert TestClient(client.app, headers={"cookie": b"airloc-80=\xff;;=="}).get("/searches").status_code == 401
+
+
 def test_the_map_has_the_grid_the_outline_and_the_positions_of_the_cells(
     client: TestClient, search_ground: SearchGround
 ):
