@@ -5,13 +5,16 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airloc.agents import blind
+from airloc.agents.agent import EpisodeBatch
 from airloc.agents.best_path import best_paths
 from airloc.grid import MOVES, Grid, distance
 from airloc.task import priors
+from airloc.task.batch import Observation
 
 pytestmark = pytest.mark.long
 
@@ -149,3 +152,21 @@ def test_large_grids_do_not_keep_anybody_waiting(shape: str):
     tables = blind.success_table(grid, grid.default_budget, list(grid.cells()))
     assert time.process_time() - began < 20
     assert all(table.sum() > grid.default_budget / 2 for table in tables.values())
+
+
+def test_blind_flies_the_best_path_of_the_prior_that_comes_with_an_episode():
+    grid, budget = Grid(4, 5), 5
+    weights = np.random.default_rng(1).dirichlet(np.full(grid.count, 0.3), size=2)
+    goal = torch.zeros(2, 48, 48, 3, dtype=torch.uint8)
+    agent, starts = blind.blind(), torch.tensor([[0, 0], [2, 3]])
+    state = agent.reset(EpisodeBatch(goal, grid, budget, torch.zeros(2, budget, 8), torch.from_numpy(weights)))
+    position, collected = starts.clone(), [set(), set()]
+    for left in range(budget, 0, -1):
+        moves, state = agent.act(Observation(goal, position, torch.full((2,), left)), state)
+        position = position + torch.from_numpy(MOVES)[moves]
+        for seen, cell in zip(collected, position.tolist(), strict=True):
+            seen.add(tuple(cell))
+    for number, seen in enumerate(collected):
+        start = tuple(starts[number].tolist())
+        best = best_paths(grid, budget, start, weights[number])
+        assert sum(weights[number][grid.index(cell)] for cell in seen - {start}) == pytest.approx(best.value)

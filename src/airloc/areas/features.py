@@ -7,6 +7,7 @@ import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -21,6 +22,8 @@ MAX_BYTES = 20_000_000
 MAX_DEPTH = 32
 WGS84 = re.compile(r"CRS84|EPSG:+4326|WGS ?84", re.IGNORECASE)
 KML_KINDS = ("Polygon", "LineString", "Point")
+UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, OSError, EOFError, ValueError)
+"""Errors of damaged, encrypted and unusual zip files."""
 
 Ring = list[tuple[float, float]]
 
@@ -82,7 +85,7 @@ def _unpack(data: bytes, path: Path, noun: str) -> bytes:
             if files[0].file_size > MAX_BYTES:
                 raise AirlocError(f"The {noun} {path} is larger than {MAX_BYTES / 1e6:.0f} MB", "Simplify it first")
             return archive.read(files[0])
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError, ValueError) as error:
+    except UNREADABLE as error:
         raise AirlocError(f"The {noun} {path} is not KMZ: {error}", "Export it again as KMZ") from error
 
 
@@ -134,7 +137,7 @@ def _ring(positions: Any) -> Ring:
 def _parse_kml(data: bytes, path: Path, noun: str) -> list[Feature]:
     try:
         root = ElementTree.fromstring(data)
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # not XML, or of an unknown encoding
         raise AirlocError(f"The {noun} {path} is not KML: {error}", "Export it again as KML or KMZ") from error
     found: list[Feature] = []
     stack: list[tuple[ElementTree.Element, Mapping[str, Any]]] = [(root, {})]
