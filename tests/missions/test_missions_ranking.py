@@ -89,6 +89,7 @@ def test_photos_without_metadata_are_ranked_and_unreadable_ones_are_named(airloc
         ({"--goal": "missing.jpg"}, "missing.jpg"),
         ({"--cell": "9px"}, "9px"),
         ({"--area": "ortho.tif"}, "--area and --photos"),
+        ({"--track": "a.gpx"}, "--photos and --track"),
         ({"--fov": 500}, "500"),
     ],
 )

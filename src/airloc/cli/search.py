@@ -57,6 +57,10 @@ class SearchOptions(FlightOptions):
     """Image of the goal, or the position of the goal on the image."""
     photos: Path | None = None
     """Folder of photos to rank by how much they look like the goal, instead of an image to search."""
+    track: Path | None = None
+    """Track of an actual flight (.gpx, .tlog, .bin, or a folder of photos): write what it has seen of --within."""
+    height: str | None = None
+    """Height above ground of a track that does not have its own; that of the footprint by default."""
     within: Annotated[str | None, arg(metavar="FILE|CORNERS")] = None
     """Outline of the search area: a .geojson or .kml file, or corners 'lat,lon lat,lon ...' (two are a box)."""
     cell: str | None = None
@@ -135,12 +139,16 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def run(options: SearchOptions, made_by: str) -> None:
-    """Rehearse a search over an image, or rank photos."""
-    from airloc.cli import photos
+    """Rehearse a search over an image, rank photos, or compute the coverage of a track."""
+    from airloc.cli import coverage, photos
 
-    if options.photos is not None and options.area is not None:
-        raise AirlocError("--area and --photos are two different searches", "Give one of them")
-    if options.photos is not None:
+    given = {"--area": options.area, "--photos": options.photos, "--track": options.track}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise AirlocError(f"{' and '.join(named)} are different tasks", "Give one of them")
+    if options.track is not None:
+        coverage.run(options, options.track)
+    elif options.photos is not None:
         photos.run(options, options.photos)
     elif options.area is None or options.goal is None:
         raise AirlocError("The image or the goal is missing", "Give --area and --goal, or --photos and --goal")

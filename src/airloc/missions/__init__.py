@@ -13,6 +13,7 @@
 | `patterns`     | search patterns as fixed paths; `sweep` plans one over the likely cells      |
 | `server`       | searches over HTTP: `service`, `store`, `messages`, `vehicles`               |
 | `exif`         | position, height and gimbal of drone photos; `ranking` searches a folder     |
+| `coverage`     | what an actual flight has seen; `tracks` reads GPX, logs and photos          |
 | `fence`        | where a vehicle may fly; `routes` and `endurance` make flights of cells      |
 | `units`        | lengths, durations, speeds and positions as text                             |
 

@@ -6,6 +6,7 @@ leg that would leave the fence flies around its corners, on the shortest path of
 Legend: points are (x, y) in metres of the layout's plane; a place is a fractional (row, column) of the grid.
 """
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ from airloc.grid import Cell
 from airloc.missions.flight import Ring
 
 __all__ = ["Fence", "fence_in"]
+
+log = logging.getLogger(__name__)
 
 MAX_INSET = 3.0
 """Distance in metres that waypoints and corners of legs keep from the fence, for the error of the position."""
@@ -150,6 +153,9 @@ def fence_in(
             "Fewer than two cells can be reached without leaving the outline or entering a no-fly zone",
             "Give a larger --margin, smaller cells, or start in another part of the outline",
         )
+    lost = int(layout.searchable.sum() - searchable.sum())
+    if lost:
+        log.warning("%d cells cannot be reached inside the fence and are not searched; --margin widens it", lost)
     fence = Fence(_part_around(region, piece), piece, replace(layout, searchable=searchable.reshape(layout.grid.shape)))
     for port in ports:
         fence = _with_corridor(fence, port, closed)

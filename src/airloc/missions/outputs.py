@@ -40,7 +40,7 @@ from airloc.missions.searcher import Belief, Find, Searcher
 from airloc.missions.simulation import SearchRecord
 from airloc.missions.sweep import extend_sweep, plan_sweep
 
-__all__ = ["PAGE", "to_json", "write_search"]
+__all__ = ["PAGE", "to_json", "write_cells", "write_search"]
 
 PAGE, CANDIDATES, PATH, BELIEF = "index.html", "candidates.html", "path.json", "belief.tif"
 PRIOR, PRIOR_IMAGE = "prior.tif", "prior.jpg"
@@ -83,7 +83,7 @@ def write_search(
     if flight is not None:
         written[BELIEF] = _write_belief(folder / BELIEF, record.layout, record.searcher)
         if record.search.sources:
-            written[PRIOR] = _write_cells(folder / PRIOR, record.layout, {"POA": record.searcher.prior})
+            written[PRIOR] = write_cells(folder / PRIOR, record.layout, {"POA": record.searcher.prior})
     ground = read_overview(raster, record.layout, SIDE)  # read once: without overviews this reads the whole file
     painter = SearchPainter(record, ground, SIDE)
     belief, path = painter.draw_final_belief(), painter.draw_path()
@@ -146,10 +146,10 @@ def _plan_sweep(search: FieldSearch, dem: ElevationModel | None) -> Flight:
 def _write_belief(path: Path, layout: Layout, searcher: Searcher) -> Path:
     """Write POA, POD and POS."""
     bands = (searcher.belief(), searcher.pod, searcher.prior * searcher.pod)
-    return _write_cells(path, layout, dict(zip(BANDS, bands, strict=True)))
+    return write_cells(path, layout, dict(zip(BANDS, bands, strict=True)))
 
 
-def _write_cells(path: Path, layout: Layout, bands: Mapping[str, Belief]) -> Path:
+def write_cells(path: Path, layout: Layout, bands: Mapping[str, Belief]) -> Path:
     """Write values of the cells as a GeoTIFF in the projection of the grid's plane, nodata outside the search area."""
     plane = layout.require_plane()
     values = np.stack(list(bands.values())).astype(np.float32)
