@@ -1,5 +1,6 @@
 """Priors over the cells: every source weighs them as it says, sources multiply, and hostile input is refused."""
 
+import functools
 import itertools
 import json
 import math
@@ -30,9 +31,12 @@ from airloc.missions.priors import (
     subjects,
 )
 from airloc.missions.searcher import Glimpse, Searcher
+from airloc.missions.team import TeamSearcher
+from airloc.task.motion import STILL, Motion
 from field_files import write_tiff
 
 LAT, LON = 59.35, 15.0
+cached_agent = functools.cache(make_agent)
 
 
 def make_layout(heading: float = 0.0) -> Layout:
@@ -174,25 +178,34 @@ SOURCES = (
     chosen=st.lists(st.sampled_from(SOURCES), max_size=4),
     start=st.tuples(st.integers(0, 7), st.integers(0, 7)),
     agent=st.sampled_from(["belief", "lawnmower", "blind"]),
+    drones=st.integers(1, 3),
+    motion=st.sampled_from([STILL, Motion(0.4)]),
     seed=st.integers(0, 99),
 )
-def test_the_belief_sums_to_one_and_zero_stays_zero_under_every_mixture_of_priors(chosen, start, agent, seed):
+def test_the_belief_sums_to_one_under_every_mixture_of_priors_drones_motions_and_rejections(
+    chosen, start, agent, drones, motion, seed
+):
     prior = combine_priors(LAYOUT, chosen)
     assert prior.sum() == pytest.approx(1)
     photos = np.random.default_rng(seed).integers(0, 255, (4, 48, 48, 3), dtype=np.uint8)
     grid = LAYOUT.grid
-    search = Searcher(make_agent(agent), photos[0], grid, start=start, budget=6, prior=prior, threshold=1.0)
+    options = {"start": start, "budget": 6, "prior": prior, "threshold": 1.0, "motion": motion}
+    search = TeamSearcher(cached_agent(agent), photos[0], grid, **options)
+    for number in range(2, drones + 1):
+        search.join(str(number), start, 6)
     np.testing.assert_allclose(search.prior, prior, rtol=1e-5, atol=1e-9)
     for photo in photos[1:]:
-        cell = search.advice().next_cell
-        if cell is None:
+        vehicle = search.next_to_arrive()
+        if vehicle is None or vehicle.next is None:
             break
-        search.observe(cell, Glimpse(photo), check=False)
+        search.observe(vehicle.next, Glimpse(photo), check=False, vehicle=vehicle.name)
         search.judge(len(search.photos), goal=False)
         belief = search.belief()
         assert belief.sum() == pytest.approx(1)
-        assert (belief[prior == 0] == 0).all()
         assert (belief >= 0).all()
+        assert 0 <= search.pos <= 1 + 1e-9
+        if motion is STILL:
+            assert (belief[prior == 0] == 0).all()
 
 
 def test_the_order_of_the_sources_does_not_matter():

@@ -27,7 +27,7 @@ from airloc.files import check_writable
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "web": ("fastapi", "pydantic", "python_multipart", "starlette", "uvicorn"),
-    "field": ("pyproj", "rasterio", "shapely", "affine", "pymavlink"),
+    "field": ("pyproj", "rasterio", "shapely", "affine", "pymavlink", "pyogrio"),
     "export": ("onnx", "onnxruntime", "onnxscript"),
     "cluster": ("ray",),
     "train": ("tensorboard",),

@@ -134,7 +134,7 @@ class SearchOptions(FlightOptions):
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc search`."""
     options = tyro.cli(SearchOptions, args=arguments, prog="airloc search")
-    need("field", "rasterio", "pyproj", "shapely")
+    need("field", "rasterio", "pyproj", "shapely", *(["pyogrio"] if "gpkg" in options.formats else []))
     run(options, shlex.join(["airloc", "search", *arguments]))
 
 
