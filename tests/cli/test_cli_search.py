@@ -198,6 +198,8 @@ def test_an_image_without_georeference_is_searched_in_pixels(airloc, tmp_path: P
         ("--reserve", "95%", "95"),
         ("--reserve", "half", "half"),
         ("--dem", "missing.tif", "missing.tif"),
+        ("--sorties", 0, "0 sorties"),
+        ("--sorties", 99, "99 sorties"),
     ],
 )
 def test_bad_input_is_one_sentence_and_creates_nothing(airloc, tmp_path: Path, area: Path, option, value, fact: str):
@@ -328,6 +330,21 @@ def test_launch_landing_wind_reserve_and_ground_heights_are_in_the_plan(airloc, 
     uncovered = write_tiff(tmp_path / "far.tif", heights, from_origin(LEFT - 9000, TOP, 10, 10), METRE)
     assert airloc("search", *common, "--dem", uncovered, "--out", tmp_path / "no").refused("far.tif")
     assert not (tmp_path / "no").exists()
+
+
+def test_a_search_goes_on_in_further_sorties_with_new_batteries(airloc, tmp_path: Path, area: Path):
+    options = ("--area", area, "--goal", position_of(area, (3, 3)), "--cell", "96m", "--agent", "spiral", "--budget", 3)
+    quiet = ("--false-alarm-cost", 1e6, "--formats", "plan")
+    one = airloc("search", *options, *quiet, "--out", tmp_path / "one")
+    three = airloc("search", *options, *quiet, "--sorties", 3, "--out", tmp_path / "three")
+    assert (one.code, three.code) == (0, 0), three
+    first, all_photos = record_of(tmp_path / "one")["photos"], record_of(tmp_path / "three")["photos"]
+    assert all_photos[: len(first)] == first, "the first sortie is the same"
+    cells = [(photo["row"], photo["col"]) for photo in all_photos]
+    assert len(set(cells)) == len(cells) > len(first) + 3
+    assert {path.name for path in (tmp_path / "three").glob("flight*")} == {
+        "flight.plan", "flight-1-2.plan", "flight-1-3.plan"
+    }  # fmt: skip
 
 
 def test_a_no_fly_zone_is_not_flown_over(airloc, tmp_path: Path, area: Path):

@@ -128,6 +128,31 @@ def test_a_photo_without_a_position_in_the_request_has_its_own(client: TestClien
     assert client.get(f"/searches/{state['id']}").json()["photos"] == 0
 
 
+def test_a_spent_search_goes_on_with_a_new_battery_also_after_a_restart(tmp_path: Path, search_ground: SearchGround):
+    def open_server() -> tuple[SearchStore, TestClient]:
+        store = SearchStore(tmp_path / "searches.sqlite")
+        return store, TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+
+    store, client = open_server()
+    state = create(client, search_ground, GOAL, budget=2, false_alarm_cost=1e6)
+    first = fly(client, search_ground, state)
+    spent = client.get(f"/searches/{state['id']}").json()
+    assert (spent["status"], spent["next"]) == ("spent", None)
+    url = f"/searches/{state['id']}/vehicles"
+    sortie = client.post(url, json={"id": "1", "budget": 4}).json()
+    assert (sortie["status"], sortie["moves_left"]) == ("searching", 4)
+    assert client.post(url, json={"id": "1", "budget": 4}).status_code == 409, "it is in the air"
+    now = post(client, search_ground, sortie).json()
+    store.close()
+    store, client = open_server()
+    again = client.get(f"/searches/{state['id']}").json()
+    assert {**again, "match_probability": 0} == {name: now[name] for name in again} | {"match_probability": 0}
+    second = fly(client, search_ground, again)
+    assert not set(first) & set(second)
+    assert client.get(f"/searches/{state['id']}").json()["status"] == "spent"
+    store.close()
+
+
 def test_photos_are_uploaded_by_a_form_too(client: TestClient, search_ground: SearchGround):
     state = create(client, search_ground, GOAL)
     cell = state["next"]["row"], state["next"]["col"]

@@ -121,6 +121,8 @@ class SearchOptions(FlightOptions):
     """Numbers of the red, green and blue bands, if the image does not mark them."""
     seed: int = 0
     """Random seed for agents that sample, and for the walk of a target that moves."""
+    sorties: int = 1
+    """Flights of each drone: when the goal is not found, the search goes on with new batteries."""
     drones: int = 1
     """Number of drones that search together, each with the whole budget or endurance."""
     launch: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="LAT,LON")]] = ()
@@ -170,7 +172,7 @@ def rehearse(options: SearchOptions, area: Path, made_by: str) -> None:
         dem = options.elevation_model()
         with progress.status("planning the search"):
             search, truth = _start(options, raster)
-        most_photos = search.searcher.most_photos
+        most_photos = search.searcher.most_photos * options.sorties
         with writable_outputs(options.out / PAGE):
             with progress_bar("searching", most_photos) as advance:
                 record = simulate(search, raster, truth, _announce_duration(advance, most_photos))
@@ -264,6 +266,7 @@ def make_plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":
         flight=options.flight_settings(),
         seed=options.seed,
         drones=options.drones,
+        sorties=options.sorties,
         launches=tuple(_position(text, georeferenced) for text in options.launch),
         walking=0.0 if options.moving is None else parse_speed(options.moving),
         drift=(0.0, 0.0) if options.drift is None else parse_drift(options.drift),

@@ -50,6 +50,8 @@ __all__ = [
     "target_motion",
 ]
 
+MAX_SORTIES = 16
+"""Largest number of flights of a vehicle in one search."""
 SMALL_GOAL = 0.6
 """Width of a goal image, in cells, below which recognition is poor."""
 MIN_GOAL_PIXELS = 24
@@ -99,6 +101,8 @@ class SearchPlan:
     """Random seed for agents that sample, and for the walk of a simulated target."""
     drones: int = 1
     """Number of vehicles. Each has the whole budget or endurance."""
+    sorties: int = 1
+    """Flights of each vehicle, with a new battery and the whole budget or endurance each."""
     launches: tuple[tuple[float, float], ...] = ()
     """Positions where the second and further vehicles are launched; the start if there are fewer."""
     walking: float = 0.0
@@ -109,6 +113,8 @@ class SearchPlan:
     def __post_init__(self) -> None:
         if not 1 <= self.drones <= MAX_VEHICLES:
             raise AirlocError(f"A search cannot have {self.drones} drones", f"Use 1 to {MAX_VEHICLES}")
+        if not 1 <= self.sorties <= MAX_SORTIES:
+            raise AirlocError(f"A search cannot have {self.sorties} sorties", f"Use 1 to {MAX_SORTIES}")
         if len(self.launches) >= self.drones:
             problem = f"There are {len(self.launches)} launch positions for {self.drones - 1} further drones"
             raise AirlocError(problem, "Give one position for each drone after the first, or more drones")

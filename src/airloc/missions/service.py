@@ -237,7 +237,7 @@ class SearchService:
             if self._is_cancelled(search) or searcher.status == "found":
                 raise RequestError(409, "The search has ended", "Create another search")
             known = searcher.vehicles.get(request.id)
-            if known is not None and known.active:
+            if known is not None and known.active and known.next is not None:
                 raise RequestError(409, f"Vehicle {request.id} takes part already", "Use another name")
             event = new_vehicle(active.field, request, len(self._store.verdicts(search)))
             searcher.check_join(event.vehicle, (event.row, event.col), event.budget)

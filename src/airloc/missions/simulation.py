@@ -139,8 +139,14 @@ def simulate(
     searcher, layout = search.searcher, search.layout
     photos: list[PhotoRecord] = []
     stride = max(1, searcher.budget // (MAX_FRAMES if layout.grid.count <= LARGE_GRID else MAX_FRAMES_LARGE))
-    walk = _walk(search, truth)
-    while (vehicle := searcher.next_to_arrive()) is not None and searcher.status == "searching":
+    walk, sortie = _walk(search, truth), 1
+    while True:
+        if searcher.status == "spent" and sortie < search.plan.sorties:
+            sortie += 1
+            _start_sortie(searcher, sortie)
+        vehicle = searcher.next_to_arrive()
+        if vehicle is None or searcher.status != "searching":
+            return SearchRecord(search, photos, truth)
         cell, at = vehicle.next, vehicle.arrival
         assert cell is not None
         view, around = read_view(raster, search, cell)
@@ -157,7 +163,13 @@ def simulate(
         belief = searcher.belief().astype(np.float32) if keep else None
         photos.append(PhotoRecord(cell, probability, poa, view.coverage, searcher.pos, belief, vehicle.name))
         on_photo(1)
-    return SearchRecord(search, photos, truth)
+
+
+def _start_sortie(searcher: TeamSearcher, number: int) -> None:
+    """Send every vehicle up again with a new battery, as a vehicle of its own: the second flight of 1 is 1-2."""
+    for vehicle in [vehicle for vehicle in searcher.vehicles.values() if vehicle.active]:
+        vehicle.active = False
+        searcher.join(f"{vehicle.name.partition('-')[0]}-{number}", vehicle.start, vehicle.budget)
 
 
 def _walk(search: FieldSearch, truth: tuple[float, float] | None) -> npt.NDArray[np.int64] | None:

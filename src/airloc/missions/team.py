@@ -90,6 +90,7 @@ class TeamSearcher(Searcher):
 
     def __init__(self, *arguments: Any, motion: Motion = STILL, **options: Any) -> None:
         self.motion = motion
+        self._sorties = 0  # of vehicles that have flown before
         self._rounds: list[int] = []  # round of every photo
         self._transition: Any = None
         self.vehicles: dict[str, Vehicle] = {}
@@ -102,7 +103,7 @@ class TeamSearcher(Searcher):
     @property
     def _alone(self) -> bool:
         """True while one vehicle searches for a goal that does not move, as in `Searcher`."""
-        return len(self.vehicles) <= 1 and not self.motion
+        return len(self.vehicles) <= 1 and not self.motion and not self._sorties
 
     @property
     def status(self) -> Status:
@@ -137,7 +138,7 @@ class TeamSearcher(Searcher):
         return vehicle
 
     def join(self, name: str, start: Cell, budget: int) -> Vehicle:
-        """Let a vehicle take part, or take part again with a new budget.
+        """Let a vehicle take part, or fly another sortie with a new budget when its own is spent or it has left.
 
         Args:
             name: Name of the vehicle.
@@ -149,6 +150,7 @@ class TeamSearcher(Searcher):
         """
         self.check_join(name, start, budget)
         self._catch_up()
+        self._sorties += name in self.vehicles
         vehicle = self.vehicles[name] = Vehicle(name, start, budget)
         self._plan([vehicle])
         return vehicle
@@ -159,7 +161,7 @@ class TeamSearcher(Searcher):
         Raises:
             AirlocError: If the vehicle takes part already, there are too many, or start or budget are not valid.
         """
-        if name in self._active():
+        if name in self._active() and self.vehicles[name].next is not None:
             raise AirlocError(f"Vehicle {name} takes part already", "Use another name, or let it leave first")
         if len(self._active()) >= MAX_VEHICLES or len(self.vehicles) >= 16 * MAX_VEHICLES:
             raise AirlocError(f"The search has {len(self.vehicles)} vehicles", f"Use at most {MAX_VEHICLES} at a time")
