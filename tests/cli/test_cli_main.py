@@ -196,7 +196,10 @@ def test_a_missing_package_of_no_extra_is_an_error_to_report(airloc, monkeypatch
 def test_the_extras_are_those_of_the_package():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for extra, modules in EXTRAS.items():
-        listed = {re.split(r"[>=]", requirement)[0] for requirement in project["optional-dependencies"][extra]}
+        listed = {
+            re.split(r"[>=]", requirement)[0].replace("-", "_")
+            for requirement in project["optional-dependencies"][extra]
+        }
         assert set(modules) == {name for name in listed if "[" not in name}
 
 

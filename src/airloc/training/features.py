@@ -233,7 +233,7 @@ def _pair_features(encoder: PatchEncoder, glimpses: torch.Tensor, goals: torch.T
     inputs = encoder.preprocess(
         torch.cat([glimpses, black, *([] if goals is glimpses else [goals])], dim=1).flatten(0, 1)
     )
-    inputs = inputs.unflatten(0, (areas, -1))
+    inputs = inputs.reshape(areas, -1, *inputs.shape[1:])
     current = encoder.embedder.current_first(inputs[:, : cells + 1].flatten(0, 1)).unflatten(0, (areas, -1))
     goal_inputs = inputs[:, :cells] if goals is glimpses else inputs[:, cells + 1 :]
     goal = encoder.embedder.goal_first(goal_inputs.flatten(0, 1)).unflatten(0, (areas, -1))
