@@ -112,12 +112,23 @@ def test_three_drones_have_tracks_and_waypoints_of_their_own(open_page, url: str
     page.get_by_label("Withdraw: drone 2").click()
     expect(page.locator("#drones tr").nth(1)).to_contain_text("withdrawn")
     expect(page.locator(".label.next")).to_have_text(["Next: 1", "Next: 3"])
-    page.get_by_label("Send again: drone 2").click()
+    page.get_by_label("Next sortie: drone 2").click()
     expect(page.locator(".label.next")).to_have_text(["Next: 1", "Next: 2", "Next: 3"])
     page.click("#add-drone")
     expect(page.locator("#drones th")).to_have_text(["1", "2", "3", "4"])
     assert [one["id"] for one in client.get(f"/searches/{state['id']}").json()["vehicles"]] == ["1", "2", "3", "4"]
     check_accessibility(page)
+
+
+def test_a_search_goes_on_in_another_sortie(open_page, url: str, client, search_ground: SearchGround):
+    state = create(client, search_ground, GOAL, budget=1)
+    page = signed_in(open_page, url, state["id"])
+    fly(client, search_ground, state)
+    expect(page.locator("#summary")).to_contain_text("start the next sortie")
+    page.get_by_label("Next sortie: drone 1").click()
+    expect(page.locator("#summary")).to_contain_text("Searching. Next segment: row")
+    expect(page.get_by_label("Next sortie: drone 1")).to_be_hidden()
+    assert client.get(f"/searches/{state['id']}").json()["status"] == "searching"
 
 
 def files_of(ground: SearchGround, kind: str) -> dict[str, Any]:

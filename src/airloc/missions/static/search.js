@@ -141,10 +141,11 @@ export class SearchPage {
       where.textContent = !active ? "withdrawn" : next ? `${segment(next)}\n${position(next.lat, next.lon)}` : "none in reach";
       moves.textContent = left;
       const button = row.querySelector("button");
-      button.textContent = active ? "Withdraw" : "Send again";
-      button.ariaLabel = `${active ? "Withdraw" : "Send again"}: drone ${id}`;
-      button.hidden = ended || (active && flying.length === 1);
-      button.onclick = () => (active ? this.change("DELETE", `/vehicles/${encodeURIComponent(id)}`) : this.change("POST", "/vehicles", { id }));
+      const onDuty = active && next;
+      button.textContent = onDuty ? "Withdraw" : "Next sortie";
+      button.ariaLabel = `${button.textContent}: drone ${id}`;
+      button.hidden = ended || Boolean(onDuty && flying.length === 1);
+      button.onclick = () => (onDuty ? this.change("DELETE", `/vehicles/${encodeURIComponent(id)}`) : this.change("POST", "/vehicles", { id }));
       const [color, dashes] = trackOf(vehicles, id);
       row.querySelector("line").setAttribute("stroke", color);
       if (dashes) row.querySelector("line").setAttribute("stroke-dasharray", dashes);
@@ -180,7 +181,7 @@ export class SearchPage {
     const next = state.vehicles.filter((vehicle) => vehicle.next);
     if (next.length > 1) return `Searching. Next segments: ${next.map((vehicle) => `drone ${vehicle.id} ${segment(vehicle.next)}`).join("; ")}. ${best} ${seen}`;
     if (state.next) return `Searching. Next segment: ${segment(state.next)}. ${best} ${seen}`;
-    return `No moves are left. ${best} ${seen}`;
+    return `No moves are left: swap batteries and start the next sortie. ${best} ${seen}`;
   }
 
   showBest({ poa, pod }) {
