@@ -11,6 +11,7 @@ import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from PIL import Image
+from rasterio.io import MemoryFile
 from rasterio.transform import from_origin
 from schemathesis import GenerationMode
 from schemathesis.checks import (
@@ -271,6 +272,18 @@ def test_only_the_page_its_sign_in_and_the_health_check_work_without_the_token(a
     assert [stranger.get(path).status_code for path in ("/health", "/", "/static/desk.js")] == [200, 200, 200]
 
 
+def large_tiff() -> bytes:
+    """Return a GeoTIFF of many pixels and few bytes."""
+    with MemoryFile() as memory:
+        options = {"driver": "GTiff", "width": 4001, "height": 4000, "count": 1, "dtype": "uint8", "SPARSE_OK": True}
+        with memory.open(**options, crs="EPSG:4326", transform=from_origin(14, 60, 1e-3, 1e-3)):
+            pass
+        return bytes(memory.getbuffer())
+
+
+LARGE_TIFF = large_tiff()
+
+
 @pytest.mark.parametrize(
     ("change", "fact"),
     [
@@ -298,7 +311,10 @@ def test_only_the_page_its_sign_in_and_the_health_check_work_without_the_token(a
         ({"prior": {"type": "LineString", "coordinates": [[15, 59]] * 6000}}, "5000 positions"),
         ({"prior": []}, "prior"),
         ({"prior_tif": "?"}, "prior_tif is not valid base64"),
-        ({"prior_tif": "AAAA"}, "prior_tif"),
+        ({"prior_tif": "AAAA"}, "not a GeoTIFF"),
+        ({"prior_tif": base64.b64encode(b"II*\0 damaged").decode()}, "prior_tif"),
+        ({"prior_tif": base64.b64encode(b"<VRTDataset rasterXSize='9' rasterYSize='9'/>").decode()}, "not a GeoTIFF"),
+        ({"prior_tif": base64.b64encode(LARGE_TIFF).decode()}, "4001 x 4000 pixels"),
         ({"lkp": {"lat": 59, "lon": 15}}, "needed together"),
         ({"subject": "hiker"}, "needed together"),
         ({"lkp": {"lat": 59, "lon": 15}, "subject": "pirate"}, "pirate"),

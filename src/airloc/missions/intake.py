@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from airloc.areas.area import Pixels
 from airloc.areas.features import parse_geojson
 from airloc.areas.layout import Layout
+from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.exif import STEEPEST, read_tags
@@ -50,6 +51,9 @@ __all__ = [
 
 MAX_POSITIONS = 5000
 """Largest number of corners and points of a prior."""
+MAX_RASTER_PIXELS = 16_000_000
+TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+"""First bytes of TIFF and BigTIFF files."""
 
 
 class RequestError(AirlocError):
@@ -97,10 +101,16 @@ class _RasterFile:
 
     def weights(self, layout: Layout) -> Belief:
         """Return the mean of the raster over every cell."""
+        if not self.content.startswith(TIFF):  # other formats may name files of the server
+            raise RequestError(422, "The prior_tif is not a GeoTIFF", "Send a GeoTIFF in base64")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "prior.tif"
             path.write_bytes(self.content)
             try:
+                with Raster(path) as raster:
+                    if raster.width * raster.height > MAX_RASTER_PIXELS:
+                        problem = f"The prior_tif has {raster.width} x {raster.height} pixels"
+                        raise AirlocError(problem, f"Send at most {MAX_RASTER_PIXELS / 1e6:.0f} megapixels")
                 return RasterPrior(path).weights(layout)
             except AirlocError as error:  # without the name of the temporary file
                 raise RequestError(422, error.problem.replace(str(path), "prior_tif"), error.cure) from error
