@@ -1,11 +1,16 @@
-"""Fly a vehicle with `airloc serve`: the server sends the next waypoint, MAVLink flies there, photos go back.
+r"""Fly a vehicle with `airloc serve`: the server sends the next waypoint, MAVLink flies there, photos go back.
 
     airloc serve --store searches.sqlite                       # in another terminal; prints the token
     python examples/fly_mavlink.py --area ortho.tif --goal 59.3573,15.0045 --cell 96 --token TOKEN
 
-By default the vehicle is simulated on loopback, and its photos are cropped from the image. To fly a real vehicle, pass
-its MAVLink connection with `--link` (such as udpout:192.168.1.10:14550) and return the photos of its camera from
-`take_photo`.
+By default the vehicle is simulated on loopback, and its photos are cropped from the image. A real vehicle has a MAVLink
+connection, and a folder into which its photos are copied as they are taken:
+
+    python examples/fly_mavlink.py --link udpout:192.168.1.10:14550 --photos DCIM/100MEDIA --goal goal.jpg \
+        --outline '59.357,15.001 59.352,15.010' --cell 96 --token TOKEN
+
+The vehicle returns to launch when the goal is found, the budget is spent, the search is cancelled, the server or a
+photo is lost, or the example is interrupted.
 """
 
 import argparse
@@ -18,6 +23,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 os.environ["MAVLINK20"] = "1"  # read when pymavlink is imported
@@ -28,6 +34,7 @@ try:
     from pymavlink.dialects.v20 import common as mav
 
     from airloc.areas.raster import Plane, Raster
+    from airloc.missions.exif import read_tags
     from airloc.missions.flight import (
         FRAME_MISSION,
         FRAME_RELATIVE,
@@ -36,6 +43,7 @@ try:
         WAYPOINT,
         Camera,
         MissionItem,
+        camera_items,
         great_circle_distance,
     )
 except ModuleNotFoundError as error:
@@ -44,7 +52,11 @@ except ModuleNotFoundError as error:
 TIMEOUT = 10.0
 """Seconds to wait for a reply of the vehicle."""
 FLIGHT_TIMEOUT = 600.0
-"""Seconds to wait for a photo."""
+"""Seconds to wait for the vehicle to take a photo."""
+PHOTO_TIMEOUT = 60.0
+"""Seconds to wait for the file of a photo."""
+SPEED = 8.0
+"""Speed of the vehicle in metres per second."""
 TRIES = 3
 PHOTO_SIZE = 480, 640
 """Height and width of the simulated photos in pixels."""
@@ -71,6 +83,10 @@ class GroundStation:
         self._command(mav.MAV_CMD_COMPONENT_ARM_DISARM, 1)
         self._command(mav.MAV_CMD_MISSION_START, 0, len(items) - 1)
         return self._expect("CAMERA_IMAGE_CAPTURED", FLIGHT_TIMEOUT)
+
+    def return_to_launch(self) -> None:
+        """Send the vehicle home."""
+        self._command(mav.MAV_CMD_NAV_RETURN_TO_LAUNCH)
 
     def _upload(self, items: list[MissionItem]) -> None:
         """Announce a mission and send the items that the vehicle requests, until it accepts."""
@@ -156,25 +172,58 @@ def take_photo(raster: Raster, plane: Plane, camera: Camera, lat: float, lon: fl
     return buffer.getvalue()
 
 
-def search(station: GroundStation, client: Client, raster: Raster, request: dict) -> dict:
-    """Fly until the search ends; return its last state."""
+TakePhoto = Callable[[dict], bytes]
+"""Returns the photo that was taken at a position."""
+
+
+def simulated_camera(raster: Raster) -> TakePhoto:
+    """Return a camera whose photos are cropped from the image."""
     plane, camera = raster.plane(), Camera()
+    return lambda at: take_photo(raster, plane, camera, at["lat"], at["lon"], at["height_m"])
+
+
+def folder_camera(folder: Path) -> TakePhoto:
+    """Return the camera of the vehicle: its next photo is the next new file in a folder."""
+    known = set(folder.iterdir())
+
+    def next_photo(at: dict) -> bytes:
+        deadline = time.monotonic() + PHOTO_TIMEOUT
+        while time.monotonic() < deadline:
+            new = sorted(path for path in set(folder.iterdir()) - known if path.suffix.lower() in (".jpg", ".jpeg"))
+            data = new[0].read_bytes() if new else b""
+            if data.endswith(b"\xff\xd9"):  # the file is complete
+                known.add(new[0])
+                return data
+            time.sleep(0.1)
+        raise SystemExit(f"No photo arrived in {folder} within {PHOTO_TIMEOUT:.0f} s.")
+
+    return next_photo
+
+
+def search(station: GroundStation, client: Client, camera: TakePhoto, request: dict) -> dict:
+    """Fly until the search ends or anything is lost, and send the vehicle home; return the last state."""
     state = client.create_search(request)
-    mission, unusable = [], 0
+    try:
+        return _fly(station, client, camera, state)
+    finally:
+        station.return_to_launch()
+
+
+def _fly(station: GroundStation, client: Client, camera: TakePhoto, state: dict) -> dict:
+    """Fly until the search ends; return its last state."""
+    takeoff, unusable = None, 0
     while (point := state["next"]) is not None:
         height = state["height_m"] * 1.1  # a margin for a vehicle that is not exactly above the centre
-        if not mission:
-            mission = [MissionItem(TAKEOFF, FRAME_RELATIVE, (0, 0, 0, 0), point["lat"], point["lon"], height)]
-        leg = [
-            *mission[:1],
-            MissionItem(WAYPOINT, FRAME_RELATIVE, (0, 0, 0, 0), point["lat"], point["lon"], height),
-            MissionItem(TAKE_PHOTO, FRAME_MISSION, (0, 0, 1, 0), 0, 0, 0),
-        ]
-        taken = station.fly(leg)
+        takeoff = takeoff or MissionItem(TAKEOFF, FRAME_RELATIVE, (0, 0, 0, 0), point["lat"], point["lon"], height)
+        stops = [*state["vehicles"][0]["route"], point]  # the route bends around the corners of the outline
+        way = [MissionItem(WAYPOINT, FRAME_RELATIVE, (0, 0, 0, 0), at["lat"], at["lon"], height) for at in stops]
+        photograph = MissionItem(TAKE_PHOTO, FRAME_MISSION, (0, 0, 1, 0), 0, 0, 0)
+        taken = station.fly([takeoff, *camera_items(SPEED), *way, photograph])
         position = {"lat": taken.lat / 1e7, "lon": taken.lon / 1e7, "height_m": taken.relative_alt / 1000}
-        photo = take_photo(raster, plane, camera, position["lat"], position["lon"], position["height_m"])
+        photo = camera(position)
+        heading = read_tags(photo).heading or 0.0  # waypoints ask for a yaw of zero
         # After two photos that the server cannot use, it takes the third as it is.
-        state = client.post_photo(state["id"], photo, heading=0, accept=unusable == 2, **position)
+        state = client.post_photo(state["id"], photo, heading=heading, accept=unusable == 2, **position)
         if state["outcome"] == "unusable":
             unusable += 1
             print(state["reason"])
@@ -200,13 +249,24 @@ def request_for(raster: Raster, goal: tuple[float, float], cell: float, agent: s
     }  # fmt: skip
 
 
+def request_from(options: argparse.Namespace) -> dict:
+    """Return the request to search an outline for the place of a goal image."""
+    corners = [tuple(map(float, corner.split(","))) for corner in options.outline.split()]
+    return {
+        "goal": base64.b64encode(Path(options.goal).read_bytes()).decode(), "goal_heading": options.goal_heading,
+        "outline": [{"lat": lat, "lon": lon} for lat, lon in corners], "cell_m": options.cell, "agent": options.agent,
+        "budget": options.budget,
+    }  # fmt: skip
+
+
 def main() -> None:
     """Run the example."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--area", type=Path, required=True, help="georeferenced image")
-    parser.add_argument(
-        "--goal", required=True, help="position of the goal, lat,lon; the server receives only its image"
-    )
+    parser.add_argument("--area", type=Path, help="georeferenced image, for a simulated vehicle")
+    parser.add_argument("--goal", required=True, help="position of the goal on the image, lat,lon, or a goal image")
+    parser.add_argument("--goal-heading", type=float, help="compass direction of the goal image's upper edge")
+    parser.add_argument("--outline", help="corners of the search area, 'lat,lon lat,lon ...'")
+    parser.add_argument("--photos", type=Path, help="folder into which the photos of the vehicle are copied")
     parser.add_argument("--cell", type=float, default=100.0, help="side of a cell in metres")
     parser.add_argument("--budget", type=int, help="moves that the vehicle may fly")
     parser.add_argument("--agent", help="name of the agent")
@@ -214,6 +274,28 @@ def main() -> None:
     parser.add_argument("--token", default=os.environ.get("AIRLOC_TOKEN", ""))
     parser.add_argument("--link", help="MAVLink connection of a vehicle; a simulated vehicle by default")
     options = parser.parse_args()
+    started, client = time.monotonic(), Client(options.server, options.token)
+    if options.photos is not None:
+        if not (options.link and options.outline):
+            parser.error("--photos needs --link and --outline")
+        station = GroundStation(options.link)
+        state = search(station, client, folder_camera(options.photos), request_from(options))
+    elif options.area is not None:
+        state = simulate(client, options)
+    else:
+        parser.error("give --area, or --photos with --link and --outline")
+    print(f"{state['status']} after {state['photos']} photos and {time.monotonic() - started:.0f} s")
+    if state["declared"] is not None:
+        found = state["declared"]["lat"], state["declared"]["lon"]
+        error = ""
+        if options.photos is None:
+            lat, lon = (float(part) for part in options.goal.split(","))
+            error = f", {great_circle_distance(found, (lat, lon)):.0f} m from the goal"
+        print(f"declared at {found[0]:.6f},{found[1]:.6f}{error}")
+
+
+def simulate(client: Client, options: argparse.Namespace) -> dict:
+    """Search the image with a simulated vehicle, or with a real one whose photos are cropped from the image."""
     lat, lon = (float(part) for part in options.goal.split(","))
     with Raster(options.area) as raster:
         vehicle = None
@@ -223,17 +305,13 @@ def main() -> None:
 
             vehicle = SimulatedVehicle(14599, (raster.plane().lat, raster.plane().lon))
             vehicle.start()
-        started = time.monotonic()
         request = request_for(raster, (lat, lon), options.cell, options.agent, options.budget)
         station = GroundStation(options.link or "udpout:127.0.0.1:14599")
-        state = search(station, Client(options.server, options.token), raster, request)
-        if vehicle is not None:
-            vehicle.stop()
-    print(f"{state['status']} after {state['photos']} photos and {time.monotonic() - started:.0f} s")
-    if state["declared"] is not None:
-        found = state["declared"]["lat"], state["declared"]["lon"]
-        error = great_circle_distance(found, (lat, lon))
-        print(f"declared at {found[0]:.6f},{found[1]:.6f}, {error:.0f} m from the goal")
+        try:
+            return search(station, client, simulated_camera(raster), request)
+        finally:
+            if vehicle is not None:
+                vehicle.stop()
 
 
 if __name__ == "__main__":

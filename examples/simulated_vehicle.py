@@ -34,6 +34,8 @@ class State:
     current: int | None = None
     """Index of the current mission item; None when idle."""
     photos: int = 0
+    returning: bool = False
+    """The vehicle was told to return to launch."""
 
 
 class SimulatedVehicle(threading.Thread):
@@ -72,6 +74,8 @@ class SimulatedVehicle(threading.Thread):
                 self._send_heartbeat()
             if self.state.current is not None and self.state.armed:
                 self._fly(TICK * self.speedup)
+            elif self.state.returning:
+                self._return(TICK * self.speedup)
             time.sleep(TICK)
 
     def _handle(self, message: mav.MAVLink_message) -> None:
@@ -94,6 +98,9 @@ class SimulatedVehicle(threading.Thread):
         result = mav.MAV_RESULT_ACCEPTED
         if message.command == mav.MAV_CMD_COMPONENT_ARM_DISARM:
             self.state.armed = bool(message.param1)
+        elif message.command == mav.MAV_CMD_NAV_RETURN_TO_LAUNCH:
+            self.state.items, self.state.current = [], None
+            self.state.returning = True
         elif message.command == mav.MAV_CMD_MISSION_START and self.state.armed and self.state.items:
             self.state.current = 0
         else:
@@ -119,6 +126,12 @@ class SimulatedVehicle(threading.Thread):
         if reached:
             self.link.mav.mission_item_reached_send(item.seq)
             state.current = state.current + 1 if state.current + 1 < len(state.items) else None
+
+    def _return(self, seconds: float) -> None:
+        """Fly home, land and disarm."""
+        if self._approach(*self.home, seconds):
+            self.state.height, self.state.armed, self.state.returning = 0.0, False, False
+        self._send_position()
 
     def _approach(self, lat: float, lon: float, seconds: float) -> bool:
         """Fly towards a position; return True when it is reached."""

@@ -4,6 +4,8 @@ import importlib
 import socket
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
+
+
 def test_the_vehicle_flies_to_a_photo_of_the_goal_which_is_located(tmp_path: Path, example, monkeypatch):
     fly_mavlink, simulated_vehicle = example
     raster = Raster(write_projected(tmp_path / "ortho.tif", ground(6)))
@@ -45,15 +54,48 @@ def test_the_vehicle_flies_to_a_photo_of_the_goal_which_is_located(tmp_path: Pat
         with server_thread(tmp_path / "searches.sqlite") as url:
             request = fly_mavlink.request_for(raster, goal, 96.0, "spiral", 40)
             station = fly_mavlink.GroundStation(f"udpout:127.0.0.1:{port}")
-            state = fly_mavlink.search(station, fly_mavlink.Client(url, TOKEN), raster, request)
+            client, camera = fly_mavlink.Client(url, TOKEN), fly_mavlink.simulated_camera(raster)
+            state = fly_mavlink.search(station, client, camera, request)
+        landed = wait_for(lambda: not vehicle.state.armed)
     finally:
         vehicle.stop()
     assert state["status"] == "found"
     found = plane.from_degrees((state["declared"]["lat"], state["declared"]["lon"]))
     assert abs(found - plane.from_degrees(goal)).max() < 16, "the goal is located"
-    assert abs(plane.from_degrees((vehicle.state.lat, vehicle.state.lon)) - found).max() < 104, "in the last photo"
-    assert vehicle.state.height > state["height_m"]
     assert vehicle.state.photos == state["photos"] > 2
+    assert landed, "the vehicle returns when the goal is found"
+    assert (vehicle.state.lat, vehicle.state.lon, vehicle.state.height) == (*vehicle.home, 0.0)
+
+
+def test_the_vehicle_flies_with_its_own_photos_and_returns_when_they_are_lost(tmp_path: Path, example, monkeypatch):
+    fly_mavlink, simulated_vehicle = example
+    raster = Raster(write_projected(tmp_path / "ortho.tif", ground(6)))
+    plane, port, folder = raster.plane(), free_port(), tmp_path / "DCIM"
+    folder.mkdir()
+    (folder / "DJI_0000.JPG").write_bytes(b"from an earlier flight")
+    monkeypatch.setattr(simulated_vehicle, "TICK", 0.002)
+    monkeypatch.setattr(fly_mavlink, "PHOTO_SIZE", (120, 160))
+    monkeypatch.setattr(fly_mavlink, "PHOTO_TIMEOUT", 0.5)
+    vehicle = simulated_vehicle.SimulatedVehicle(port, (plane.lat, plane.lon), speedup=5000)
+    own, wanted = fly_mavlink.folder_camera(folder), fly_mavlink.simulated_camera(raster)
+
+    def copied(at: dict) -> bytes:
+        if vehicle.state.photos <= 3:  # the fourth photo never arrives
+            (folder / f"DJI_{vehicle.state.photos:04}.JPG").write_bytes(wanted(at))
+        return own(at)
+
+    vehicle.start()
+    try:
+        with server_thread(tmp_path / "searches.sqlite") as url:
+            goal = tuple(lay_out(raster, None, 96.0).lat_lon((0, 5)).tolist())
+            request = fly_mavlink.request_for(raster, goal, 96.0, "spiral", 40)
+            station = fly_mavlink.GroundStation(f"udpout:127.0.0.1:{port}")
+            with pytest.raises(SystemExit, match="No photo arrived"):
+                fly_mavlink.search(station, fly_mavlink.Client(url, TOKEN), copied, request)
+        assert wait_for(lambda: not vehicle.state.armed), "the vehicle returns when a photo is lost"
+    finally:
+        vehicle.stop()
+    assert (vehicle.state.lat, vehicle.state.lon, vehicle.state.photos) == (*vehicle.home, 4)
 
 
 def test_the_client_waits_for_a_server_that_starts_and_names_one_that_does_not(example):

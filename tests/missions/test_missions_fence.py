@@ -19,6 +19,7 @@ from airloc.missions.fence import fence_in
 from airloc.missions.flight import qgc_plan, waypoints
 from airloc.missions.plan import FieldSearch, SearchPlan, lay_out_search, start_search
 from airloc.missions.routes import make_flight
+from airloc.missions.vehicles import vehicle_states
 
 PLANE = Plane(59.35, 15.0)
 GOAL = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
@@ -108,6 +109,21 @@ def test_a_leg_flies_around_a_concave_corner_on_the_shortest_path():
     straight = np.linalg.norm(start - corner) + np.linalg.norm(end - corner)
     assert fence.length(start, end) == pytest.approx(straight, rel=0.01)
     assert len(fence.route(start, start + np.array([10, -10]))) == 2
+
+
+def test_the_server_routes_vehicles_around_a_concave_corner():
+    search = search_of(L_SHAPE)
+    cells = [tuple(cell) for cell in np.argwhere(search.layout.searchable).tolist()]
+    vehicle = search.searcher.vehicles["1"]
+    vehicle.flown.append(cells[0])
+    vehicle.next = cells[-1]
+    (state,) = vehicle_states(search, ended=False)
+    way = [state.position, *state.route, state.next]
+    path = LineString(PLANE.from_degrees([(at.lat, at.lon) for at in way]))
+    assert state.route
+    assert L_SHAPE.buffer(search.layout.cell_m / 2).covers(path), "the position is the centre of a cell"
+    assert L_SHAPE.buffer(TOLERANCE).covers(LineString(path.coords[1:]))
+    assert vehicle_states(search, ended=True)[0].route == []
 
 
 def test_an_outline_of_a_thousand_corners_is_routed_around_too():

@@ -236,6 +236,9 @@ class VehicleState(Message):
 
     id: str
     next: Annotated[CellLocation | None, Field(description="cell to photograph next; null if there is none in reach")]
+    route: Annotated[
+        list[Position], Field(description="positions to fly through on the way there, so as not to leave the outline")
+    ]
     position: Annotated[CellLocation, Field(description="cell of its last photo, or of its launch")]
     moves_left: Annotated[int, Field(description="moves left in its budget")]
     photos: Annotated[int, Field(description="photos of cells that it was sent to")]

@@ -6,11 +6,11 @@ from contextlib import suppress
 from airloc.areas.layout import Layout
 from airloc.errors import AirlocError
 from airloc.grid import Cell
-from airloc.missions.messages import CellLocation, NewVehicle, VehicleState
+from airloc.missions.messages import CellLocation, NewVehicle, Position, VehicleState
 from airloc.missions.plan import FieldSearch, searchable_cell
 from airloc.missions.searcher import Glimpse
 from airloc.missions.store import StoredVehicle, StoredVerdict
-from airloc.missions.team import FIRST, TeamSearcher
+from airloc.missions.team import FIRST, TeamSearcher, Vehicle
 
 __all__ = ["Replay", "cell_location", "change_team", "new_vehicle", "vehicle_states", "waypoint_location"]
 
@@ -51,6 +51,7 @@ def vehicle_states(search: FieldSearch, *, ended: bool) -> list[VehicleState]:
             VehicleState(
                 id=vehicle.name,
                 next=next_cell,
+                route=[] if next_cell is None else _bends(search, vehicle),
                 position=cell_location(search.layout, vehicle.position),
                 moves_left=max(0, vehicle.moves_left),
                 photos=len(vehicle.flown),
@@ -58,6 +59,16 @@ def vehicle_states(search: FieldSearch, *, ended: bool) -> list[VehicleState]:
             )
         )
     return states
+
+
+def _bends(search: FieldSearch, vehicle: Vehicle) -> list[Position]:
+    """Return the positions at which the way of a vehicle to its next cell bends around corners of the fence."""
+    if search.fence is None or vehicle.next is None:
+        return []
+    start, end = (search.layout.centres(search.place(cell)) for cell in (vehicle.position, vehicle.next))
+    bends = search.fence.route(start, end)[1:-1]
+    degrees = search.layout.require_plane().to_degrees(bends).tolist() if len(bends) else []
+    return [Position(lat=lat, lon=lon) for lat, lon in degrees]
 
 
 def cell_location(layout: Layout, cell: Cell, place: tuple[float, float] | None = None) -> CellLocation:
