@@ -151,6 +151,7 @@ def test_an_image_without_georeference_is_searched_in_pixels(airloc, tmp_path: P
     assert refused.refused("plain.png", "gdal_translate")
     assert airloc("search", *options, "--out", tmp_path / "no", "--cell", "100m").refused("100m", "48px")
     assert airloc("search", *options, "--out", tmp_path / "no", "--start", "nan,1").refused("nan,1")
+    assert airloc("search", *options, "--out", tmp_path / "no", "--margin", "9m").refused("margin")
     assert not (tmp_path / "no").exists()
 
 
@@ -345,6 +346,28 @@ def test_a_search_goes_on_in_further_sorties_with_new_batteries(airloc, tmp_path
     assert {path.name for path in (tmp_path / "three").glob("flight*")} == {
         "flight.plan", "flight-1-2.plan", "flight-1-3.plan"
     }  # fmt: skip
+
+
+def test_a_flight_longer_than_the_endurance_gives_a_warning(airloc, tmp_path: Path, area: Path, monkeypatch):
+    monkeypatch.setattr("airloc.missions.plan.budget_from_endurance", lambda *arguments: 12)
+    with Raster(area) as raster:
+        corners = lay_out(raster, None, 96.0).lat_lon([(0, 0), (3, 0), (3, 3), (0, 3)])
+    within = " ".join(f"{lat},{lon}" for lat, lon in corners)
+    options = (
+        "--area",
+        area,
+        "--within",
+        within,
+        "--goal",
+        position_of(area, (1, 1)),
+        "--cell",
+        "96m",
+        "--agent",
+        "spiral",
+    )
+    outcome = airloc("search", *options, "--endurance", "2min", "--false-alarm-cost", 1e6, "--out", tmp_path / "out")
+    assert outcome.code == 0, outcome
+    assert "longer than the endurance" in outcome.err
 
 
 def test_a_no_fly_zone_is_not_flown_over(airloc, tmp_path: Path, area: Path):

@@ -38,13 +38,8 @@ class FlightOptions:
 
     def needing_georeference(self) -> list[str]:
         """Return the options in use that need a georeference."""
-        used = {
-            "home": self.home,
-            "landing": self.landing,
-            "no-fly": self.no_fly,
-            "wind": self.wind,
-            "dem": self.dem,
-        }
+        used = {"home": self.home, "landing": self.landing, "no-fly": self.no_fly, "wind": self.wind, "dem": self.dem}
+        used["margin"] = None if self.margin == FlightOptions.margin else self.margin
         return [name for name, value in used.items() if value]
 
     def flight_settings(self) -> FlightSettings:

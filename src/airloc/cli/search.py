@@ -179,6 +179,7 @@ def rehearse(options: SearchOptions, area: Path, made_by: str) -> None:
             record = with_patterns(record, options.patterns)
             if not any(photo.coverage for photo in record.photos):
                 _warn(f"{options.area} has no data along the flight: the search observed nothing")
+            _warn_if_too_long(search)
             with progress.status("drawing and writing the output"):
                 formats = options.formats or USUAL_FORMATS
                 written = write_search(
@@ -188,6 +189,19 @@ def rehearse(options: SearchOptions, area: Path, made_by: str) -> None:
     if record.patterns:
         print(compare_patterns(record))
     say(f"{len(written)} files in {options.out.resolve()}")
+
+
+def _warn_if_too_long(search: "FieldSearch") -> None:
+    """Warn if the flight takes longer than the endurance, because its legs fly around corners of the outline."""
+    from airloc.missions.routes import make_flight
+
+    plan, searcher = search.plan, search.searcher
+    if plan.endurance is None or search.fence is None:
+        return
+    seconds = make_flight(search, searcher.flown, "", searcher.prior).seconds
+    if seconds > plan.endurance * (1 - plan.flight.reserve):
+        around = "its legs fly around corners of the outline; give a larger --margin or --reserve"
+        _warn(f"the flight takes {seconds / 60:.1f} min, longer than the endurance without its reserve: {around}")
 
 
 def _announce_duration(advance: Callable[[int], None], total: int) -> Callable[[int], None]:

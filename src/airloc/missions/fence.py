@@ -155,7 +155,8 @@ def fence_in(
         )
     lost = int(layout.searchable.sum() - searchable.sum())
     if lost:
-        log.warning("%d cells cannot be reached inside the fence and are not searched; --margin widens it", lost)
+        left_out = f"{lost} cell{'s' * (lost > 1)} in no-fly zones or out of reach inside the outline"
+        log.warning("not searched: %s; a larger --margin may reach more", left_out)
     fence = Fence(_part_around(region, piece), piece, replace(layout, searchable=searchable.reshape(layout.grid.shape)))
     for port in ports:
         fence = _with_corridor(fence, port, closed)
