@@ -194,7 +194,7 @@ def _image_pairs(config: PairConfig, root: Path | None) -> list[tuple[SearchArea
         log.info("Reading %d image pairs of %s", len(records), dataset.location)
         with ThreadPoolExecutor() as pool:
             pairs += pool.map(lambda pair: (dataset.read(pair[0]), dataset.read(pair[1])), records)
-    return pairs + _generate(_procedural_pair, PAIRS_FIRST, config.disaster_pairs, "pairs")
+    return pairs + generate_parallel(_procedural_pair, PAIRS_FIRST, config.disaster_pairs, "pairs")
 
 
 def store_pair(
@@ -342,7 +342,7 @@ def _training_images(config: DataConfig) -> list[tuple[float, list[SearchArea]]]
     images = [(selection.weight, selection.read()) for selection in selections]
     if config.synthetic:
         images.append(
-            (config.synthetic_weight, _generate(_procedural_image, SYNTHETIC_FIRST, config.synthetic, "areas"))
+            (config.synthetic_weight, generate_parallel(_procedural_image, SYNTHETIC_FIRST, config.synthetic, "areas"))
         )
     return images
 
@@ -363,15 +363,17 @@ def _procedural_validation_areas(grid: Grid) -> list[SearchArea]:
     return [generate(seed, size=grid.size, metres_per_px=CELL_METRES / grid.pitch) for seed in seeds]
 
 
-def _generate(make: Callable[[int], _Item], first: int, count: int, what: str) -> list[_Item]:
-    """Generate procedural images with consecutive seeds, in several processes if there are many."""
+def generate_parallel(
+    make: Callable[[int], _Item], first: int, count: int, what: str, chunk: int = CHUNK // 2
+) -> list[_Item]:
+    """Generate procedural images with consecutive seeds, in several processes if there are many, in chunks."""
     seeds = range(first, first + count)
     if count:
         log.info("Generating %d procedural %s", count, what)
     if count <= CHUNK:
         return [make(seed) for seed in seeds]
     with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
-        return list(pool.map(make, seeds, chunksize=CHUNK // 2))
+        return list(pool.map(make, seeds, chunksize=chunk))
 
 
 def _procedural_image(seed: int, side: int = SYNTHETIC_SIDE, disaster: str | None = None) -> SearchArea:

@@ -37,7 +37,7 @@ def render(plan: Plan, canvas: Canvas, disaster: str | None) -> tuple[Pixels, Ma
     paint_lines(plan, appearance, canvas, survey, image, grain)
     damage_ground(plan, disaster, canvas, survey, image, grain)
     objects = paint_objects(boxes, appearance, canvas)
-    crowns = damage_crowns(plan, disaster, draw_crowns(plan, appearance, _occupied(plan, boxes), LAYOUT_PX))
+    crowns = damage_crowns(plan, disaster, draw_crowns(plan, appearance, occupied(plan, boxes), LAYOUT_PX))
     canopy = render_canopy(crowns, canvas, appearance.sun)
     roof = _mean(objects.roof)
     colours, cover = objects.reduced()
@@ -59,7 +59,7 @@ def place_boxes(plan: Plan) -> Boxes:
     return boxes[boxes.overlapping(plan.ground_m)]
 
 
-def _occupied(plan: Plan, boxes: Boxes) -> Bools:
+def occupied(plan: Plan, boxes: Boxes) -> Bools:
     """Mark where no tree can stand (buildings, car parks, pools, pitches) on the fixed layout raster."""
     height, width = (int(np.ceil(side / LAYOUT_PX)) for side in plan.ground_m)
     layout = Canvas(height, width, LAYOUT_PX)

@@ -1,0 +1,170 @@
+"""Facts about the cells of an area, from its land cover.
+
+A fact is a value for a topic, such as `("trees", "few")`. Two cells that a caption describes alike have equal facts, so
+that a caption fits a cell if every fact it mentions holds there.
+
+| topic                               | values                                                                       |
+|-------------------------------------|------------------------------------------------------------------------------|
+| `buildings`                         | `0`, `1`, `2`, `3`, `few` (4 to 6), `several` (7 to 11), `many` (12 or more)  |
+| `building size`                     | `large`, `small`                                                             |
+| `roofs`                             | a colour, if most roofs have it                                              |
+| `road`, `highway`, `railway`, `river` | the sides of the cell that it leaves by, such as `NS`; `none`, `inside`     |
+| `water`, `trees`, `field`, `grass`, `sand` | `none`, `some`, `much`, `all`                                         |
+| `water kind`                        | `sea`, `lake`, `river`                                                       |
+| `pitch`, `pool`, `car park`         | `yes`                                                                        |
+| TOPIC ` at`                         | where in the cell: `N`, `NE` ... `NW`, `C`                                   |
+| `N`, `E`, `S`, `W`                  | what covers most of the next cell in this direction                          |
+
+Facts that the source of the land cover does not know are missing.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from airloc.areas.area import Mask
+from airloc.areas.captions.land_cover import WATER, Cover, LandCover
+from airloc.grid import Grid
+
+Facts: TypeAlias = dict[str, str]
+
+SIDES = {"N": (-1, 0), "E": (0, 1), "S": (1, 0), "W": (0, -1)}
+COLOURS = {
+    "dark": (75, 75, 80),
+    "grey": (125, 125, 125),
+    "light grey": (175, 175, 175),
+    "white": (222, 220, 215),
+    "red": (165, 100, 80),
+    "brown": (125, 105, 90),
+    "beige": (190, 165, 140),
+}
+"""Names of roof colours, as RGB."""
+_SHARES = {
+    "water": (WATER, (0.03, 0.3, 0.8)),
+    "trees": ((Cover.TREES,), (0.04, 0.18, 0.5)),
+    "field": ((Cover.FIELD,), (0.1, 0.4, 0.8)),
+    "grass": ((Cover.GRASS,), (0.1, 0.4, 0.7)),
+    "sand": ((Cover.SAND, Cover.GROUND), (0.08, 0.4, 0.8)),
+}
+"""Classes of each topic, and the shares of the cell from which on it is `some`, `much` and `all`."""
+_PRESENT = {"pitch": (Cover.PITCH, 0.05), "pool": (Cover.POOL, 0.001), "car park": (Cover.PAVED, 0.15)}
+_LINES = {"road": Cover.ROAD, "highway": Cover.HIGHWAY, "railway": Cover.RAILWAY, "river": Cover.RIVER}
+
+
+def cell_facts(land: LandCover, grid: Grid) -> list[Facts]:
+    """Return the facts about every cell of a grid that the land cover fits exactly, in row-major order."""
+    scale = land.classes.shape[0] / grid.size[0]
+    facts, main = [], {}
+    for row, col in grid.cells():
+        left, top, right, bottom = (round(edge * scale) for edge in grid.box((row, col)))
+        classes = land.classes[top:bottom, left:right]
+        share = np.bincount(classes.ravel(), minlength=len(Cover)) / classes.size
+        here = _cover_facts(classes, share, land.known)
+        inside = (
+            (land.buildings.row >= top)
+            & (land.buildings.row < bottom)
+            & (land.buildings.col >= left)
+            & (land.buildings.col < right)
+        )
+        if Cover.BUILDING in land.known:
+            here |= _building_facts(land, inside, classes)
+        facts.append(here)
+        main[row, col] = _main_cover(share, int(inside.sum()), land.known)
+    for (row, col), here in zip(grid.cells(), facts, strict=True):
+        for side, (down, right) in SIDES.items():
+            beside = main.get((row + down, col + right), "")
+            if beside and beside != main[row, col]:
+                here[side] = beside
+    return facts
+
+
+def _cover_facts(classes: npt.NDArray[np.uint8], share: npt.NDArray[np.float64], known: frozenset[Cover]) -> Facts:
+    """Return the facts that follow from the classes of a cell's pixels."""
+    facts: Facts = {}
+    for topic, (covers, limits) in _SHARES.items():
+        if known.isdisjoint(covers):
+            continue
+        total = float(share[list(covers)].sum())
+        facts[topic] = ("none", "some", "much", "all")[int(np.searchsorted(limits, total, side="right"))]
+        if facts[topic] in ("some", "much") and (at := zone(np.isin(classes, covers))):
+            facts[f"{topic} at"] = at
+    if facts.get("water", "none") != "none" and {Cover.SEA, Cover.RIVER} <= known:
+        facts["water kind"] = max(WATER, key=lambda cover: share[cover]).name.lower()
+    for topic, (cover, limit) in _PRESENT.items():
+        if cover in known and share[cover] > limit:
+            facts[topic] = "yes"
+    for topic, cover in _LINES.items():
+        if cover in known:
+            facts[topic] = _exits(classes == cover) if share[cover] > 0.01 else "none"
+            if facts[topic] in ("NS", "EW", "inside"):
+                facts[f"{topic} at"] = zone(classes == cover) or "C"
+    return facts
+
+
+def _building_facts(land: LandCover, inside: Mask, classes: npt.NDArray[np.uint8]) -> Facts:
+    """Return the facts about the buildings whose centres lie inside a cell."""
+    count = int(inside.sum())
+    if not count:
+        return {"buildings": "0"}
+    bucket = str(count) if count < 4 else "few" if count < 7 else "several" if count < 12 else "many"
+    facts = {"buildings": bucket, "building size": "large" if land.buildings.size[inside].max() > 0.1 else "small"}
+    if at := zone(classes == Cover.BUILDING):
+        facts["buildings at"] = at
+    names = [colour_name(colour) for colour in land.buildings.colour[inside]]
+    most = max(set(names), key=lambda name: (names.count(name), name))
+    if names.count(most) > 0.5 * count:
+        facts["roofs"] = most
+    return facts
+
+
+def colour_name(colour: npt.NDArray[np.float64]) -> str:
+    """Return the name of a roof colour (3,). Differences between channels count more than brightness.
+
+    >>> colour_name(np.array([160.0, 96.0, 80.0])), colour_name(np.array([70.0, 70.0, 72.0]))
+    ('red', 'dark')
+    """
+
+    def distance(known: tuple[int, int, int]) -> float:
+        difference = colour - known
+        mean = float(difference.mean())
+        return float(mean**2 + 4 * ((difference - mean) ** 2).sum())
+
+    return min(COLOURS, key=lambda name: distance(COLOURS[name]))
+
+
+def zone(mask: Mask) -> str:
+    """Return where in a cell the True pixels lie: a direction, `C` for the centre, empty if they are spread."""
+    rows, cols = np.nonzero(mask)
+    if not len(rows):
+        return ""
+    y, x = rows.mean() / len(mask) - 0.5, cols.mean() / mask.shape[1] - 0.5
+    name = ("N" if y < -0.13 else "S" if y > 0.13 else "") + ("W" if x < -0.13 else "E" if x > 0.13 else "")
+    if name:
+        return name
+    spread = max(rows.std() / len(mask), cols.std() / mask.shape[1])
+    return "C" if spread < 0.2 else ""
+
+
+def _exits(line: Mask) -> str:
+    """Return the sides that a line leaves the cell by, in the order N, E, S, W; `inside` if there is none."""
+    depth = max(1, len(line) // 16)
+    edges = {"N": line[:depth], "E": line[:, -depth:], "S": line[-depth:], "W": line[:, :depth]}
+    return "".join(side for side, edge in edges.items() if edge.any(axis=0 if side in "NS" else 1).mean() > 0.06) or (
+        "inside"
+    )
+
+
+def _main_cover(share: npt.NDArray[np.float64], buildings: int, known: frozenset[Cover]) -> str:
+    """Return what covers most of a cell; empty if nothing stands out."""
+    if share[list(WATER)].sum() > 0.45:
+        return "water"
+    if share[Cover.FIELD] > 0.5:
+        return "fields"
+    if share[Cover.TREES] > 0.45:
+        return "trees"
+    if Cover.BUILDING in known and (buildings >= 5 or share[Cover.BUILDING] > 0.2):
+        return "buildings"
+    if share[Cover.SAND] + share[Cover.GROUND] > 0.6:
+        return "sand"
+    return "open" if share[Cover.GRASS] > 0.6 else ""

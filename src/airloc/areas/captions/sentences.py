@@ -1,0 +1,299 @@
+"""Captions: English sentences about a cell, written from facts in varied words and detail.
+
+>>> rng = np.random.default_rng(0)
+>>> write_caption({"trees": "all", "road": "NS", "road at": "W"}, rng).facts
+{'trees': 'all', 'road': 'NS', 'road at': 'W'}
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from airloc.areas.captions.facts import SIDES, Facts
+
+Detail = Literal["vague", "plain", "detailed"]
+
+_SIDE = {"N": "north", "E": "east", "S": "south", "W": "west"}
+_SCREEN = {"N": "top", "E": "right", "S": "bottom", "W": "left"}
+_NONE = {"road": "road", "trees": "trees", "water": "water", "buildings": "buildings"}
+
+
+@dataclass(frozen=True)
+class Caption:
+    """A description of a cell."""
+
+    text: str
+    facts: Facts
+    """The facts that the text states."""
+
+    def fits(self, cell: Mapping[str, str]) -> bool:
+        """Return True if every stated fact holds for a cell."""
+        return all(cell.get(topic) == value for topic, value in self.facts.items())
+
+
+class _Writer:
+    """Chooses words at random."""
+
+    def __init__(self, facts: Facts, rng: np.random.Generator, vague: bool) -> None:
+        self.facts, self.rng, self.vague = facts, rng, vague
+        self.stated: Facts = {}
+
+    def say(self, *options: str) -> str:
+        """Return one of the options."""
+        return options[int(self.rng.integers(len(options)))]
+
+    def state(self, topic: str) -> str:
+        """Return the value of a topic, and note that the caption states it."""
+        self.stated[topic] = self.facts[topic]
+        return self.facts[topic]
+
+    def where(self, topic: str) -> str:
+        """Return where in the cell something lies, with a space before it; empty if that is left out."""
+        key = f"{topic} at"
+        if key not in self.facts or self.vague or self.rng.random() < 0.12:
+            return ""
+        at = self.state(key)
+        if at == "C":
+            return " " + self.say("in the middle", "in the centre", "near the middle")
+        compass = "-".join(_SIDE[part] for part in at)
+        screen = " ".join(_SCREEN[part] for part in at)
+        if len(at) == 2:
+            return " " + self.say(f"in the {compass}", f"in the {compass} corner", f"at the {screen}")
+        return " " + self.say(
+            f"in the {compass}", f"on the {compass} side", f"in the {compass}ern part", f"along the {compass}ern edge",
+            f"at the {screen}", f"on the {compass}ern side",
+        )  # fmt: skip
+
+
+def _buildings(say: _Writer) -> str:
+    count = say.state("buildings")
+    if count == "0":
+        return say.say("no buildings", "no houses", "without any buildings", "nothing built")
+    large = say.facts.get("building size") == "large" and say.rng.random() < 0.8
+    colour = ""
+    if "roofs" in say.facts and (not say.vague or say.rng.random() < 0.3) and say.rng.random() < 0.8:
+        name = say.state("roofs")
+        colour = say.say(f" with {name} roofs", f" with a {name} roof" if count == "1" else f" with {name} roofs")
+    if large:
+        say.state("building size")
+    one = say.say("building", "house") if not large else say.say("large building", "big building", "large hall")
+    many = one + "s" if large else say.say("houses", "buildings", "homes", "small buildings")
+    if count in ("many", "several"):
+        many = say.say(many, "buildings", "houses")
+    words = {
+        "1": (f"a single {one}", f"one {one}", f"a {one}", f"a lone {one}"),
+        "2": (f"two {many}", f"a pair of {many}", f"2 {many}"),
+        "3": (f"three {many}", f"3 {many}"),
+        "few": (f"a few {many}", f"about five {many}", f"four to six {many}", f"some {many}", f"half a dozen {many}"),
+        "several": (f"several {many}", f"about ten {many}", f"about eight {many}", f"a group of {many}"),
+        "many": (f"many {many}", f"more than a dozen {many}", f"densely built {many}", f"lots of {many}"),
+    }
+    return say.say(*words[count]) + colour + say.where("buildings")
+
+
+def _line(topic: str, names: Sequence[str]) -> Callable[[_Writer], str]:
+    def write(say: _Writer) -> str:
+        exits, name = say.state(topic), say.say(*names)
+        if exits == "none":
+            return say.say(f"no {name}", f"without a {name}")
+        if say.vague:
+            say.stated.pop(topic)
+            return f"a {name}"
+        if exits == "inside":
+            return say.say(f"a short piece of {name}", f"a {name} that ends here") + say.where(topic)
+        sides = [_SIDE[side] for side in exits]
+        if len(sides) == 1:
+            return say.say(
+                f"a {name} coming in from the {sides[0]}", f"a {name} that leaves to the {sides[0]}",
+                f"a {name} at the {_SCREEN[exits]} edge",
+            )  # fmt: skip
+        if len(sides) == 2:
+            first, last = say.rng.permutation(sides)
+            straight = exits in ("NS", "EW")
+            return say.say(
+                f"a {name} from {first} to {last}",
+                f"a {name} running {first} to {last}",
+                f"a {name} running {first}-{last}" if straight else f"a {name} between the {first} and the {last} edge",
+                f"a {name} crossing from {first} to {last}" if straight else f"a {name} bending from {first} to {last}",
+            ) + (say.where(topic) if straight else "")
+        if len(sides) == 4:
+            return say.say(f"{name}s in all directions", f"a {name} crossing", f"crossing {name}s")
+        missing = next(word for side, word in _SIDE.items() if side not in exits)
+        return say.say(
+            f"{name}s to the {sides[0]}, {sides[1]} and {sides[2]}", f"a {name} junction with no {name} to the {missing}"
+        )
+
+    return write
+
+
+def _share(topic: str, words: Mapping[str, Sequence[str]]) -> Callable[[_Writer], str]:
+    def write(say: _Writer) -> str:
+        value = say.state(topic)
+        return say.say(*words[value]) + (say.where(topic) if value in ("some", "much") else "")
+
+    return write
+
+
+def _water(say: _Writer) -> str:
+    amount = say.state("water")
+    if amount == "none":
+        return say.say("no water", "no water nearby")
+    kind = say.facts.get("water kind", "")
+    if kind:
+        say.state("water kind")
+    names = {"sea": ("the sea", "the ocean", "sea"), "lake": ("a pond", "a lake", "a small lake"), "river": ("a river",)}
+    name = say.say(*names.get(kind, ("water",)))
+    if amount == "all":
+        return say.say(f"{name} everywhere", f"nothing but {name}", f"all covered by {name}")
+    if amount == "much" and say.rng.random() < 0.6:
+        name = say.say(f"{name} covering a large part", f"a lot of {name}" if kind != "lake" else name, name)
+    return name + say.where("water")
+
+
+def _neighbour(side: str) -> Callable[[_Writer], str]:
+    def write(say: _Writer) -> str:
+        kind, direction = say.state(side), _SIDE[side]
+        words = {
+            "water": ("water", "open water"), "fields": ("fields", "farmland"), "trees": ("woods", "trees"),
+            "buildings": ("houses", "buildings"), "sand": ("bare ground", "sand"), "open": ("open grass", "meadows"),
+        }  # fmt: skip
+        name = say.say(*words[kind])
+        return say.say(
+            f"{name} further {direction}", f"{name} beyond to the {direction}", f"{name} lies to the {direction}",
+            f"next to {name} on the {direction}", f"{name} {direction} of it", f"south of {name}" if side == "N" else
+            f"{dict(E='west', S='north', W='east')[side]} of {name}",
+        )  # fmt: skip
+
+    return write
+
+
+def _present(topic: str, *options: str) -> Callable[[_Writer], str]:
+    def write(say: _Writer) -> str:
+        say.state(topic)
+        return say.say(*options)
+
+    return write
+
+
+_CLAUSES: dict[str, Callable[[_Writer], str]] = {
+    "buildings": _buildings,
+    "road": _line("road", ("road", "street", "road", "lane")),
+    "water": _water,
+    "highway": _line("highway", ("highway", "motorway")),
+    "railway": _line("railway", ("railway line", "railway", "train track")),
+    "river": _line("river", ("river", "stream")),
+    "trees": _share(
+        "trees",
+        {
+            "none": ("no trees", "without trees", "treeless"),
+            "some": ("a few trees", "some trees", "scattered trees"),
+            "much": ("many trees", "a lot of trees", "trees"),
+            "all": ("dense forest", "woods", "covered with trees", "a forest"),
+        },
+    ),
+    "field": _share(
+        "field",
+        {
+            "none": ("no fields",),
+            "some": ("part of a field", "a field"),
+            "much": ("fields", "farmland", "a large field"),
+            "all": ("only fields", "farmland everywhere", "open farmland"),
+        },
+    ),
+    "grass": _share(
+        "grass",
+        {
+            "none": ("no grass",),
+            "some": ("some grass", "a patch of grass"),
+            "much": ("a lot of grass", "meadow", "lawns"),
+            "all": ("open grass", "grassland", "a big meadow"),
+        },
+    ),
+    "sand": _share(
+        "sand",
+        {
+            "none": ("no bare ground",),
+            "some": ("a strip of sand", "some bare ground", "a patch of bare soil"),
+            "much": ("a lot of sand", "bare ground", "sandy ground"),
+            "all": ("empty desert", "only bare ground", "sand everywhere"),
+        },
+    ),
+    "pitch": _present("pitch", "a sports field", "a sports ground", "a football pitch", "a playing field"),
+    "pool": _present("pool", "a swimming pool", "a garden with a pool", "a pool"),
+    "car park": _present("car park", "a car park", "a parking lot", "paved ground", "a large paved area"),
+    **{side: _neighbour(side) for side in SIDES},
+}
+"""Writers of clauses by topic."""
+
+_WEIGHTS = {"field": 1.5, "grass": 0.5, "sand": 0.8, "trees": 1.0, **dict.fromkeys(SIDES, 0.7)}
+_COUNTS: dict[Detail, tuple[int, int]] = {"vague": (1, 2), "plain": (2, 4), "detailed": (5, 8)}
+"""Smallest and largest number of clauses."""
+_STARTS = ("", "", "", "A place with ", "There is ", "I can see ", "It has ", "You see ", "Somewhere with ", "An area with ")
+
+
+def write_caption(
+    facts: Mapping[str, str],
+    rng: np.random.Generator,
+    detail: Detail = "detailed",
+    wrong: Mapping[str, str] | None = None,
+) -> Caption:
+    """Write a caption.
+
+    Args:
+        facts: Facts about the cell.
+        rng: Source of the choice of facts and words.
+        detail: How many facts to mention. Vague captions leave out where things lie.
+        wrong: Facts about another cell. One clause is written from them instead.
+
+    Returns:
+        The caption. Its facts are those that its text states, true or not.
+    """
+    topics = [topic for topic in _CLAUSES if topic in facts and _mentions(topic, facts[topic], rng)]
+    weights = np.array([_WEIGHTS.get(topic, 2.0) for topic in topics])
+    low, high = _COUNTS[detail]
+    count = min(len(topics), int(rng.integers(low, high + 1)))
+    keys = rng.exponential(size=len(topics)) / weights
+    chosen = [topics[place] for place in np.sort(np.argsort(keys)[:count])] if topics else []
+    if rng.random() < 0.5:
+        chosen = [chosen[place] for place in rng.permutation(len(chosen))]
+    writer, clauses = _Writer(dict(facts), rng, detail == "vague"), []
+    misled = int(rng.integers(len(chosen))) if wrong is not None and chosen else -1
+    for place, topic in enumerate(chosen):
+        if place == misled and wrong is not None and topic in wrong:
+            other = _Writer(dict(wrong), rng, writer.vague)
+            clauses.append(_CLAUSES[topic](other))
+            writer.stated |= other.stated
+        else:
+            clauses.append(_CLAUSES[topic](writer))
+    return Caption(_join(clauses, rng), writer.stated)
+
+
+def _mentions(topic: str, value: str, rng: np.random.Generator) -> bool:
+    """Return False for facts that people rarely mention: most things that are absent."""
+    if value in ("none", "0"):
+        return topic in _NONE and rng.random() < 0.35
+    return True
+
+
+def _join(clauses: Sequence[str], rng: np.random.Generator) -> str:
+    """Join clauses to sentences."""
+    if not clauses:
+        return ""
+    style = rng.random()
+    if style < 0.3 and len(clauses) > 1:
+        text = ", ".join(clauses[:-1]) + (" and " if rng.random() < 0.7 else ", ") + clauses[-1]
+    elif style < 0.55 and len(clauses) > 2:
+        cut = int(rng.integers(1, len(clauses)))
+        text = ", ".join(clauses[:cut]) + ". " + ", ".join(clauses[cut:]).capitalize()
+    elif style < 0.75 and len(clauses) > 1:
+        text = clauses[0] + str(rng.choice([" with ", ", ", " and ", " beside ", " next to "])) + ", ".join(clauses[1:])
+    elif style < 0.85:
+        text = ". ".join(clause.capitalize() for clause in clauses)
+    else:
+        text = ", ".join(clauses)
+    start = _STARTS[int(rng.integers(len(_STARTS)))]
+    if start and not text.startswith(("no ", "without ", "nothing ", "next ", "all ", "only ", "covered")):
+        text = start + text[0].lower() + text[1:]
+    return text[0].upper() + text[1:] + ("." if rng.random() < 0.7 else "")

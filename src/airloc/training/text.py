@@ -1,0 +1,356 @@
+"""Train the text network from areas whose cells have captions.
+
+Every update takes some areas, encodes all their cells, and draws cells as goals with one of their captions each. The
+losses are those of the relation network, with a caption in the place of the goal's patch:
+
+1. The cell of the goal among all cells of the area, given each single glimpse. The other cells are negatives of the
+   same area: the same landscape, light and style of building.
+2. The cell of the goal among the unvisited cells, given the sum of the logits of a random walk. It makes the sum
+   calibrated, because errors of glimpses of one area are correlated.
+3. Contrastive: the patch of each caption among all patches of the update, and the caption of each goal's patch among
+   all captions. Images with captions, if there are any, have this loss alone.
+
+Of some captions only the whole sentence or only the clauses count, so that both suffice.
+
+Legend: A areas, C = V cells, G goals of an area, R rows of a caption, D numbers of a row, M images, S side of a patch.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from airloc.agents.checkpoint import load_checkpoint, load_into, save_checkpoint, stored_as
+from airloc.areas.area import Mask, Pixels
+from airloc.areas.registry import load_dataset
+from airloc.training.augment import apply_symmetry, change_camera
+from airloc.training.learner import Learner, cosine_schedule
+from airloc.training.relation import logits_by_cell, pair_loss, walk_loss
+from airloc.training.relation_batches import random_walks
+from airloc.training.runs import (
+    COUNT,
+    NON_NEGATIVE,
+    POSITIVE,
+    Bounds,
+    Run,
+    check_finite,
+    check_settings,
+    restore_rng,
+    rng_state,
+)
+from airloc.training.text_data import (
+    FIRST,
+    GRID,
+    CaptionedAreas,
+    CaptionedImages,
+    load_captioned_areas,
+    load_captioned_images,
+)
+from airloc.vision.embedder import standardise
+from airloc.vision.sentences import Embeddings, embed_sentences
+from airloc.vision.text import TextNetwork
+
+WALKS, WALK_LENGTH = 4096, 10
+VALIDATION_AREAS = 60
+"""Procedural areas to validate on, with seeds before those of training."""
+DROPPED = 0.15
+"""Share of the captions of which only the whole sentence counts, and share of which only the clauses count."""
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """Settings of the training of the text network."""
+
+    masks: Path | None = None
+    """Folder of a dataset with building masks and images of 1 m per pixel, such as masa; its split `train` is used."""
+    captioned_images: Path | None = None
+    """Folder with images and captions.csv, such as rsicd, to train on too."""
+    captioned_terms: str = ""
+    """Terms of these images, for the card."""
+    init_from: str = ""
+    """Start with the weights of this checkpoint folder instead of random weights."""
+    procedural: int = 6000
+    """Number of procedural scenes."""
+    variants: int = 3
+    """Areas of every scene, turned and flipped, each with its own captions."""
+    masked: int = 1500
+    """Number of areas cropped from the images with masks."""
+    captions: int = 3
+    """Captions of every cell."""
+    width: int = 48
+    """Channels of the first layers."""
+    features: int = 320
+    """Numbers of an encoding."""
+    steps: int = 6000
+    """Number of updates."""
+    areas: int = 64
+    """Areas per update."""
+    goals: int = 16
+    """Goals per area."""
+    images: int = 256
+    """Images with captions per update, if there are any."""
+    contrastive_weight: float = 0.25
+    """Weight of the contrastive loss of cells."""
+    image_weight: float = 0.5
+    """Weight of the contrastive loss of images with captions."""
+    learning_rate: float = 1e-3
+    """Highest learning rate of AdamW."""
+    weight_decay: float = 0.05
+    """Decoupled weight decay of AdamW."""
+    validate_every: int = 1000
+    """Updates between validations; each validation saves the state."""
+    seed: int = 0
+    """Random seed for initial weights and sampling."""
+
+    def __post_init__(self) -> None:
+        check_settings(
+            self,
+            **dict.fromkeys(("captions", "steps", "areas", "goals", "images", "validate_every", "features"), COUNT),
+            **dict.fromkeys(("procedural", "masked", "contrastive_weight", "image_weight", "weight_decay"), NON_NEGATIVE),
+            variants=Bounds(low=1, high=8),
+            width=Bounds(low=8, high=512),
+            learning_rate=POSITIVE,
+        )
+
+
+class TextData(NamedTuple):
+    """Everything that a training reads."""
+
+    areas: CaptionedAreas
+    validation: CaptionedAreas
+    images: CaptionedImages | None
+    image_validation: CaptionedImages | None
+
+
+def train_text(
+    folder: Path,
+    config: TextConfig,
+    *,
+    device: torch.device,
+    command: str,
+    on_step: Callable[[str, int, dict[str, float]], None],
+) -> None:
+    """Train a text network; its checkpoint is the folder `agent` in the run folder.
+
+    `on_step` is called after every validation with "text", the number of updates and the metrics.
+    """
+    torch.manual_seed(config.seed)
+    network = TextNetwork(config.width, config.features)
+    if config.init_from:
+        load_into(network, load_checkpoint(Path(config.init_from)).tensors, Path(config.init_from))
+    network.to(device)
+    data = load_text_data(config, device)
+    metrics = fit_text(folder / "text", config, network, data, lambda step, values: on_step("text", step, values))
+    save_text(folder / "agent", network, config, metrics, command)
+
+
+def load_text_data(
+    config: TextConfig, device: torch.device, embed: Callable[[list[str]], Embeddings] = embed_sentences
+) -> TextData:
+    """Read and generate the training and validation data; `embed` returns the embeddings of sentences."""
+    masked = read_masked_images(config.masks)
+    areas = load_captioned_areas(config.procedural, config.masked, masked, config.captions, config.variants, device, embed)
+    first = FIRST - VALIDATION_AREAS
+    validation = load_captioned_areas(VALIDATION_AREAS, 0, (), 1, 1, device, embed, first=first)
+    if config.captioned_images is None:
+        return TextData(areas, validation, None, None)
+    images = (load_captioned_images(config.captioned_images, split, device, embed) for split in ("train", "val"))
+    return TextData(areas, validation, *images)
+
+
+def read_masked_images(folder: Path | None) -> list[tuple[Pixels, Mask]]:
+    """Read the training images of a dataset that have building masks."""
+    if folder is None:
+        return []
+    dataset = load_dataset(folder, split="train")
+    areas = (dataset.read(record) for record in dataset.records() if record.mask is not None)
+    return [(area.image, area.mask) for area in areas if area.mask is not None]
+
+
+def fit_text(
+    folder: Path,
+    config: TextConfig,
+    network: TextNetwork,
+    data: TextData,
+    on_step: Callable[[int, dict[str, float]], None],
+) -> dict[str, float]:
+    """Train a network in a run folder and return its last metrics; a finished run is only loaded."""
+    learner = Learner(network, config.learning_rate, config.weight_decay)
+    device = data.areas.images.device
+    torch.manual_seed(config.seed)
+    walks = random_walks(GRID, WALKS, WALK_LENGTH, device)
+    with Run.open(folder, config) as run:
+        if run.state:
+            learner.load_state_dict(run.state["learner"])
+            restore_rng(run.state["rng"])
+        network.train()
+        totals = torch.zeros(3, device=device)
+        for step in range(run.step + 1, config.steps):
+            learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
+            # Encode and relate cells and captions; losses.
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                loss, metrics = area_loss(network, data.areas, config, walks)
+                if data.images is not None:
+                    loss = loss + config.image_weight * image_loss(network, data.images, config.images)
+            # Step.
+            learner.step(loss)
+            totals += metrics
+            # Validate, log and save.
+            if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
+                pair, walk, accuracy = (totals / (step - run.step)).tolist()
+                totals.zero_()
+                check_finite(walk, step, run)
+                values = {"pair_loss": pair, "walk_loss": walk, "accuracy": accuracy, **validate(network, data)}
+                run.log(step, **values)
+                run.save_state(step, {"learner": learner.state_dict(), "rng": rng_state(device)})
+                on_step(step + 1, values)
+    network.eval()
+    return validate(network, data)
+
+
+def area_loss(
+    network: TextNetwork, areas: CaptionedAreas, config: TextConfig, walks: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the loss of some areas, and the losses of single glimpses and of walks and the accuracy, (3,)."""
+    device, cells = areas.images.device, GRID.count
+    chosen = torch.randint(len(areas.images), (config.areas,), device=device)
+    images = change_camera(areas.images[chosen].permute(0, 3, 1, 2).float() / 255, 0.7)
+    goal = torch.rand(len(chosen), cells, device=device).argsort(dim=1)[:, : config.goals]  # (A, G)
+    which = torch.randint(areas.captions.shape[2], goal.shape, device=device)
+    rows = drop_rows(areas.table[areas.captions[chosen[:, None], goal, which].flatten(0, 1)])
+    patch, text = network.encode(standardise(cut_cells(images))), network.encode_text(rows)
+    logits = relate_all(network, patch.view(len(chosen), cells, -1), text.view(*goal.shape, -1)).float()
+    observed = torch.arange(cells, device=device).expand(len(chosen), -1)
+    by_cell = logits_by_cell(logits, observed, GRID)
+    pair = pair_loss(by_cell, goal)
+    walk, accuracy = walk_loss(by_cell, goal, observed, walks)
+    index = (torch.arange(len(chosen), device=device)[:, None] * cells + goal).flatten()
+    contrast = contrastive_loss(network, patch, text, index)
+    return pair + walk + config.contrastive_weight * contrast, torch.stack([pair, walk, accuracy]).detach()
+
+
+def image_loss(network: TextNetwork, images: CaptionedImages, count: int) -> torch.Tensor:
+    """Return the contrastive loss of some images with captions, turned and flipped."""
+    device = images.images.device
+    chosen = torch.randperm(len(images.images), device=device)[:count]
+    pixels = change_camera(images.images[chosen].permute(0, 3, 1, 2).float() / 255, 0.7)
+    pixels = random_crop(apply_symmetry(pixels, torch.randint(8, (len(chosen),), device=device)))
+    which = torch.randint(images.captions.shape[1], (len(chosen),), device=device)
+    rows = drop_rows(images.table[images.captions[chosen, which]])
+    index = torch.arange(len(chosen), device=device)
+    return contrastive_loss(network, network.encode(standardise(pixels)), network.encode_text(rows), index)
+
+
+def random_crop(images: torch.Tensor, share: float = 0.8) -> torch.Tensor:
+    """Crop squares of a random size from square images (M, 3, H, W), the same size for all."""
+    side = images.shape[-1]
+    size = int(side * (share + (1 - share) * float(torch.rand(()))))
+    top, left = (int(torch.randint(side - size + 1, ())) for _ in range(2))
+    return images[:, :, top : top + size, left : left + size]
+
+
+def contrastive_loss(
+    network: TextNetwork, patch: torch.Tensor, text: torch.Tensor, index: torch.Tensor
+) -> torch.Tensor:
+    """Return the loss of the patch of every caption among all patches, and of the caption among all captions.
+
+    Args:
+        network: The network.
+        patch: Encoded patches, (N, F).
+        text: Encoded captions, (B, F).
+        index: The patch of every caption, (B,).
+    """
+    similar = network.embed_text(text).float() @ network.embed_patch(patch).float().T * network.log_scale.exp()
+    own = torch.arange(len(text), device=text.device)
+    return (cross_entropy(similar, index) + cross_entropy(similar[:, index].T, own)) / 2
+
+
+def relate_all(network: TextNetwork, patch: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
+    """Relate all cells (A, V, F) to all captions (A, G, F) of the same area: logits (A, V, G, O)."""
+    areas, cells, goals = len(patch), patch.shape[1], text.shape[1]
+    pairs = (
+        patch[:, :, None].expand(-1, -1, goals, -1).flatten(0, 2),
+        text[:, None].expand(-1, cells, -1, -1).flatten(0, 2),
+    )
+    return network.relate(*pairs).view(areas, cells, goals, -1)
+
+
+def cut_cells(images: torch.Tensor) -> torch.Tensor:
+    """Cut the cells of areas (A, 3, H, W): (A C, 3, S, S)."""
+    cells = images.unfold(2, GRID.cell, GRID.pitch).unfold(3, GRID.cell, GRID.pitch)
+    return cells.permute(0, 2, 3, 1, 4, 5).reshape(-1, 3, GRID.cell, GRID.cell)
+
+
+def drop_rows(rows: torch.Tensor) -> torch.Tensor:
+    """Drop the whole sentence of some captions (B, R, D), and the clauses of others."""
+    drawn = torch.rand(len(rows), 1, device=rows.device)
+    several = (rows[:, 1:] != 0).flatten(1).any(dim=1, keepdim=True)
+    keep = torch.cat([(drawn > DROPPED) | ~several, (drawn < 1 - DROPPED).expand(-1, rows.shape[1] - 1)], dim=1)
+    return rows * keep[..., None]
+
+
+@torch.no_grad()
+def validate(network: TextNetwork, data: TextData) -> dict[str, float]:
+    """Return the loss of single glimpses and of walks on the validation areas, and the recall of images."""
+    was_training, state = network.training, torch.get_rng_state()
+    network.eval()
+    torch.manual_seed(0)
+    areas = data.validation
+    device, count = areas.images.device, len(areas.images)
+    patch = network.encode(standardise(cut_cells(areas.images.permute(0, 3, 1, 2).float() / 255)))
+    text = network.encode_text(areas.table[areas.captions[:, :, 0].flatten(0, 1)])
+    logits = relate_all(network, patch.view(count, GRID.count, -1), text.view(count, GRID.count, -1)).float()
+    cells = torch.arange(GRID.count, device=device).expand(count, -1)
+    by_cell = logits_by_cell(logits, cells, GRID)
+    walks = random_walks(GRID, WALKS, WALK_LENGTH, device)
+    walk, accuracy = walk_loss(by_cell, cells, cells, walks)
+    metrics = {"val_pair_loss": float(pair_loss(by_cell, cells)), "val_walk_loss": float(walk)}
+    metrics["val_accuracy"] = float(accuracy)
+    if data.image_validation is not None:
+        metrics |= recall(network, data.image_validation)
+    torch.set_rng_state(state)
+    network.train(was_training)
+    return metrics
+
+
+@torch.no_grad()
+def recall(network: TextNetwork, images: CaptionedImages) -> dict[str, float]:
+    """Return the recall at 1, 5 and 10: an image by one of its captions, and one of its captions by the image."""
+    patch = network.embed_patch(network.encode(standardise(images.images.permute(0, 3, 1, 2).float() / 255)))
+    count, captions = images.captions.shape[:2]
+    text = network.embed_text(network.encode_text(images.table[images.captions.flatten(0, 1)]))
+    similar = text @ patch.T  # (M K, M)
+    own = torch.arange(count, device=patch.device).repeat_interleave(captions)
+    to_image = (similar > similar.gather(1, own[:, None])).sum(dim=1)
+    best = similar.T.view(count, count, captions)[torch.arange(count), torch.arange(count)].amax(dim=1)
+    to_text = (similar.T > best[:, None]).sum(dim=1)
+    ranks = {"text_to_image": to_image, "image_to_text": to_text}
+    return {f"{name}_{k}": float((rank < k).float().mean()) for name, rank in ranks.items() for k in (1, 5, 10)}
+
+
+def save_text(
+    folder: Path, network: TextNetwork, config: TextConfig, metrics: dict[str, float], command: str
+) -> None:
+    """Save the checkpoint of a text network, in half precision."""
+    terms = config.captioned_terms
+    settings = {"kind": "text", "width": config.width, "features": config.features, **({"terms": terms} if terms else {})}
+    save_checkpoint(folder, stored_as(torch.float16, network), settings, text_card(config, metrics, command))
+
+
+def text_card(config: TextConfig, metrics: dict[str, float], command: str) -> str:
+    """Return the model card, in Markdown."""
+    masks = f"; {config.masked} crops of the images of {config.masks.name} with building masks" if config.masks else ""
+    images = f"; the images and captions of {config.captioned_images.name}" if config.captioned_images else ""
+    terms = config.captioned_terms
+    scores = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
+    return (
+        "# text\n\n"
+        "- What: the text network, which relates patches to descriptions in words.\n"
+        f"- Data: {config.procedural} procedural scenes with generated captions{masks}{images}.\n"
+        f"- Terms: {terms + ', not the licence of airloc' if terms else 'those of the training data'}.\n"
+        f"- Command: `{command}`\n"
+        f"- On the validation data: {scores}.\n"
+    )

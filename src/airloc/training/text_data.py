@@ -1,0 +1,213 @@
+"""Training data of the text network: areas whose cells have captions, and images with captions.
+
+Captions come from procedural areas, whose land cover is known, and from images with building masks. So that sentences
+from masks are read as well as complete ones, some procedural areas pretend to know buildings alone, or only the classes
+of a coarse land cover.
+
+Legend: A areas, C cells, K captions of a cell, R rows of a caption, D numbers of a row, H = W side of an area, M images.
+"""
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+
+from airloc.areas.area import Mask, Pixels
+from airloc.areas.captions import Caption, Cover, Detail, Facts, LandCover, cell_facts, from_building_mask, write_caption
+from airloc.areas.synthetic import REGIMES
+from airloc.areas.synthetic.canvas import Canvas
+from airloc.areas.synthetic.cover import land_cover
+from airloc.areas.synthetic.plan import draw_plan
+from airloc.areas.synthetic.render import render
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+from airloc.seeding import stream
+from airloc.training.data import generate_parallel
+from airloc.vision.sentences import DIM, ROWS, Embeddings, clauses, embed_sentences
+
+GRID = Grid()
+FIRST = 800_000_000
+"""First seed of the procedural areas with captions."""
+MASK_SCALES = (1.4, 2.9)
+"""Pixels of an image of 1 m per pixel under a pixel of an area."""
+_DETAILS: tuple[Detail, ...] = ("detailed", "detailed", "detailed", "plain", "vague")
+_COARSE = frozenset({Cover.BUILDING, Cover.ROAD, Cover.TREES, Cover.GROUND, Cover.LAKE})
+"""Classes of a coarse land cover."""
+_MERGED = {Cover.SEA: Cover.LAKE, Cover.RIVER: Cover.LAKE, Cover.GRASS: Cover.TREES, Cover.FIELD: Cover.TREES,
+           Cover.SAND: Cover.GROUND, Cover.HIGHWAY: Cover.ROAD, Cover.POOL: Cover.LAKE}  # fmt: skip
+
+CaptionedArea = tuple[Pixels, list[list[str]]]
+"""The image of an area (H, W, 3) and the captions of its cells."""
+
+
+class CaptionedAreas(NamedTuple):
+    """Areas whose cells have captions."""
+
+    images: torch.Tensor
+    """(A, H, W, 3) uint8."""
+    captions: torch.Tensor
+    """Indices of the rows of every caption in the table, (A, C, K, R); 0 for rows that it does not have."""
+    table: torch.Tensor
+    """Embeddings of all rows, (n, D); the first is zero."""
+
+
+class CaptionedImages(NamedTuple):
+    """Images with captions."""
+
+    images: torch.Tensor
+    """(M, S, S, 3) uint8."""
+    captions: torch.Tensor
+    """Indices of the rows of every caption, (M, K, R). Images with fewer captions repeat them."""
+    table: torch.Tensor
+    """Embeddings of all rows, (n, D); the first is zero."""
+
+
+def procedural_areas(seed: int, captions: int, variants: int) -> list[CaptionedArea]:
+    """Generate a scene with captions, in variants that are turned and flipped and know more or less of the land cover.
+
+    Half of the scenes have 2 m per pixel, the others more or less.
+    """
+    rng = stream(seed, "captions")
+    metres = 2.0 if rng.random() < 0.5 else float(rng.uniform(1.3, 3.0))
+    canvas = Canvas(*GRID.size, metres)
+    plan = draw_plan(seed, REGIMES[int(rng.integers(len(REGIMES)))], canvas.ground_m)
+    image, _ = render(plan, canvas, None)
+    land = land_cover(plan, Canvas(canvas.height // 2, canvas.width // 2, 2 * metres), GRID.cell / 2)
+    areas = []
+    for symmetry in rng.permutation(8)[:variants].tolist():
+        pixels, known = turn_image(image, symmetry), turn_land(land, symmetry)
+        style = rng.random()
+        if style < 0.15:
+            known = replace(known, known=frozenset({Cover.BUILDING}))
+        elif style < 0.35:
+            known = coarse(known)
+        areas.append((pixels, describe(cell_facts(known, GRID), rng, captions)))
+    return areas
+
+
+def turn_image(image: npt.NDArray[Any], symmetry: int) -> npt.NDArray[Any]:
+    """Apply one of the eight symmetries of the square to an image (H, W, ...) with H = W: flips, then a transposition."""
+    image = image[:, ::-1] if symmetry & 1 else image
+    image = image[::-1] if symmetry & 2 else image
+    return np.ascontiguousarray(image.swapaxes(0, 1) if symmetry & 4 else image)
+
+
+def turn_land(land: LandCover, symmetry: int) -> LandCover:
+    """Apply one of the eight symmetries of the square to a land cover."""
+    side, buildings = len(land.classes), land.buildings
+    col = side - buildings.col if symmetry & 1 else buildings.col
+    row = side - buildings.row if symmetry & 2 else buildings.row
+    row, col = (col, row) if symmetry & 4 else (row, col)
+    return replace(land, classes=turn_image(land.classes, symmetry), buildings=replace(buildings, row=row, col=col))
+
+
+def coarse(land: LandCover) -> LandCover:
+    """Return a land cover that knows buildings, roads, vegetation, water and bare ground alone."""
+    table = np.array([_MERGED.get(cover, cover) for cover in Cover], dtype=np.uint8)
+    return replace(land, classes=table[land.classes], known=_COARSE)
+
+
+def masked_area(number: int, captions: int, images: Sequence[tuple[Pixels, Mask]]) -> CaptionedArea:
+    """Crop an area from an image with a building mask, at any scale, turned and flipped, with captions."""
+    rng = stream(number, "captions", "masks")
+    image, mask = images[int(rng.integers(len(images)))]
+    height, width = mask.shape
+    side = int(min(rng.uniform(*MASK_SCALES) * GRID.size[0], height, width))
+    top, left = int(rng.integers(height - side + 1)), int(rng.integers(width - side + 1))
+    symmetry = int(rng.integers(8))
+    parts = []
+    for whole in (image, mask.astype(np.uint8) * 255):
+        crop = turn_image(whole[top : top + side, left : left + side], symmetry)
+        parts.append(np.asarray(Image.fromarray(crop).resize(GRID.size, Image.Resampling.LANCZOS)))
+    land = from_building_mask(parts[1] >= 128, parts[0], GRID.cell)
+    return parts[0], describe(cell_facts(land, GRID), rng, captions)
+
+
+def describe(facts: list[Facts], rng: np.random.Generator, captions: int) -> list[list[str]]:
+    """Write captions for every cell, in different detail; one in ten has a wrong clause."""
+
+    def write(cell: Facts) -> Caption:
+        wrong = facts[int(rng.integers(len(facts)))] if rng.random() < 0.1 else None
+        return write_caption(cell, rng, _DETAILS[int(rng.integers(len(_DETAILS)))], wrong)
+
+    return [[write(cell).text for _ in range(captions)] for cell in facts]
+
+
+def load_captioned_areas(
+    procedural: int,
+    masked: int,
+    images: Sequence[tuple[Pixels, Mask]],
+    captions: int,
+    variants: int,
+    device: torch.device,
+    embed: Callable[[Sequence[str]], Embeddings] = embed_sentences,
+    first: int = FIRST,
+) -> CaptionedAreas:
+    """Generate areas with captions on all cores, and embed their captions.
+
+    Args:
+        procedural: Number of procedural scenes.
+        masked: Number of areas from images with masks, if there are any.
+        images: Images (H, W, 3) of 1 m per pixel and their building masks (H, W).
+        captions: Captions of every cell.
+        variants: Areas of every scene, each turned and flipped in its own way, 1 to 8.
+        device: Device of the result.
+        embed: Returns the embeddings (n, D) of sentences.
+        first: Seed of the first procedural area.
+    """
+    make = partial(procedural_areas, captions=captions, variants=variants)
+    scenes = generate_parallel(make, first, procedural, "scenes with captions")
+    areas = [area for variants_of_one in scenes for area in variants_of_one]
+    if images:
+        work = partial(masked_area, captions=captions, images=images)
+        areas += generate_parallel(work, 0, masked, "areas from masks", chunk=max(1, masked // 16))
+    if not areas:
+        raise AirlocError("There are no areas to train on", "Give --procedural 1000 or more")
+    texts = [text for _, cells in areas for cell in cells for text in cell]
+    index, table = embed_rows(texts, device, embed)
+    pixels = torch.from_numpy(np.stack([image for image, _ in areas])).to(device)
+    return CaptionedAreas(pixels, index.view(len(areas), GRID.count, captions, ROWS), table)
+
+
+def load_captioned_images(
+    folder: Path,
+    split: str,
+    device: torch.device,
+    embed: Callable[[Sequence[str]], Embeddings] = embed_sentences,
+    captions: int = 5,
+) -> CaptionedImages:
+    """Read images with captions: a folder with `images` and `captions.csv` (image, split, caption), as `rsicd`."""
+    path = folder / "captions.csv"
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = [line for line in csv.DictReader(file) if line["split"] == split]
+    except (OSError, KeyError, ValueError) as error:
+        raise AirlocError(f"Cannot read the captions {path}: {error}", "Check --captioned-images") from error
+    texts: dict[str, list[str]] = {}
+    for line in lines:
+        texts.setdefault(line["image"], []).append(line["caption"])
+    images = [np.asarray(Image.open(folder / "images" / name).convert("RGB")) for name in texts]
+    chosen = [own[place % len(own)] for own in texts.values() for place in range(captions)]
+    index, table = embed_rows(chosen, device, embed)
+    return CaptionedImages(torch.from_numpy(np.stack(images)).to(device), index.view(len(images), captions, ROWS), table)
+
+
+def embed_rows(
+    texts: Sequence[str], device: torch.device, embed: Callable[[Sequence[str]], Embeddings]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Embed the rows of texts once each: indices (texts, R) into a table, and the table (n, D), whose first is zero."""
+    numbers: dict[str, int] = {}
+    index = np.zeros((len(texts), ROWS), dtype=np.int64)
+    for place, text in enumerate(texts):
+        for row, part in enumerate(clauses(text)):
+            index[place, row] = numbers.setdefault(part, len(numbers) + 1)
+    embedded = embed(list(numbers))
+    table = np.concatenate([np.zeros((1, DIM), dtype=np.float32), embedded])
+    return torch.from_numpy(index).to(device), torch.from_numpy(table).to(device)
