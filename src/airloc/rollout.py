@@ -199,6 +199,8 @@ def rollout(
     record: Sequence[Recorder] = (),
     goal_areas: Sequence[SearchArea] | None = None,
     goal_patches: GoalPatches | None = None,
+    goal_texts: torch.Tensor | None = None,
+    goal_prior: torch.Tensor | None = None,
     flight: FlightConditions | None = None,
     threshold: float = 0.5,
     seed: int = 0,
@@ -215,6 +217,8 @@ def rollout(
         record: Quantities to record.
         goal_areas: Other images of the same places to cut the goal patches from, one per area.
         goal_patches: Returns the goal patches instead of cutting them from the areas.
+        goal_texts: Embedded descriptions of the goals, (E, 8, 384).
+        goal_prior: Probability of the goal in every cell that agents know before the first glimpse, (E, C).
         flight: Glimpses and goals are photos, of the first variant, unless `areas` is an environment.
         threshold: Match probability from which on the agent declares the goal, in a suite that ends by declaration.
             `math.inf` never declares, so that every episode uses its whole budget.
@@ -239,7 +243,7 @@ def rollout(
             device=device,
             by_declaration=suite.by_declaration,
         )
-    player = _Player(agent, suite, env, record, goal_patches, threshold, seed)
+    player = _Player(agent, suite, env, record, goal_patches, threshold, seed, goal_texts, goal_prior)
     batches = []
     for first in range(0, len(suite), batch):
         batches.append(player.play(slice(first, min(first + batch, len(suite)))))
@@ -270,12 +274,15 @@ class _Player:
         goal_patches: GoalPatches | None,
         threshold: float,
         seed: int,
+        goal_texts: torch.Tensor | None,
+        goal_prior: torch.Tensor | None,
     ) -> None:
         self.matches = suite.by_declaration or any(recorder.at == "glimpse" for recorder in record)
         self.agent: Any = with_match(agent) if self.matches else agent
         self.wrapped = self.agent is not agent
         self.suite, self.env, self.record = suite, env, record
         self.goal_patches, self.threshold, self.seed = goal_patches, threshold, seed
+        self.goal_texts, self.goal_prior = goal_texts, goal_prior
 
     @torch.inference_mode()
     def play(self, these: slice) -> _Batch:
@@ -329,7 +336,10 @@ class _Player:
         else:
             goals = self.goal_patches(torch.arange(these.start, these.stop, device=device))
         noise = torch.from_numpy(agent_noise(self.seed, these, suite.budget)).to(device)
-        return EpisodeBatch(goals, suite.grid, suite.budget, noise)
+        prior, text = (
+            None if part is None else part[these].to(device) for part in (self.goal_prior, self.goal_texts)
+        )
+        return EpisodeBatch(goals, suite.grid, suite.budget, noise, prior, text)
 
     def _record(self, tape: dict[Recorder, list[torch.Tensor]], at: str, value: torch.Tensor, state: Any) -> None:
         """Append what the recorders read; they see the agent's own state, not that of its `with_match` wrapper."""

@@ -44,6 +44,9 @@ class EpisodeBatch(NamedTuple):
     prior: torch.Tensor | None = None
     """Probability of the goal in every cell before the first glimpse, (B, C). Rows sum to one. None if nothing is
     known. The belief agent and `blind` use it instead of their own prior."""
+    text: torch.Tensor | None = None
+    """Embedded descriptions of the goals, (B, 8, 384), all zero for none; see `airloc.vision.sentences`. Where there is
+    no picture of the goal, its patch is black."""
 
 
 @runtime_checkable

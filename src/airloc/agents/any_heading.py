@@ -57,8 +57,11 @@ class AnyHeadingAgent:
         count = len(episodes.goal)
         goals = turn_patches(episodes.goal, self.turns)
         noise = episodes.noise.repeat_interleave(self.turns, dim=0)
-        prior = None if episodes.prior is None else episodes.prior.repeat_interleave(self.turns, dim=0)
-        inner = self.agent.reset(EpisodeBatch(goals, episodes.grid, episodes.budget, noise, prior))
+        prior, text = (
+            None if part is None else part.repeat_interleave(self.turns, dim=0)
+            for part in (episodes.prior, episodes.text)
+        )
+        inner = self.agent.reset(EpisodeBatch(goals, episodes.grid, episodes.budget, noise, prior, text))
         flat = torch.zeros(count, self.turns, device=goals.device)
         return HeadingState(inner, flat, flat + 1 / self.turns, inner.belief[:: self.turns], inner.match[:: self.turns])
 

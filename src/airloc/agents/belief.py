@@ -7,6 +7,9 @@ the goal; the rest, normalised, is the belief. A planner turns belief, position 
 probability that the glimpse shows the goal (`match`) follows from the same evidence and from the similarity of glimpse
 and goal.
 
+A goal may also be described in words, instead of by a picture or besides it. The text network relates every glimpse to
+the description, and its logits are added to those of the relation network.
+
 Each patch is encoded once and each pair is related once; see `RelationCache`.
 
 Legend: B episodes, n of them with missing features, C cells, O offsets, S = 48 side of a patch, F numbers of an
@@ -14,6 +17,7 @@ encoding, P paths, E ends of paths, N cells around the agent.
 """
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -26,12 +30,15 @@ from airloc.agents.agent import EpisodeBatch, check_patch_side, select_action
 from airloc.agents.cache import FeatureCache, content_keys, pair_keys
 from airloc.agents.matching import SAME_PLACE, SamePlaceCalibration, similarity
 from airloc.agents.planner import PLANNERS, PathTables, Planner, path_tables, tie_preference
+from airloc.agents.text import TextEvidence, prepare_texts, text_logits
+from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.task.goal_prior import goal_prior
 from airloc.task.rules import inside
 from airloc.vision.offsets import ZERO_OFFSET
 from airloc.vision.relation import SIDE, Encoding, RelationNetwork, offsets_from
+from airloc.vision.text import TextNetwork
 
 FLAT_STD = 1.5
 """Standard deviation of the values of a patch, of 255, below which it shows nothing: black, fog, a uniform colour."""
@@ -64,6 +71,8 @@ class BeliefState(NamedTuple):
     cache: "RelationCache"
     prior_given: bool = False
     """True if the prior came with the episodes and does not depend on the start."""
+    text: TextEvidence | None = None
+    """Descriptions of the goals in words, if there are any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +93,10 @@ class BeliefAgent:
     """Weights of network and similarity in the probability of a match."""
     sample: bool = False
     """Sample moves in proportion to their value instead of taking the best move."""
+    text_network: Callable[[], TextNetwork] | None = None
+    """Returns the network for goals in words, on the device of play; called when there is a description."""
+    text_power: float = 1.0
+    """Power of the likelihood of descriptions, before `likelihood_power`."""
 
     @torch.inference_mode()
     def reset(self, episodes: EpisodeBatch) -> BeliefState:
@@ -102,6 +115,7 @@ class BeliefAgent:
             match=torch.zeros(count, device=device),
             cache=prepare_goals(episodes.goal, self.calibration),
             prior_given=episodes.prior is not None,
+            text=None if episodes.text is None else prepare_texts(self._text_network(), episodes.text),
         )
 
     @torch.inference_mode()
@@ -123,6 +137,10 @@ class BeliefAgent:
     def observe(self, observation: Observation, state: BeliefState) -> BeliefState:
         """Return the state after a glimpse, without a move."""
         logits, cache = offset_logits(self.network, observation.patch, state.cache)
+        text = state.text
+        if text is not None:
+            described, text = text_logits(self._text_network(), observation.patch, text, is_flat(observation.patch))
+            logits = logits + self.text_power * described
         grid, position = state.grid, observation.position
         row, col = position[:, 0].clamp(0, grid.rows - 1), position[:, 1].clamp(0, grid.cols - 1)
         known = state.step > 0 or state.prior_given
@@ -144,11 +162,17 @@ class BeliefAgent:
             belief=belief,
             match=match,
             cache=cache,
+            text=text,
         )
 
     def place(self, state: BeliefState) -> torch.Tensor:
         """Return the probability of every cell, visited or not, (B, C): that the goal image was taken there."""
         return (state.prior + self.likelihood_power * (state.evidence - state.prior)).softmax(dim=1)
+
+    def _text_network(self) -> TextNetwork:
+        if self.text_network is None:
+            raise AirlocError(f"The agent {self.name!r} reads no descriptions", "Use belief, or give a goal picture")
+        return self.text_network()
 
     def update(
         self,

@@ -12,17 +12,20 @@
 | "vision" | sem_seg | whether the patch encoder has a segmentation unit                            |
 | "belief" | width   | width of the relation network                                                |
 |          | blocks  | its residual blocks, 0 by default                                            |
+| "text"   | width   | width of the text network                                                    |
+|          | features | numbers of its encodings                                                    |
 | any      | terms   | terms of use, if the licence of the project does not cover the weights       |
 
 The tensors of "airloc" are `eyes.*` (patch encoder) and `policy.*` (temporal and decision unit). Many policies can
 share one patch encoder: a checkpoint with the key `vision` has the `policy.*` tensors alone, and its patch encoder is
 the checkpoint of that name, in the folder beside it or in the package. `share_vision` converts a complete checkpoint.
-The tensors of "vision" and "belief" are those of `PatchEncoder` and `RelationNetwork`.
+The tensors of "vision", "belief" and "text" are those of `PatchEncoder`, `RelationNetwork` and `TextNetwork`.
 """
 
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, fields
+from functools import lru_cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
@@ -50,10 +53,13 @@ from airloc.grid import Grid
 from airloc.vision.embedder import Layers, PatchEncoder
 from airloc.vision.position import PositionEncoding
 from airloc.vision.relation import RelationNetwork, upgrade_weights
+from airloc.vision.text import TextNetwork
 
 _ChoiceT = TypeVar("_ChoiceT", Layers, PositionEncoding)
 
-AIRLOC_KIND, VISION_KIND, BELIEF_KIND = "airloc", "vision", "belief"
+AIRLOC_KIND, VISION_KIND, BELIEF_KIND, TEXT_KIND = "airloc", "vision", "belief", "text"
+DEFAULT_TEXT, RESEARCH_TEXT = "text", "text-research"
+"""Checkpoints of text networks in the package."""
 _ENCODER_PREFIX = "eyes."
 """Prefix of the patch encoder's tensors in a complete checkpoint."""
 MAX_WIDTH, MAX_BLOCKS = 128, 16
@@ -136,7 +142,37 @@ def load_belief(
     relation = load_relation(checkpoint)
     network = optimize_for_inference(relation, options.device, bfloat16=not options.full_precision)
     network.seams, network.textures = seams, textures
-    return BeliefAgent(name, network, PLANNERS[planner], memory=memory, sample=options.sample)
+    text = RESEARCH_TEXT if checkpoint.folder.name.endswith("-research") else DEFAULT_TEXT
+    return BeliefAgent(
+        name,
+        network,
+        PLANNERS[planner],
+        memory=memory,
+        sample=options.sample,
+        text_network=partial(load_text, text, options.device),
+    )
+
+
+@lru_cache(maxsize=4)
+def load_text(name: str = DEFAULT_TEXT, device: str = "cpu") -> TextNetwork:
+    """Load a text network: the name of a checkpoint in the package, or a checkpoint folder.
+
+    Raises:
+        AirlocError: If there is no such checkpoint, or it is of another kind or damaged.
+    """
+    folder = Path(name) if "/" in name or Path(name).is_dir() else checkpoint_folder(name)
+    checkpoint = load_checkpoint(folder)
+    config = checkpoint.config
+    if config.get("kind") != TEXT_KIND:
+        problem = f"{str(folder / CONFIG)!r} has the kind {config.get('kind')!r}, not {TEXT_KIND!r}"
+        raise AirlocError(problem, "Use a checkpoint folder that 'airloc train text' saves")
+    _print_terms(name, config)
+    width, features = config.get("width"), config.get("features")
+    if type(width) is not int or type(features) is not int or not (8 <= width <= 512 and 4 <= features <= 4096):
+        raise AirlocError(f"{str(folder / CONFIG)!r} has no valid width and features", FETCH_AGAIN)
+    network = TextNetwork(width, features)
+    load_into(network, checkpoint.tensors, folder)
+    return network.to(device).eval()
 
 
 def load_units(folder: Path) -> Units:

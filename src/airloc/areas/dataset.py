@@ -18,6 +18,7 @@ from typing import Annotated, ClassVar
 
 import tyro
 
+from airloc.areas.captions.land_cover import LandCover, from_building_mask
 from airloc.areas.area import Mask, SearchArea, crop_ground, cut_piece, fit, read_image, read_mask
 from airloc.areas.download import Downloaded, Progress, Timeouts
 from airloc.areas.records import POST, PRE, ImageRecord, NameFilter, Status, count_splits
@@ -113,6 +114,12 @@ class Dataset(ABC):
     def areas(self, grid: Grid) -> Iterator[SearchArea]:
         """Read the selected areas one by one, cropped and resampled to a grid, for search."""
         return self._fit_all(self._read_all(self.select(self.scan_for(grid))), grid)
+
+    def land_covers(self, grid: Grid) -> Iterator[tuple[SearchArea, LandCover]]:
+        """Read the areas whose land cover is known, each with it; by default those with building masks."""
+        for area in self.areas(grid):
+            if area.mask is not None:
+                yield area, from_building_mask(area.mask, area.image, grid.cell)
 
     def pairs(self, grid: Grid) -> Iterator[tuple[SearchArea, SearchArea]]:
         """Read (area, goal area) pairs, fitted to a grid: the goal area shows the same place on another day.

@@ -24,7 +24,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from airloc.areas.area import MAX_WHITE, Mask, SearchArea, cut_pieces, list_images, paper_size, read_image, white_pixels
+from airloc.areas.area import (
+    MAX_WHITE,
+    Mask,
+    Pixels,
+    SearchArea,
+    cut_pieces,
+    fit,
+    list_images,
+    paper_size,
+    read_image,
+    white_pixels,
+)
+from airloc.areas.captions.land_cover import Cover, LandCover, from_classes
 from airloc.areas.dataset import Dataset
 from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
@@ -32,6 +44,15 @@ from airloc.grid import Grid
 
 MASK_COLOUR = "#3C1098"
 """Colour of buildings in the published masks."""
+
+CLASS_COLOURS = {
+    "#8429F6": Cover.GROUND,
+    "#FEDD3A": Cover.TREES,
+    "#E2A929": Cover.LAKE,
+    "#6EC1E4": Cover.ROAD,
+    MASK_COLOUR: Cover.BUILDING,
+}
+"""Colours of the classes in the published masks."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +102,35 @@ class Dubai(Dataset):
         mask: Mask = np.any([(red == r) & (green == g) & (blue == b) for r, g, b in colours], axis=0)
         return mask
 
+    def land_covers(self, grid: Grid) -> Iterator[tuple[SearchArea, LandCover]]:
+        """Read the areas, each with the classes of its mask: buildings, roads, vegetation, water and bare ground."""
+        for record in self.records():
+            if record.mask is None:
+                continue
+            whole, labels = read_image(record.path), read_image(record.mask)
+            layers = [
+                [
+                    fit(piece, grid)
+                    for piece in self.pieces(SearchArea(record.name, whole, _is_colour(labels, name)), grid)
+                ]
+                for name in CLASS_COLOURS
+            ]
+            for pieces in zip(*layers, strict=True):
+                classes = np.zeros(grid.size, dtype=np.uint8)
+                for piece, cover in zip(pieces, CLASS_COLOURS.values(), strict=True):
+                    classes[piece.mask] = cover
+                known = frozenset(CLASS_COLOURS.values())
+                yield pieces[0], from_classes(classes, known, pieces[0].image, grid.cell)
+
     def count_areas(self) -> dict[str, int]:
         """Return the number of 5 x 5 areas; all images are read for it."""
         images = (SearchArea(record.name, read_image(record.path)) for record in self.scan())
         return {"test": sum(1 for image in images for _ in self.pieces(image, Grid()))}
+
+
+def _is_colour(labels: Pixels, name: str) -> Mask:
+    mask: Mask = (labels == np.array(_rgb(name), dtype=np.uint8)).all(axis=2)
+    return mask
 
 
 def _record(path: Path) -> ImageRecord:

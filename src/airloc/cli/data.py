@@ -16,13 +16,16 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
 from airloc.areas import Dataset, Status, all_datasets, data_root, list_datasets, load_dataset
+from airloc.areas.captions import describe_cells
 from airloc.areas.download import Progress, Timeouts
 from airloc.areas.prepared import check_free, write_prepared
 from airloc.cli.console import PICTURES, check_suffix, say
 from airloc.drawing.sheet import contact_sheet, draw_grid
 from airloc.errors import AirlocError
-from airloc.files import check_writable, save_picture
+from airloc.files import check_writable, save_picture, write_atomically
 from airloc.grid import Grid
+from airloc.seeding import stream
+from airloc.task.goal_texts import GoalText, write_goal_texts
 
 MIN_TILE = 16
 MAX_SHEET_PIXELS = 100_000_000
@@ -193,11 +196,44 @@ class Photos:
         say(f"{self.out}: photos of {len(areas)} cells")
 
 
+@dataclass(frozen=True)
+class Captions:
+    """Write a description in words for every cell of the areas whose land cover is known, as goals for evaluation."""
+
+    dataset: AnyDataset
+    """The dataset."""
+    out: Path = Path("texts.csv")
+    """CSV file to write: area, goal_row, goal_col, text, and the cells that the text fits."""
+    grid: str = "5x5"
+    """Rows and columns of cells."""
+    detail: Literal["vague", "plain", "detailed"] = "detailed"
+    """How much the descriptions say."""
+    wrong: bool = False
+    """Write one clause of every description about another cell."""
+    text_seed: int = 0
+    """Random seed of the words."""
+
+    def run(self) -> None:
+        """Write with a counter."""
+        grid = Grid.parse(self.grid)
+        check_writable(self.out)
+        rows, areas = [], 0
+        with Console(stderr=True).status("describing cells"):
+            for areas, (area, land) in enumerate(self.dataset.land_covers(grid), 1):
+                rng = stream(self.text_seed, "goal texts", area.name)
+                for cell, caption, fits in describe_cells(land, grid, rng, self.detail, wrong=self.wrong):
+                    rows.append((area.name, cell, GoalText(caption.text, fits)))
+        if not rows:
+            raise AirlocError("The land cover of no area is known", "Use synthetic, dubai, or areas with masks")
+        write_atomically(self.out, write_goal_texts(rows))
+        say(f"{self.out}: {len(rows)} descriptions of cells in {areas} areas")
+
+
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc data`."""
     config = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.CascadeSubcommandArgs)
-    command: List | Fetch | Prepare | Show | Photos = tyro.extras.subcommand_cli_from_dict(
-        {"list": List, "fetch": Fetch, "prepare": Prepare, "show": Show, "photos": Photos},
+    command: List | Fetch | Prepare | Show | Photos | Captions = tyro.extras.subcommand_cli_from_dict(
+        {"list": List, "fetch": Fetch, "prepare": Prepare, "show": Show, "photos": Photos, "captions": Captions},
         args=arguments,
         prog="airloc data",
         description="List, download, prepare and show datasets.",

@@ -18,11 +18,13 @@ from airloc.cli.console import device_name, progress_bar, writable_outputs
 from airloc.cli.options import Episodes, PlayOptions, load_agents, load_episodes
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import GoalChange, check_control, check_flight
+from airloc.evaluation.texts import TEXT_CONTROLS, DescribedGoals
 from airloc.evaluation.scores import Score, compare, evaluate, images_digest, to_json, trajectory_lines
 from airloc.files import write_atomically
 from airloc.reports.tables import comparison_line, goals_line, score_table
+from airloc.task.goal_texts import read_goal_texts, texts_of
 from airloc.task.motion import Motion
-from airloc.task.suites import end_by_declaration, with_drones
+from airloc.task.suites import Suite, end_by_declaration, with_drones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +35,13 @@ class Evaluate(PlayOptions):
     """Name of an agent, or a checkpoint folder."""
     equal_distances: bool = False
     """With --episodes all-pairs, weight pairs so that every distance counts the same, as in per-distance."""
-    control: Literal["wrong-goal", "mean-goal"] | None = None
-    """Replace the goal patch, to measure how much of the score depends on it."""
+    control: Literal["wrong-goal", "mean-goal", "wrong-text", "no-text", "true-text"] | None = None
+    """Replace the goal patch or the text, to measure how much of the score depends on it."""
+    goal_texts: Annotated[Path | None, arg(metavar="FILE.csv")] = None
+    """Describe the goals in words: a file with the columns area, goal_row, goal_col and text. Agents get no goal patch
+    then."""
+    with_pictures: bool = False
+    """With --goal-texts, give agents the goal patches too."""
     change: str | None = None
     """Alter the goal patch: photometric, blur, coarse, off-grid, turned or all."""
     change_strength: float = 1.0
@@ -76,10 +83,29 @@ class Evaluate(PlayOptions):
             raise AirlocError("--equal-distances weights all pairs of cells", "Add --episodes all-pairs")
         if self.false_alarm_cost is not None:
             declaration_threshold(self.false_alarm_cost)
+        self._check_texts()
         Motion(self.moving)
         if self.false_alarm_cost is not None and (self.drones > 1 or self.moving):
             raise AirlocError("Teams and moving goals do not declare finds", "Leave out --false-alarm-cost")
         super().check()
+
+    def _check_texts(self) -> None:
+        if self.goal_texts is None and (self.with_pictures or self.control in TEXT_CONTROLS):
+            option = "--with-pictures" if self.with_pictures else f"--control {self.control}"
+            raise AirlocError(f"{option} needs goals in words", "Add --goal-texts FILE.csv")
+        if self.goal_texts is not None and (self.drones > 1 or self.moving):
+            raise AirlocError("Teams and moving goals have goal pictures", "Leave out --goal-texts")
+        pictures = self.with_pictures or self.goal_texts is None
+        if not pictures and (self.change or self.control not in (None, *TEXT_CONTROLS)):
+            raise AirlocError("Without goal patches there is none to change or replace", "Add --with-pictures")
+
+    def described(self, suite: Suite) -> DescribedGoals | None:
+        """Return the goals of a suite in words, if there is a file of texts."""
+        if self.goal_texts is None:
+            return None
+        texts = texts_of(suite, read_goal_texts(self.goal_texts, suite.grid))
+        control = self.control if self.control in TEXT_CONTROLS else None
+        return DescribedGoals(texts, self.with_pictures, control)
 
     def goal_change(self) -> GoalChange | None:
         """Return the change of the goal patches."""
@@ -114,6 +140,7 @@ def _score(options: Evaluate) -> tuple[list[Score], Episodes]:
     suite, areas, goal_areas = episodes
     suite = suite if options.false_alarm_cost is None else end_by_declaration(suite)
     suite = with_drones(suite, options.drones, options.launch, options.moving)
+    described = options.described(suite)
     with progress_bar("playing", len(suite) * len(agents)) as advance:
         scores = [
             evaluate(
@@ -121,8 +148,9 @@ def _score(options: Evaluate) -> tuple[list[Score], Episodes]:
                 suite,
                 areas,
                 goal_areas=goal_areas,
-                control=options.control,
+                control=None if options.control in TEXT_CONTROLS else options.control,
                 change=options.goal_change(),
+                described=described,
                 threshold=declaration_threshold(options.false_alarm_cost or 0.0),
                 seed=options.seed,
                 batch=options.batch,
@@ -150,6 +178,8 @@ def _record(scores: list[Score], episodes: Episodes, options: Evaluate) -> dict[
         "areas": None if options.areas is None else str(options.areas),
         "dataset": options.dataset,
         "goals": None if options.goals is None else str(options.goals),
+        "goal_texts": None if options.goal_texts is None else str(options.goal_texts),
+        "with_pictures": options.with_pictures,
         "pairs": options.pairs,
         "subset": options.subset,
         "split": options.split,

@@ -23,6 +23,7 @@ from airloc.evaluation.metrics import (
     metrics,
     paired_difference,
 )
+from airloc.evaluation.texts import DescribedGoals, check_reader, fitting_metric
 from airloc.evaluation.variants import play_variant
 from airloc.rollout import GoalPatches, Recorder, RolloutLog, rollout
 from airloc.task.batch import BatchEnv
@@ -40,9 +41,12 @@ class Score:
     bootstrap: Bootstrap
 
     @classmethod
-    def of(cls, log: RolloutLog, areas: Sequence[SearchArea], seed: int = 0) -> "Score":
+    def of(
+        cls, log: RolloutLog, areas: Sequence[SearchArea], seed: int = 0, described: DescribedGoals | None = None
+    ) -> "Score":
         """Score a rollout over these areas; the bootstrap resamples their source tiles."""
-        return cls(log, metrics(log), Bootstrap.over(log.suite, areas, seed))
+        fitting = {} if described is None else fitting_metric(log, described.texts)
+        return cls(log, {**metrics(log), **fitting}, Bootstrap.over(log.suite, areas, seed))
 
     @property
     def agent(self) -> str:
@@ -114,6 +118,7 @@ def evaluate(
     goal_areas: Sequence[SearchArea] | None = None,
     control: str | None = None,
     change: GoalChange | None = None,
+    described: DescribedGoals | None = None,
     flight: FlightConditions | None = None,
     threshold: float = 0.5,
     record: Sequence[Recorder] = (),
@@ -131,6 +136,7 @@ def evaluate(
         goal_areas: Other images of the same places to cut the goal patches from, one per area.
         control: Replace the goal patches: a name in `CONTROLS`.
         change: Alter the goal patches.
+        described: Describe the goals in words.
         flight: Glimpses and goals are photos, each with its own errors. Cannot be combined with a change.
         threshold: Match probability from which on the agent declares the goal, in a suite that ends by declaration.
         record: Quantities to record; they are in `score.log.recorded`.
@@ -147,6 +153,11 @@ def evaluate(
         goal_patches = changed_goals(change, suite, goal_areas or areas, control=control, seed=seed, device=device)
     elif control is not None:
         goal_patches = _control(control)(suite, CellTable.from_areas(goal_areas or areas, suite.grid, device), seed)
+    words: dict[str, Any] = {}
+    if described is not None:
+        check_reader(agent)
+        words = described.inputs(suite, seed)
+        goal_patches = words.pop("goal_patches", goal_patches)
     if suite.is_variant:
         env = BatchEnv.from_areas(areas, suite.grid, suite.budget, goal_areas=goal_areas, device=device)
         played = play_variant(agent, suite, env, goal_patches=goal_patches, seed=seed, batch=batch, on_batch=on_batch)
@@ -158,13 +169,14 @@ def evaluate(
         record=record,
         goal_areas=goal_areas,
         goal_patches=goal_patches,
+        **words,
         threshold=threshold,
         seed=seed,
         batch=batch,
         device=device,
         on_batch=on_batch,
     )
-    return Score.of(log, areas, seed)
+    return Score.of(log, areas, seed, described)
 
 
 def compare(first: Score, second: Score, *, timing: bool = True) -> dict[str, Any]:

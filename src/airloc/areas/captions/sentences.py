@@ -5,13 +5,15 @@
 {'trees': 'all', 'road': 'NS', 'road at': 'W'}
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from airloc.areas.captions.facts import SIDES, Facts
+from airloc.areas.captions.facts import SIDES, Facts, cell_facts
+from airloc.areas.captions.land_cover import LandCover
+from airloc.grid import Cell, Grid
 
 Detail = Literal["vague", "plain", "detailed"]
 
@@ -297,3 +299,18 @@ def _join(clauses: Sequence[str], rng: np.random.Generator) -> str:
     if start and not text.startswith(("no ", "without ", "nothing ", "next ", "all ", "only ", "covered")):
         text = start + text[0].lower() + text[1:]
     return text[0].upper() + text[1:] + ("." if rng.random() < 0.7 else "")
+
+
+def describe_cells(
+    land: LandCover, grid: Grid, rng: np.random.Generator, detail: Detail = "detailed", *, wrong: bool = False
+) -> Iterator[tuple[Cell, Caption, tuple[Cell, ...]]]:
+    """Write a caption for every cell of an area: yield the cell, its caption, and all cells that the caption fits.
+
+    With `wrong`, one clause of every caption is about another cell; it then fits its own cell as well.
+    """
+    facts = cell_facts(land, grid)
+    for cell, here in zip(grid.cells(), facts, strict=True):
+        other = facts[int(rng.integers(len(facts)))] if wrong else None
+        caption = write_caption(here, rng, detail, other)
+        fitting = zip(grid.cells(), facts, strict=True)
+        yield cell, caption, tuple(one for one, there in fitting if one == cell or caption.fits(there))

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from airloc.areas.area import SearchArea
+from airloc.areas.captions.land_cover import LandCover
 from airloc.areas.dataset import Dataset
 from airloc.areas.records import ImageRecord, Status
 from airloc.areas.synthetic.canvas import Canvas
+from airloc.areas.synthetic.cover import land_cover
 from airloc.areas.synthetic.disasters import DISASTERS
 from airloc.areas.synthetic.plan import draw_plan
 from airloc.areas.synthetic.regimes import REGIMES as _REGIMES
@@ -175,6 +177,15 @@ class Synthetic(Dataset):
     def pairs(self, grid: Grid) -> Iterator[tuple[SearchArea, SearchArea]]:
         """Render (area after a disaster, goal area before it) pairs that fit the grid exactly."""
         return ((_render(after, grid), _render(before, grid)) for before, after in self.record_pairs())
+
+    def land_covers(self, grid: Grid) -> Iterator[tuple[SearchArea, LandCover]]:
+        """Render the selected scenes, each with its land cover at half the resolution."""
+        for scene in self.records():
+            assert isinstance(scene, _Scene)
+            area = _render(scene, grid)
+            canvas = Canvas(grid.size[0] // 2, grid.size[1] // 2, 2 * CELL_M / grid.cell)
+            plan = draw_plan(scene.seed, scene.regime, Canvas(*grid.size, CELL_M / grid.cell).ground_m)
+            yield area, land_cover(plan, canvas, grid.cell / 2)
 
     def read(self, record: ImageRecord) -> SearchArea:
         """Render one scene at 2 m per pixel on the ground of a 7 x 7 grid."""
