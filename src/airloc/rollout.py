@@ -336,9 +336,7 @@ class _Player:
         else:
             goals = self.goal_patches(torch.arange(these.start, these.stop, device=device))
         noise = torch.from_numpy(agent_noise(self.seed, these, suite.budget)).to(device)
-        prior, text = (
-            None if part is None else part[these].to(device) for part in (self.goal_prior, self.goal_texts)
-        )
+        prior, text = (None if part is None else part[these].to(device) for part in (self.goal_prior, self.goal_texts))
         return EpisodeBatch(goals, suite.grid, suite.budget, noise, prior, text)
 
     def _record(self, tape: dict[Recorder, list[torch.Tensor]], at: str, value: torch.Tensor, state: Any) -> None:

@@ -18,8 +18,8 @@ from typing import Annotated, ClassVar
 
 import tyro
 
-from airloc.areas.captions.land_cover import LandCover, from_building_mask
 from airloc.areas.area import Mask, SearchArea, crop_ground, cut_piece, fit, read_image, read_mask
+from airloc.areas.captions.land_cover import LandCover, from_building_mask
 from airloc.areas.download import Downloaded, Progress, Timeouts
 from airloc.areas.records import POST, PRE, ImageRecord, NameFilter, Status, count_splits
 from airloc.errors import AirlocError

@@ -219,7 +219,8 @@ class Captions:
         check_writable(self.out)
         rows, areas = [], 0
         with Console(stderr=True).status("describing cells"):
-            for areas, (area, land) in enumerate(self.dataset.land_covers(grid), 1):
+            for area, land in self.dataset.land_covers(grid):
+                areas += 1
                 rng = stream(self.text_seed, "goal texts", area.name)
                 for cell, caption, fits in describe_cells(land, grid, rng, self.detail, wrong=self.wrong):
                     rows.append((area.name, cell, GoalText(caption.text, fits)))

@@ -18,8 +18,8 @@ from airloc.cli.console import device_name, progress_bar, writable_outputs
 from airloc.cli.options import Episodes, PlayOptions, load_agents, load_episodes
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import GoalChange, check_control, check_flight
-from airloc.evaluation.texts import TEXT_CONTROLS, DescribedGoals
 from airloc.evaluation.scores import Score, compare, evaluate, images_digest, to_json, trajectory_lines
+from airloc.evaluation.texts import TEXT_CONTROLS, DescribedGoals
 from airloc.files import write_atomically
 from airloc.reports.tables import comparison_line, goals_line, score_table
 from airloc.task.goal_texts import read_goal_texts, texts_of

@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
 
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import SearchArea
+from airloc.areas.captions import describe_cells
+from airloc.areas.dataset import Dataset
 from airloc.areas.registry import load_dataset
 from airloc.cli.console import collect_areas, need
 from airloc.errors import AirlocError
-from airloc.grid import Grid
+from airloc.grid import Cell, Grid
+from airloc.seeding import stream
 from airloc.task.rules import check_budget
 from airloc.task.sampling import EpisodeSampler
 
@@ -35,6 +39,9 @@ class Play:
     """Moves allowed. Default: twice the longer side."""
     seconds: float = 60.0
     """Time limit of a game in seconds; 0 for none."""
+    texts: bool = False
+    """Describe the goal in words instead of showing it. Needs areas whose land cover is known: procedural ones, or
+    images with building masks."""
     agents: tuple[str, ...] = (DEFAULT_AGENT, "blind")
     """Agents that play the same episode for comparison."""
     host: str = "127.0.0.1"
@@ -66,13 +73,20 @@ def run(options: Play) -> None:
         check_budget(options.budget)
     check_agents(options.agents)
     with web.bind(options.host, options.port, public=options.public) as bound:
+        played, watched = _areas(options, grid)
+        texts = _describe(options, grid, played) if options.texts else None
         play_sampler, watch_sampler = (
-            EpisodeSampler.build(areas, grid, options.budget, "per-distance", None) for areas in _areas(options, grid)
+            EpisodeSampler.build(areas, grid, options.budget, "per-distance", None) for areas in (played, watched)
         )
         worker_pool = game.ProcessWorkerPool({"play": play_sampler, "watch": watch_sampler}, options.agents)
-        baselines = game.Baselines(options.agents, worker_pool, "play")
+        baselines = game.Baselines(
+            options.agents,
+            worker_pool,
+            "play",
+            None if texts is None else lambda episode: texts[play_sampler.names[episode.area], episode.goal],
+        )
         app = game.make_app(
-            game.PlayLobby(game.PlayRoom(play_sampler, game.Store(), seconds, baselines)),
+            game.PlayLobby(game.PlayRoom(play_sampler, game.Store(), seconds, baselines, texts)),
             routers=[game.watch_routes(game.WatchService(watch_sampler, worker_pool), options.agents)],
             hosts=None if options.public else game.LOOPBACK_HOSTS,
         )
@@ -80,6 +94,25 @@ def run(options: Play) -> None:
         print(f"Play at {url} or watch agents at {url}watch. Press Ctrl-C to stop.", flush=True)
         game.serve(app, bound, open_url=url if options.open else None)
         worker_pool.close()
+
+
+def _describe(options: Play, grid: Grid, areas: Sequence[SearchArea]) -> dict[tuple[str, Cell], str]:
+    """Describe all cells of the areas to play on, by the name of the area and the cell."""
+    names = tuple(area.name for area in areas)
+    dataset = load_dataset(options.areas, names=names) if options.areas else _procedural(options, names=names)
+    described = {
+        (area.name, cell): caption.text
+        for area, land in dataset.land_covers(grid)
+        for cell, caption, _ in describe_cells(land, grid, stream(options.seed, "goal texts", area.name))
+    }
+    if missing := [name for name in names if (name, (0, 0)) not in described]:
+        problem = f"The land cover of {len(missing)} of {len(names)} areas is unknown, such as {missing[0]!r}"
+        raise AirlocError(problem, "Leave out --texts, or give building masks in windows.csv")
+    return described
+
+
+def _procedural(options: Play, **more: Any) -> Dataset:
+    return load_dataset("synthetic", count=PLAY_AREAS + WATCH_AREAS, seed=options.seed, **more)
 
 
 def check_agents(names: Sequence[str]) -> None:
@@ -109,5 +142,5 @@ def _areas(options: Play, grid: Grid) -> tuple[list[SearchArea], list[SearchArea
             watched = areas[:: max(2, len(areas) // WATCH_AREAS)]
             return [area for area in areas if area not in watched], watched
         return areas, collect_areas(load_dataset("synthetic", count=WATCH_AREAS, seed=options.seed + 1).areas(grid))
-    areas = collect_areas(load_dataset("synthetic", count=PLAY_AREAS + WATCH_AREAS, seed=options.seed).areas(grid))
+    areas = collect_areas(_procedural(options).areas(grid))
     return areas[:PLAY_AREAS], areas[PLAY_AREAS:]

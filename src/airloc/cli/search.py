@@ -54,7 +54,10 @@ class SearchOptions(FlightOptions):
     area: Path | None = None
     """Image to search: GeoTIFF, cloud-optimised GeoTIFF or any other format that GDAL reads."""
     goal: Annotated[str | None, arg(metavar="IMAGE|LAT,LON")] = None
-    """Image of the goal, or the position of the goal on the image."""
+    """Image of the goal, or the position of the goal on the image; not needed with --goal-text."""
+    goal_text: Annotated[str | None, arg(metavar="TEXT")] = None
+    """Description of the goal in English, such as 'houses with red roofs beside a pond', instead of an image or besides
+    it. Directions are those of the grid."""
     photos: Path | None = None
     """Folder of photos to rank by how much they look like the goal, instead of an image to search."""
     track: Path | None = None
@@ -291,6 +294,24 @@ def _goal(
     options: SearchOptions, raster: "Raster", layout: "Layout", warnings: list[str]
 ) -> "tuple[Goal, tuple[float, float] | None]":
     """Return the goal, and its row and column on the grid if they are known; append to the warnings."""
+    from airloc.missions.photos import describe_goal
+
+    pictured, truth = _pictured_goal(options, raster, layout, warnings)
+    if options.goal_text is None:
+        if pictured is None:
+            raise AirlocError("The search has no goal", "Give --goal an image, or describe it with --goal-text")
+        return pictured, truth
+    if layout.heading % 360:
+        warnings.append("Directions in the description of the goal are read as those of the grid, not of the compass")
+    goal, about = describe_goal(options.goal_text, pictured)
+    warnings.extend(about)
+    return goal, truth
+
+
+def _pictured_goal(
+    options: SearchOptions, raster: "Raster", layout: "Layout", warnings: list[str]
+) -> "tuple[Goal | None, tuple[float, float] | None]":
+    """Return the goal from its image, if there is one, and its place if it is known; append to the warnings."""
     from airloc.missions.plan import point_of, prepare_goal, read_goal, searchable_cell
 
     known = raster.georeferenced
@@ -300,8 +321,9 @@ def _goal(
         searchable_cell(layout, position, name)  # raises if it is outside
         return layout.grid_position(point_of(layout, position))
 
-    assert options.goal is not None
     truth = None if options.truth is None else on_grid(options.truth, "true position")
+    if options.goal is None:
+        return None, truth
     if not Path(options.goal).exists() and looks_like_position(options.goal):
         place = on_grid(options.goal, "goal")
         return read_goal(raster, layout, place), place

@@ -1,4 +1,4 @@
-"""`airloc train`: train AiRLoc, one of its units, or the belief agent from images."""
+"""`airloc train`: train AiRLoc, one of its units, the belief agent, or the text network from images."""
 
 import logging
 import shlex
@@ -21,9 +21,11 @@ from airloc.training.learner import enable_fast_math
 from airloc.training.pipeline import PRESETS, AirlocConfig, OnStep, Stage, train_stages
 from airloc.training.relation import RelationConfig, train_belief
 from airloc.training.runs import read_settings
+from airloc.training.text import TextConfig, train_text
 
-BELIEF = "belief"
-HEADLINES = {"segmenter": "iou", "embedder": "val_accuracy", "policy": "val_success", "relation": "val_accuracy"}
+BELIEF, TEXT = "belief", "text"
+HEADLINES = {"segmenter": "iou", "embedder": "val_accuracy", "policy": "val_success", "relation": "val_accuracy",
+             "text": "val_accuracy"}  # fmt: skip
 """The main metric of each stage, for the progress bar."""
 
 
@@ -31,7 +33,8 @@ HEADLINES = {"segmenter": "iou", "embedder": "val_accuracy", "policy": "val_succ
 class Train:
     """Train AiRLoc up to a stage: segmenter, embedder, policy, or airloc, which also writes the agent's checkpoint.
 
-    'airloc train belief' trains the belief agent; 'airloc train belief --help' lists its options.
+    'airloc train belief' trains the belief agent and 'airloc train text' the network that reads goals in words; with
+    --help they list their options.
     """
 
     stage: Positional[Stage]
@@ -60,6 +63,19 @@ class TrainBelief:
     """Default settings from the config.json that another training has written (in its subfolder `relation`)."""
 
 
+@dataclass(frozen=True)
+class TrainText:
+    """Train the text network, which reads goals in words, and write its checkpoint."""
+
+    settings: tyro.conf.OmitArgPrefixes[TextConfig]
+    out: Path = Path("runs/text")
+    """Folder of the run; the checkpoint is its subfolder `agent`."""
+    device: str = "cpu"
+    """Device to train on, such as cpu or cuda."""
+    config: Path | None = None
+    """Default settings from the config.json that another training has written (in its subfolder `text`)."""
+
+
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc train`."""
     command = "airloc train " + shlex.join(arguments)
@@ -68,6 +84,10 @@ def main(arguments: Sequence[str]) -> None:
         belief = RelationConfig() if config is None else read_settings(Path(config), RelationConfig)
         defaults = TrainBelief(settings=belief)
         run_belief(tyro.cli(TrainBelief, args=arguments[1:], prog="airloc train belief", default=defaults), command)
+        return
+    if arguments and arguments[0] == TEXT:
+        text = TrainText(TextConfig() if config is None else read_settings(Path(config), TextConfig))
+        run_text(tyro.cli(TrainText, args=arguments[1:], prog="airloc train text", default=text), command)
         return
     preset = _preset(arguments)
     if config is not None and _value(arguments, "--preset") is not None:
@@ -83,6 +103,14 @@ def run_belief(options: TrainBelief, command: str) -> None:
     with _progress({"relation": options.settings.steps}) as on_step:
         train_belief(options.out, options.settings, device=device, command=command, on_step=on_step)
     say(f"The agent: {options.out / 'agent'}")
+
+
+def run_text(options: TrainText, command: str) -> None:
+    """Train the text network."""
+    device = _device(options.device)
+    with _progress({"text": options.settings.steps}) as on_step:
+        train_text(options.out, options.settings, device=device, command=command, on_step=on_step)
+    say(f"The network: {options.out / 'agent'}")
 
 
 def run(options: Train, command: str) -> None:

@@ -106,4 +106,3 @@ def fitting_metric(log: RolloutLog, texts: SuiteTexts) -> dict[str, Metric]:
     found = (np.take_along_axis(fits, index, axis=1) & inside).any(axis=1)
     weight = suite.weight / suite.weight.sum() * len(suite)
     return {"found_fitting": Metric(weight * found, weight)}
-

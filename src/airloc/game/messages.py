@@ -1,8 +1,8 @@
 """Requests and responses of a game: request bodies as pydantic models, game states as JSON of fixed size.
 
-During a game a response holds the visited patches, the image of the goal and the counts, and nothing else. The response
-that ends a game also reveals the goal's cell. All responses of one kind have the same number of bytes, and patches are
-raw pixels, because the size of a compressed image depends on its content.
+During a game a response holds the visited patches, the image or the description of the goal, and the counts. The
+response that ends a game also reveals the goal's cell. All responses of one kind have the same number of bytes, and
+patches are raw pixels, because the size of a compressed image depends on its content.
 """
 
 import base64
@@ -22,6 +22,7 @@ _ROOM_BYTES = 600
 """Bytes for everything except patches and cells."""
 _CELL_BYTES = 12
 """Bytes for a cell with its comma, also for positions far outside the area."""
+_OUTSIDE = (-1, -1)
 _REVEAL_BYTES = 400
 """Bytes for the reveal except the path and the name of the area."""
 
@@ -53,15 +54,22 @@ class ConsentRequest(_Request):
 
 
 class GameMessages:
-    """Encodes the responses about games."""
+    """Encodes the responses about games.
 
-    def __init__(self, sampler: EpisodeSampler) -> None:
-        self._sampler = sampler
+    Args:
+        sampler: The areas with their grid and budget.
+        texts: Descriptions of all cells by the name of the area and the cell, if players search by words. The image of
+            the goal is black then until the game ends.
+    """
+
+    def __init__(self, sampler: EpisodeSampler, texts: Mapping[tuple[str, Cell], str] | None = None) -> None:
+        self._sampler, self._texts = sampler, texts
+        text_bytes = max((len(json.dumps(text)) for text in (texts or {}).values()), default=4)
         patch_bytes = len(self._patch(0, (0, 0))) + 3
         path_bytes = _CELL_BYTES * (sampler.budget + 1)
         reveal_bytes = _REVEAL_BYTES + path_bytes + max(len(json.dumps(name)) for name in sampler.names)
         self._move_bytes = _ROOM_BYTES + patch_bytes + reveal_bytes
-        self._state_bytes = _ROOM_BYTES + patch_bytes * (sampler.budget + 2) + path_bytes + reveal_bytes
+        self._state_bytes = _ROOM_BYTES + text_bytes + patch_bytes * (sampler.budget + 2) + path_bytes + reveal_bytes
 
     def state(self, game: Game, seconds_left: float) -> bytes:
         """Encode everything that the player has seen, for a page that loads or reloads."""
@@ -75,7 +83,8 @@ class GameMessages:
             "seconds": seconds_or_none(game.seconds),
             "slot": game.slot,
             "path": game.path,
-            "goal": self._patch(area, game.episode.goal),
+            "goal": self._patch(area, game.episode.goal if game.ending or self._texts is None else _OUTSIDE),
+            "text": None if self._texts is None else self._texts[self._sampler.names[area], game.episode.goal],
             "patches": [self._patch(area, cell) for cell in game.path],
         }
         return pad_json(content, self._state_bytes)

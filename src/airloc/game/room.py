@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -21,6 +21,7 @@ from airloc.files import encode_png
 from airloc.game.messages import GameMessages
 from airloc.game.store import Ending, Episode, Game, RefusedError, Store, UnknownGameError, check_seconds
 from airloc.game.worker_pool import Baselines
+from airloc.grid import Cell
 from airloc.task.sampling import EpisodeSampler
 
 ABSENT_SECONDS = 10.0
@@ -37,6 +38,7 @@ class Room:
         store: Where the games are kept.
         seconds: Time limit of a game; infinite for none.
         baselines: The agents that play the same episodes for comparison.
+        texts: Descriptions of all cells by area and cell, if players search by words.
         clock: Monotonic time in seconds.
     """
 
@@ -46,13 +48,14 @@ class Room:
         store: Store,
         seconds: float,
         baselines: Baselines,
+        texts: Mapping[tuple[str, Cell], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.sampler = sampler
         self.store = store
         self.seconds = check_seconds(seconds)
         self.baselines = baselines
-        self.messages = GameMessages(sampler)
+        self.messages = GameMessages(sampler, texts)
         self._clock = clock
         self._started: dict[str, float] = {}
         self._left: set[str] = set()

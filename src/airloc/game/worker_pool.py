@@ -24,11 +24,13 @@ import numpy as np
 from airloc.agents.agent import Agent
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
+from airloc.evaluation.texts import DescribedGoals
 from airloc.files import encode_png
 from airloc.game.store import Episode, RefusedError
 from airloc.grid import Cell, Grid
 from airloc.rollout import Recorder, RolloutLog, rollout
 from airloc.task.batch import BatchEnv
+from airloc.task.goal_texts import SuiteTexts
 from airloc.task.sampling import EpisodeSampler
 from airloc.task.suites import Suite
 
@@ -165,10 +167,18 @@ class Baselines:
         names: Names of the agents.
         worker_pool: Where they play.
         sampler: Name of the sampler in the worker pool.
+        texts: Returns the description of an episode's goal, which agents read instead of seeing its image; None to
+            show them the image.
     """
 
-    def __init__(self, names: Sequence[str], worker_pool: WorkerPool, sampler: str) -> None:
-        self._names = tuple(names)
+    def __init__(
+        self,
+        names: Sequence[str],
+        worker_pool: WorkerPool,
+        sampler: str,
+        texts: Callable[[Episode], str] | None = None,
+    ) -> None:
+        self._names, self._texts = tuple(names), texts
         self._worker_pool = worker_pool
         self._sampler = sampler
         self._tasks: OrderedDict[Episode, asyncio.Task[tuple[AgentPath, ...]]] = OrderedDict()
@@ -194,7 +204,8 @@ class Baselines:
         return self._tasks[episode]
 
     async def _play(self, episode: Episode) -> tuple[AgentPath, ...]:
-        return await self._worker_pool.run(play_agents, self._sampler, self._names, episode)
+        text = None if self._texts is None else self._texts(episode)
+        return await self._worker_pool.run(play_agents, self._sampler, self._names, episode, text)
 
     def _drop_failed(self, episode: Episode, task: asyncio.Task[tuple[AgentPath, ...]]) -> None:
         """Forget a task that failed, so that the next call starts another one."""
@@ -205,10 +216,10 @@ class Baselines:
 
 
 def play_agents(
-    sampler: EpisodeSampler, agents: AgentCache, names: Sequence[str], episode: Episode
+    sampler: EpisodeSampler, agents: AgentCache, names: Sequence[str], episode: Episode, text: str | None = None
 ) -> tuple[AgentPath, ...]:
-    """Worker job: let agents play an episode."""
-    logs = {name: play_episode(agents.get(name), sampler, episode) for name in names}
+    """Worker job: let agents play an episode, with the image of its goal or a description."""
+    logs = {name: play_episode(agents.get(name), sampler, episode, text=text) for name in names}
     return tuple(AgentPath(name, path_of(log), bool(log.found[0])) for name, log in logs.items())
 
 
@@ -218,9 +229,16 @@ def encode_area(sampler: EpisodeSampler, agents: AgentCache, area: int) -> bytes
 
 
 def play_episode(
-    agent: Agent, sampler: EpisodeSampler, episode: Episode, record: Sequence[Recorder] = ()
+    agent: Agent,
+    sampler: EpisodeSampler,
+    episode: Episode,
+    record: Sequence[Recorder] = (),
+    text: str | None = None,
 ) -> RolloutLog:
-    """Play a single episode as `airloc evaluate` does, and record the quantities in `record`."""
+    """Play a single episode as `airloc evaluate` does, and record the quantities in `record`.
+
+    With a text, the agent reads this description of the goal and gets no image of it.
+    """
     suite = Suite(
         name="one",
         grid=sampler.grid,
@@ -230,7 +248,10 @@ def play_episode(
         start=np.array([episode.start]),
         goal=np.array([episode.goal]),
     )
-    return rollout(agent, suite, BatchEnv(sampler.cells, sampler.budget), record=record)
+    words: dict[str, Any] = {}
+    if text is not None:
+        words = DescribedGoals(SuiteTexts([text])).inputs(suite, seed=0)
+    return rollout(agent, suite, BatchEnv(sampler.cells, sampler.budget), record=record, **words)
 
 
 def path_of(log: RolloutLog) -> tuple[Cell, ...]:

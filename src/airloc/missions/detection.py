@@ -21,14 +21,18 @@ MEASURED = {
 }
 """POD at the thresholds by (the goal is of the day of the flight, its heading is known), 150 photos each."""
 
+DESCRIBED = (0.1, 0.0, 0.0)
+"""POD at the thresholds of goals that are described in words alone."""
 
-def measured_pod(threshold: float, *, same_day: bool, heading_known: bool) -> float:
+
+def measured_pod(threshold: float, *, same_day: bool, heading_known: bool, pictured: bool = True) -> float:
     """Return the measured POD of a photo that shows the whole cell, interpolated between the measured thresholds.
 
     Args:
         threshold: Match probability from which a find is declared.
         same_day: The picture of the goal is from the day of the flight. False if that is not known.
         heading_known: The heading of the picture is known.
+        pictured: There is a picture of the goal. False if it is described in words alone.
     """
-    measured = MEASURED[same_day, heading_known]
+    measured = MEASURED[same_day, heading_known] if pictured else DESCRIBED
     return float(np.interp(threshold, (0.0, *THRESHOLDS, 1.0), (1.0, *measured, 0.0)))

@@ -29,6 +29,7 @@ from airloc.missions.photos import (
     centre_crop,
     crop_to_cell,
     crop_to_view,
+    describe_goal,
     read_photo,
 )
 from airloc.missions.plan import FieldSearch, format_position, nearest_searchable, point_of, prepare_goal
@@ -65,7 +66,11 @@ class RequestError(AirlocError):
 
 
 def decode_goal(request: NewSearch) -> bytes:
-    """Decode the file of the goal image of a request."""
+    """Decode the file of the goal image of a request; empty if the goal is described in words alone."""
+    if request.goal is None:
+        if request.goal_text is None:
+            raise RequestError(422, "The search has no goal", "Send goal, an image, or goal_text, a description")
+        return b""
     return _decode(request.goal, "goal")
 
 
@@ -116,7 +121,7 @@ class _RasterFile:
                 raise RequestError(422, error.problem.replace(str(path), "prior_tif"), error.cure) from error
 
 
-def _goal(settings: SearchSettings, picture: bytes, layout: Layout) -> Goal:
+def _pictured_goal(settings: SearchSettings, picture: bytes, layout: Layout) -> Goal:
     """Prepare the goal of a search from its image file."""
     low, high = settings.goal_width_m, settings.goal_width_max_m
     if high is not None and (low is None or high < low):
@@ -132,10 +137,18 @@ def _goal(settings: SearchSettings, picture: bytes, layout: Layout) -> Goal:
 
 def stored_goal(settings: SearchSettings, stored: StoredSearch, layout: Layout) -> Goal:
     """Return the goal of a search; its patch alone if the store has no readable picture of it."""
+    pictured = None if stored.picture == b"" else _stored_picture(settings, stored, layout)
+    if settings.goal_text is None and pictured is not None:
+        return pictured
+    return describe_goal(settings.goal_text or "", pictured)[0]
+
+
+def _stored_picture(settings: SearchSettings, stored: StoredSearch, layout: Layout) -> Goal:
+    """Return the goal of a search from its picture."""
     if stored.picture is None:  # a store of version 1, in which goals were aligned with the grid
         return Goal(_patch(stored.goal), _patch(stored.goal))
     try:
-        return _goal(settings, stored.picture, layout)
+        return _pictured_goal(settings, stored.picture, layout)
     except AirlocError:
         if not stored.goal:  # a new search
             raise

@@ -99,6 +99,10 @@ class SearchSettings(Message):
     false_alarm_cost: Annotated[float, Field(ge=0, le=1e9, description="cost of a false alarm, in finds")] = (
         FALSE_ALARM_COST
     )
+    goal_text: Annotated[
+        str | None,
+        Field(min_length=1, max_length=4000, description="description of the goal in English words"),
+    ] = None
     goal_same_day: Annotated[bool, Field(description="the goal image is from the day of the flight")] = False
     detection: Annotated[
         float | None,
@@ -179,8 +183,13 @@ class NewSearch(SearchSettings):
     """Request that creates a search."""
 
     goal: Annotated[
-        str, Field(min_length=1, max_length=24_000_000, description="image of the goal, JPEG or PNG in base64")
-    ]
+        str | None,
+        Field(
+            min_length=1,
+            max_length=24_000_000,
+            description="image of the goal, JPEG or PNG in base64; not needed with goal_text",
+        ),
+    ] = None
 
 
 class PhotoQuery(Message):

@@ -12,7 +12,7 @@ Legend: Pixels: uint8 RGB (H, W, 3).
 import io
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from airloc.areas.area import READ_ERRORS, Mask, Pixels
 from airloc.areas.changes import turn_upright
 from airloc.errors import AirlocError
 from airloc.vision.locator import GoalViews
+from airloc.vision.sentences import check_description, embed_descriptions
 
 __all__ = [
     "Goal",
@@ -33,6 +34,7 @@ __all__ = [
     "centre_crop",
     "crop_to_cell",
     "crop_to_view",
+    "describe_goal",
     "find_flaw",
     "is_uniform",
     "make_goal",
@@ -92,6 +94,13 @@ class Goal:
     """Smallest and largest ratio of the true width of the picture to the assumed one."""
     same_day: bool = False
     """The picture is from the day of the flight."""
+    text: str = ""
+    """Description of the goal in words, if there is one. Without a picture, patch and picture are black."""
+
+    @property
+    def pictured(self) -> bool:
+        """True if there is a picture of the goal."""
+        return bool(self.picture.any())
 
     def views(self) -> GoalViews:
         """Return the goal at all turns and scales that are possible."""
@@ -215,6 +224,18 @@ def make_goal(
     patch = turn_upright(picture, turn or 0.0, SIDE)
     scale = (low / width * (1 - WIDTH_ERROR), high / width * (1 + WIDTH_ERROR))
     return Goal(patch, picture, turn, scale if high > low else (1.0, 1.0), same_day)
+
+
+def describe_goal(text: str, goal: Goal | None = None) -> tuple[Goal, list[str]]:
+    """Return a goal that is described in words, besides its picture if it has one, and warnings about the text.
+
+    Raises:
+        AirlocError: If the text is empty or too long, or the sentence encoder is not installed.
+    """
+    warnings = check_description(text)
+    embed_descriptions([text])  # raises an error without the encoder, before a search begins
+    black = np.zeros((SIDE, SIDE, 3), dtype=np.uint8)
+    return replace(goal or Goal(black, black), text=text), warnings
 
 
 def _resize_square(image: Pixels, side: int, surplus: float) -> Pixels:

@@ -174,8 +174,9 @@ class Searcher:
         """Probability of detection (POD) so far, (rows, cols)."""
         self.goal = goal if isinstance(goal, Goal) else Goal(goal, goal)
         if detection is None:
-            known = self.goal.turn is not None
-            detection = measured_pod(self.threshold, same_day=self.goal.same_day, heading_known=known)
+            known, pictured = self.goal.turn is not None, self.goal.pictured
+            same_day = self.goal.same_day
+            detection = measured_pod(self.threshold, same_day=same_day, heading_known=known, pictured=pictured)
         self.detection = _check_probability("detection", detection)
         """POD of a photo that shows the whole cell."""
         self._views = self.goal.views()

@@ -18,6 +18,7 @@ from airloc.grid import MOVES, Cell, Grid
 from airloc.missions.photos import Goal
 from airloc.seeding import stream
 from airloc.task.batch import Observation
+from airloc.vision.sentences import embed_descriptions
 
 __all__ = ["AgentSession", "Belief"]
 
@@ -55,9 +56,10 @@ class AgentSession:
         self._agent, self._grid, self._budget = with_match(_in_the_field(agent, goal)), grid, budget
         noise = torch.from_numpy(stream(seed, "searcher").random((1, budget, len(MOVES)), dtype=np.float32))
         known = None if prior is None else torch.from_numpy(prior.reshape(1, -1)).float()
+        text = torch.from_numpy(embed_descriptions([goal.text])) if goal.text else None
         with torch.inference_mode():
             self._state = self._agent.reset(
-                EpisodeBatch(torch.from_numpy(goal.patch.copy())[None], grid, budget, noise, known)
+                EpisodeBatch(torch.from_numpy(goal.patch.copy())[None], grid, budget, noise, known, text)
             )
 
     @property

@@ -13,6 +13,7 @@ from airloc.drawing.trajectory import draw_trajectory
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid, MoveCount
 from airloc.task.cells import ORIENTATIONS, flip_cells, flip_image
+from airloc.task.goal_texts import TEXT_SHAPE, check_text_table
 from airloc.task.photos import FlightConditions, Role
 from airloc.task.rules import FALSE_ALARM_COST, Actions, RewardFunction, load_reward
 from airloc.task.sampling import Areas, EpisodeSampler
@@ -51,6 +52,15 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     | `moves_left` | `Box(0, T, (1,), int64)`             | moves left of the budget T                               |
 
     The goal cell is never observed.
+
+    ## Goals in words
+    `goal_texts` has the embedded description of every cell of every area, float32 (areas, cells, 8, 384), as
+    `airloc.vision.sentences.embed_descriptions` returns it. There is one more key then, and `goal` is black unless
+    `goal_pictures=True`:
+
+    | key          | space                                | meaning                                                  |
+    |--------------|--------------------------------------|----------------------------------------------------------|
+    | `goal_text`  | `Box(-1, 1, (8, 384), float32)`      | rows of the description: the whole, then its clauses     |
 
     ## Rewards
     `3 * found - 1` for each move: 2 for the move that reaches the goal, -1 for any other. A function may replace it:
@@ -165,18 +175,26 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         false_alarm_cost: float = FALSE_ALARM_COST,
         reward: RewardFunction | str | None = None,
         flight: FlightConditions | None = None,
+        goal_texts: npt.NDArray[np.float32] | None = None,
+        goal_pictures: bool | None = None,
         flips: bool = False,
         render_mode: str | None = None,
     ) -> None:
         self.sampler = EpisodeSampler.build(areas, grid, budget, prior, distance, moves, flight)
         self.grid, self.budget = self.sampler.grid, self.sampler.budget
         self.flips = flips
+        if goal_texts is not None:
+            check_text_table(goal_texts, len(self.sampler.names), self.grid, flips=flips)
+        self.goal_texts = goal_texts
+        self.goal_pictures = goal_texts is None if goal_pictures is None else goal_pictures
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise AirlocError(f"There is no render_mode {render_mode!r}", 'Use "rgb_array" or None')
         self.render_mode = render_mode
         self.actions = Actions(self.grid, self.budget, declare, false_alarm_cost, load_reward(reward))
         self.action_space = spaces.Discrete(self.actions.count)
-        self.observation_space: spaces.Space[Obs] = observation_space(self.grid, self.budget)
+        self.observation_space: spaces.Space[Obs] = observation_space(
+            self.grid, self.budget, texts=goal_texts is not None
+        )
         self._path: list[Cell] = []
         self._over = True
 
@@ -188,7 +206,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         self._orientation = int(rng.integers(ORIENTATIONS)) if self.flips else 0
         self._variant = int(self.sampler.sample_variants(rng, 1)[0])
         self._steps = np.array(0)
-        self._goal_patch = self._patch(self._goal, "goal")
+        self._goal_patch = self._patch(self._goal, "goal") * np.uint8(self.goal_pictures)
         self._path = [self._cell()]
         self._over = False
         return self._observe(), self._info()
@@ -235,11 +253,15 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         return flip_image(patch, self._orientation)
 
     def _observe(self) -> Obs:
+        texts = {}
+        if self.goal_texts is not None:
+            texts["goal_text"] = self.goal_texts[self._area, self.grid.index(tuple(self._goal.tolist()))].copy()
         return {
             "patch": self._patch(self._position, "glimpse").copy(),
             "goal": self._goal_patch.copy(),
             "position": self._position.copy(),
             "moves_left": np.array([self.budget - self._steps]),
+            **texts,
         }
 
     def _info(self) -> dict[str, Any]:
@@ -249,8 +271,8 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         }
 
 
-def observation_space(grid: Grid, budget: int) -> spaces.Dict[Any]:
-    """Return the space of single observations on a grid."""
+def observation_space(grid: Grid, budget: int, *, texts: bool = False) -> spaces.Dict[Any]:
+    """Return the space of single observations on a grid, with the embedding of a goal text if there are `texts`."""
     patch = spaces.Box(0, 255, (grid.cell, grid.cell, 3), np.uint8)
     far = np.array(grid.shape, dtype=np.int64) - 1 + budget
     return spaces.Dict(
@@ -259,6 +281,7 @@ def observation_space(grid: Grid, budget: int) -> spaces.Dict[Any]:
             "goal": patch,
             "position": spaces.Box(np.full(2, -budget, dtype=np.int64), far, dtype=np.int64),
             "moves_left": spaces.Box(0, budget, (1,), np.int64),
+            **({"goal_text": spaces.Box(-1, 1, TEXT_SHAPE, np.float32)} if texts else {}),
         }
     )
 

@@ -87,6 +87,20 @@ def write_goal_texts(rows: Iterable[tuple[str, Cell, GoalText]]) -> str:
     return out.getvalue()
 
 
+TEXT_SHAPE = (8, 384)
+"""Shape of the embedding of a description, as `airloc.vision.sentences.embed_descriptions` returns it."""
+
+
+def check_text_table(table: npt.NDArray[np.float32], areas: int, grid: Grid, *, flips: bool) -> None:
+    """Check the embedded descriptions of all cells of all areas, (areas, cells, 8, 384), for an environment."""
+    wanted = (areas, grid.count, *TEXT_SHAPE)
+    if table.shape != wanted or table.dtype != np.float32:
+        problem = f"The goal texts have shape {table.shape} and type {table.dtype}"
+        raise AirlocError(problem, f"Pass float32 of shape {wanted}, one description for every cell of every area")
+    if flips:
+        raise AirlocError("Flipped areas do not match directions in goal texts", "Use goal_texts without flips")
+
+
 def texts_of(suite: Suite, texts: Mapping[tuple[str, Cell], GoalText]) -> SuiteTexts:
     """Select the descriptions of the goals of a suite.
 

@@ -14,6 +14,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid, MoveCount
 from airloc.task.cells import ORIENTATIONS, flip_cells
 from airloc.task.env import Obs, observation_space
+from airloc.task.goal_texts import check_text_table
 from airloc.task.photos import FlightConditions, Role
 from airloc.task.rules import FALSE_ALARM_COST, Actions, RewardFunction, check_integer, load_reward
 from airloc.task.sampling import Areas, EpisodeSampler
@@ -55,17 +56,23 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         false_alarm_cost: float = FALSE_ALARM_COST,
         reward: RewardFunction | str | None = None,
         flight: FlightConditions | None = None,
+        goal_texts: npt.NDArray[np.float32] | None = None,
+        goal_pictures: bool | None = None,
         flips: bool = False,
     ) -> None:
         self.sampler = EpisodeSampler.build(areas, grid, budget, prior, distance, moves, flight)
         self.grid, self.budget = self.sampler.grid, self.sampler.budget
         self.flips = flips
+        if goal_texts is not None:
+            check_text_table(goal_texts, len(self.sampler.names), self.grid, flips=flips)
+        self.goal_texts = goal_texts
+        self.goal_pictures = goal_texts is None if goal_pictures is None else goal_pictures
         if check_integer("num_envs", num_envs) < 1:
             raise AirlocError(f"The argument num_envs = {num_envs} is too small", "Use 1 or more environments")
         self.num_envs = num_envs
         self.actions = Actions(self.grid, self.budget, declare, false_alarm_cost, load_reward(reward))
         self.single_action_space = spaces.Discrete(self.actions.count)
-        self.single_observation_space = observation_space(self.grid, self.budget)
+        self.single_observation_space = observation_space(self.grid, self.budget, texts=goal_texts is not None)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._area = np.zeros(num_envs, dtype=np.int64)
@@ -136,7 +143,7 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
     ) -> None:
         self._area[where], self._position[where], self._start[where], self._goal[where] = area, start, start, goal
         self._steps[where] = 0
-        self._goal_patch[where] = self._patches(self._goal, "goal")[where]
+        self._goal_patch[where] = self._patches(self._goal, "goal")[where] * np.uint8(self.goal_pictures)
 
     def _patches(self, position: npt.NDArray[np.int64], role: Role) -> Pixels:
         """Return the patches at positions of the areas as flipped in these episodes, (B, S, S, 3)."""
@@ -152,11 +159,15 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         return patches
 
     def _observe(self) -> Obs:
+        texts = {}
+        if self.goal_texts is not None:
+            texts["goal_text"] = self.goal_texts[self._area, self._goal @ np.array([self.grid.cols, 1])]
         return {
             "patch": self._patches(self._position, "glimpse"),
             "goal": self._goal_patch.copy(),
             "position": self._position.copy(),
             "moves_left": (self.budget - self._steps)[:, None],
+            **texts,
         }
 
     def _info(self) -> dict[str, Any]:

@@ -8,6 +8,8 @@
 | `reinforce`        | the policies, by REINFORCE                                  |
 | `relation`         | the relation network and the belief agent                   |
 | `relation_batches` | training batches of the relation network                    |
+| `text`             | the text network, for goals in words                        |
+| `text_data`        | areas and images with captions                              |
 | `data`             | images of datasets, procedural areas, pairs, folds          |
 | `atlas`            | images on the device at several scales, and crops           |
 | `augment`          | symmetries, colour jitter, temporal augmentation            |

@@ -15,7 +15,7 @@ Of some captions only the whole sentence or only the clauses count, so that both
 Legend: A areas, C = V cells, G goals of an area, R rows of a caption, D numbers of a row, M images, S side of a patch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -109,7 +109,9 @@ class TextConfig:
         check_settings(
             self,
             **dict.fromkeys(("captions", "steps", "areas", "goals", "images", "validate_every", "features"), COUNT),
-            **dict.fromkeys(("procedural", "masked", "contrastive_weight", "image_weight", "weight_decay"), NON_NEGATIVE),
+            **dict.fromkeys(
+                ("procedural", "masked", "contrastive_weight", "image_weight", "weight_decay"), NON_NEGATIVE
+            ),
             variants=Bounds(low=1, high=8),
             width=Bounds(low=8, high=512),
             learning_rate=POSITIVE,
@@ -148,11 +150,13 @@ def train_text(
 
 
 def load_text_data(
-    config: TextConfig, device: torch.device, embed: Callable[[list[str]], Embeddings] = embed_sentences
+    config: TextConfig, device: torch.device, embed: Callable[[Sequence[str]], Embeddings] = embed_sentences
 ) -> TextData:
     """Read and generate the training and validation data; `embed` returns the embeddings of sentences."""
     masked = read_masked_images(config.masks)
-    areas = load_captioned_areas(config.procedural, config.masked, masked, config.captions, config.variants, device, embed)
+    areas = load_captioned_areas(
+        config.procedural, config.masked, masked, config.captions, config.variants, device, embed
+    )
     first = FIRST - VALIDATION_AREAS
     validation = load_captioned_areas(VALIDATION_AREAS, 0, (), 1, 1, device, embed, first=first)
     if config.captioned_images is None:
@@ -326,17 +330,20 @@ def recall(network: TextNetwork, images: CaptionedImages) -> dict[str, float]:
     own = torch.arange(count, device=patch.device).repeat_interleave(captions)
     to_image = (similar > similar.gather(1, own[:, None])).sum(dim=1)
     best = similar.T.view(count, count, captions)[torch.arange(count), torch.arange(count)].amax(dim=1)
-    to_text = (similar.T > best[:, None]).sum(dim=1)
+    to_text = (best[:, None] < similar.T).sum(dim=1)
     ranks = {"text_to_image": to_image, "image_to_text": to_text}
     return {f"{name}_{k}": float((rank < k).float().mean()) for name, rank in ranks.items() for k in (1, 5, 10)}
 
 
-def save_text(
-    folder: Path, network: TextNetwork, config: TextConfig, metrics: dict[str, float], command: str
-) -> None:
+def save_text(folder: Path, network: TextNetwork, config: TextConfig, metrics: dict[str, float], command: str) -> None:
     """Save the checkpoint of a text network, in half precision."""
     terms = config.captioned_terms
-    settings = {"kind": "text", "width": config.width, "features": config.features, **({"terms": terms} if terms else {})}
+    settings = {
+        "kind": "text",
+        "width": config.width,
+        "features": config.features,
+        **({"terms": terms} if terms else {}),
+    }
     save_checkpoint(folder, stored_as(torch.float16, network), settings, text_card(config, metrics, command))
 
 

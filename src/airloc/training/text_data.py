@@ -4,7 +4,8 @@ Captions come from procedural areas, whose land cover is known, and from images 
 from masks are read as well as complete ones, some procedural areas pretend to know buildings alone, or only the classes
 of a coarse land cover.
 
-Legend: A areas, C cells, K captions of a cell, R rows of a caption, D numbers of a row, H = W side of an area, M images.
+Legend: A areas, C cells, K captions of a cell, R rows of a caption, D numbers of a row, H = W side of an area, M images
+with captions.
 """
 
 import csv
@@ -20,7 +21,16 @@ import torch
 from PIL import Image
 
 from airloc.areas.area import Mask, Pixels
-from airloc.areas.captions import Caption, Cover, Detail, Facts, LandCover, cell_facts, from_building_mask, write_caption
+from airloc.areas.captions import (
+    Caption,
+    Cover,
+    Detail,
+    Facts,
+    LandCover,
+    cell_facts,
+    from_building_mask,
+    write_caption,
+)
 from airloc.areas.synthetic import REGIMES
 from airloc.areas.synthetic.canvas import Canvas
 from airloc.areas.synthetic.cover import land_cover
@@ -93,7 +103,7 @@ def procedural_areas(seed: int, captions: int, variants: int) -> list[CaptionedA
 
 
 def turn_image(image: npt.NDArray[Any], symmetry: int) -> npt.NDArray[Any]:
-    """Apply one of the eight symmetries of the square to an image (H, W, ...) with H = W: flips, then a transposition."""
+    """Apply one of the eight symmetries of the square to an image (H, H, ...): flips, then a transposition."""
     image = image[:, ::-1] if symmetry & 1 else image
     image = image[::-1] if symmetry & 2 else image
     return np.ascontiguousarray(image.swapaxes(0, 1) if symmetry & 4 else image)
@@ -196,7 +206,9 @@ def load_captioned_images(
     images = [np.asarray(Image.open(folder / "images" / name).convert("RGB")) for name in texts]
     chosen = [own[place % len(own)] for own in texts.values() for place in range(captions)]
     index, table = embed_rows(chosen, device, embed)
-    return CaptionedImages(torch.from_numpy(np.stack(images)).to(device), index.view(len(images), captions, ROWS), table)
+    return CaptionedImages(
+        torch.from_numpy(np.stack(images)).to(device), index.view(len(images), captions, ROWS), table
+    )
 
 
 def embed_rows(

@@ -30,10 +30,10 @@ _PAD, _UNKNOWN, _START, _END = 0, 100, 101, 102
 _LONGEST_WORD = 100
 _SIMILAR = 1.5
 _CLAUSE = re.compile(r"[.,;:!?\n]+|\b(?:and|with|beside|but)\b")
-_INSTRUCTIONS = frozenset(
-    ("avoid", "check", "climb", "delete", "disregard", "find", "fly", "follow", "forget", "go", "head", "ignore", "land")
-    + ("locate", "look", "move", "navigate", "please", "print", "return", "run", "search", "show", "start", "stop")
-    + ("take", "tell", "turn", "write")
+_INSTRUCTIONS = re.compile(
+    r"(avoid|check|climb|delete|disregard|find|fly|follow|forget|go|head|ignore|land|locate|look|move|navigate|please"
+    r"|print|return|run|search|show|start|stop|take|tell|turn|write)\b",
+    re.IGNORECASE,
 )
 """First words of texts that give an instruction."""
 Embeddings = npt.NDArray[np.float32]
@@ -58,15 +58,15 @@ def check_description(text: str) -> list[str]:
         warnings.append("Control characters in the description of the goal are ignored")
     if not looks_english(text):
         warnings.append("The description of the goal does not look like English: it is not understood well")
-    if words and words[0].lower().strip(",.:;!") in _INSTRUCTIONS:
+    if _INSTRUCTIONS.match(clean(text)):
         warnings.append("The description of the goal reads like an instruction: it only describes what is at the goal")
     return warnings
 
 
 def clean(text: str) -> str:
-    """Return a text without control characters and with single spaces.
+    r"""Return a text without control characters and with single spaces.
 
-    >>> clean("a pond\\x00,\\n  a  road")
+    >>> clean("a pond\x00,\n  a  road")
     'a pond, a road'
     """
     if text.isascii() and text.isprintable():

@@ -1,10 +1,10 @@
 """The text network: where the goal lies, given a glimpse and a description of the goal in words.
 
 The network encodes a patch as a small map of features, so that it knows what lies where in the cell, and a description
-as the features of its rows: the whole and its clauses (`airloc.vision.sentences`). `relate` compares the two and returns
-logits over the same offsets as the relation network. The logit of the zero offset says whether the glimpse itself
-fits; the others say what the glimpse tells about cells nearby: what lies next to a pond is near the pond. They are
-differences of log-likelihoods, which a belief adds to those of other glimpses and of a goal picture.
+as the features of its rows: the whole and its clauses (`airloc.vision.sentences`). `relate` compares the two and
+returns logits over the same offsets as the relation network. The logit of the zero offset says whether the glimpse
+itself fits; the others say what the glimpse tells about cells nearby: what lies next to a pond is near the pond. They
+are differences of log-likelihoods, which a belief adds to those of other glimpses and of a goal picture.
 
 Patches and descriptions also have embeddings of length one whose product is high for those that belong together.
 
@@ -20,7 +20,6 @@ from torch.nn.functional import normalize
 from airloc.vision.embedder import standardise
 from airloc.vision.offsets import NUM_NEAR, RADIUS, RINGS
 from airloc.vision.sentences import DIM
-
 
 GROUPS = 8
 """Groups of channels that are normalised together."""

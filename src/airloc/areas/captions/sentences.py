@@ -2,7 +2,7 @@
 
 >>> rng = np.random.default_rng(0)
 >>> write_caption({"trees": "all", "road": "NS", "road at": "W"}, rng).facts
-{'trees': 'all', 'road': 'NS', 'road at': 'W'}
+{'road': 'NS', 'road at': 'W', 'trees': 'all'}
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +18,7 @@ from airloc.grid import Cell, Grid
 Detail = Literal["vague", "plain", "detailed"]
 
 _SIDE = {"N": "north", "E": "east", "S": "south", "W": "west"}
+_OPPOSITE = {"N": "south", "E": "west", "S": "north", "W": "east"}
 _SCREEN = {"N": "top", "E": "right", "S": "bottom", "W": "left"}
 _NONE = {"road": "road", "trees": "trees", "water": "water", "buildings": "buildings"}
 
@@ -124,7 +125,8 @@ def _line(topic: str, names: Sequence[str]) -> Callable[[_Writer], str]:
             return say.say(f"{name}s in all directions", f"a {name} crossing", f"crossing {name}s")
         missing = next(word for side, word in _SIDE.items() if side not in exits)
         return say.say(
-            f"{name}s to the {sides[0]}, {sides[1]} and {sides[2]}", f"a {name} junction with no {name} to the {missing}"
+            f"{name}s to the {sides[0]}, {sides[1]} and {sides[2]}",
+            f"a {name} junction with no {name} to the {missing}",
         )
 
     return write
@@ -145,7 +147,11 @@ def _water(say: _Writer) -> str:
     kind = say.facts.get("water kind", "")
     if kind:
         say.state("water kind")
-    names = {"sea": ("the sea", "the ocean", "sea"), "lake": ("a pond", "a lake", "a small lake"), "river": ("a river",)}
+    names = {
+        "sea": ("the sea", "the ocean", "sea"),
+        "lake": ("a pond", "a lake", "a small lake"),
+        "river": ("a river",),
+    }
     name = say.say(*names.get(kind, ("water",)))
     if amount == "all":
         return say.say(f"{name} everywhere", f"nothing but {name}", f"all covered by {name}")
@@ -164,8 +170,7 @@ def _neighbour(side: str) -> Callable[[_Writer], str]:
         name = say.say(*words[kind])
         return say.say(
             f"{name} further {direction}", f"{name} beyond to the {direction}", f"{name} lies to the {direction}",
-            f"next to {name} on the {direction}", f"{name} {direction} of it", f"south of {name}" if side == "N" else
-            f"{dict(E='west', S='north', W='east')[side]} of {name}",
+            f"next to {name} on the {direction}", f"{name} {direction} of it", f"{_OPPOSITE[side]} of {name}",
         )  # fmt: skip
 
     return write
@@ -232,7 +237,18 @@ _CLAUSES: dict[str, Callable[[_Writer], str]] = {
 _WEIGHTS = {"field": 1.5, "grass": 0.5, "sand": 0.8, "trees": 1.0, **dict.fromkeys(SIDES, 0.7)}
 _COUNTS: dict[Detail, tuple[int, int]] = {"vague": (1, 2), "plain": (2, 4), "detailed": (5, 8)}
 """Smallest and largest number of clauses."""
-_STARTS = ("", "", "", "A place with ", "There is ", "I can see ", "It has ", "You see ", "Somewhere with ", "An area with ")
+_STARTS = (
+    "",
+    "",
+    "",
+    "A place with ",
+    "There is ",
+    "I can see ",
+    "It has ",
+    "You see ",
+    "Somewhere with ",
+    "An area with ",
+)
 
 
 def write_caption(

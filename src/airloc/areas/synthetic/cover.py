@@ -1,15 +1,15 @@
 """Land cover of a procedural scene: what lies where, as the generator knows it."""
 
 import numpy as np
+import numpy.typing as npt
 
 from airloc.areas.captions.land_cover import Buildings, Cover, LandCover
-from airloc.areas.synthetic import noise
 from airloc.areas.synthetic.appearance import draw_appearance
 from airloc.areas.synthetic.boxes import Boxes, Kind, stamp
-from airloc.areas.synthetic.canvas import Canvas, Ints
+from airloc.areas.synthetic.canvas import Bools, Canvas, Ints
 from airloc.areas.synthetic.plan import Plan, Survey
 from airloc.areas.synthetic.regimes import Use
-from airloc.areas.synthetic.render import occupied, place_boxes, LAYOUT_PX
+from airloc.areas.synthetic.render import LAYOUT_PX, occupied, place_boxes
 from airloc.areas.synthetic.trees import draw_crowns, render_canopy
 
 _USES = {
@@ -45,7 +45,7 @@ def land_cover(plan: Plan, canvas: Canvas, cell: float) -> LandCover:
     return LandCover(classes.reshape(canvas.height, canvas.width), KNOWN, _buildings(buildings, canvas, cell))
 
 
-def _ground(plan: Plan, canvas: Canvas, survey: Survey) -> np.ndarray:
+def _ground(plan: Plan, canvas: Canvas, survey: Survey) -> npt.NDArray[np.uint8]:
     """Return the classes of ground, water and roads, (H, W)."""
     use: Ints = plan.uses.take(survey.place.block)
     natural = Cover.SAND if plan.name == "desert" else Cover.GRASS
@@ -70,7 +70,7 @@ def _ground(plan: Plan, canvas: Canvas, survey: Survey) -> np.ndarray:
     return classes
 
 
-def _mark(classes: np.ndarray, boxes: Boxes, canvas: Canvas, cover: Cover) -> None:
+def _mark(classes: npt.NDArray[np.uint8], boxes: Boxes, canvas: Canvas, cover: Cover) -> None:
     """Set the class of the pixels that boxes cover."""
     for one in stamp(boxes, canvas):
         classes[one.pixel] = cover
@@ -84,11 +84,13 @@ def _buildings(boxes: Boxes, canvas: Canvas, cell: float) -> Buildings:
     dx, dy = boxes.x[:, None] - boxes.x, boxes.y[:, None] - boxes.y
     along, across = dx * boxes.cos + dy * boxes.sin, dy * boxes.cos - dx * boxes.sin
     within = (np.abs(along) < boxes.length / 2) & (np.abs(across) < boxes.width / 2)
-    own = ~np.tril(within, -1).any(axis=1)  # a smaller box whose centre lies on a larger one belongs to it
+    own: Bools = np.logical_not(
+        np.tril(within, -1).any(axis=1)
+    )  # a smaller box whose centre lies on a larger one belongs to it
     boxes, area = boxes[own], area[own]
     return Buildings(
-        row=boxes.y / canvas.px + canvas.height / 2,
-        col=boxes.x / canvas.px + canvas.width / 2,
-        size=area / (cell * canvas.px) ** 2,
+        row=(boxes.y / canvas.px + canvas.height / 2).astype(np.float64),
+        col=(boxes.x / canvas.px + canvas.width / 2).astype(np.float64),
+        size=(area / (cell * canvas.px) ** 2).astype(np.float64),
         colour=boxes.colour.astype(np.float64),
     )

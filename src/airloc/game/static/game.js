@@ -135,6 +135,9 @@ function play(state) {
   by("game-title").textContent = state.slot === null
     ? (me.mode === "study" ? "Practice game" : "Search") : `Game ${state.slot + 1} of ${me.games}`;
   paint(by("goal"), state.goal, state.cell);
+  by("goal").hidden = state.text !== null;
+  by("goal-text").hidden = state.text === null;
+  by("goal-text").textContent = state.text ?? "";
   paint(by("glimpse"), state.patches.at(-1), state.cell);
   board.begin(state);
   by("dots").replaceChildren(...Array.from({ length: state.budget }, () => document.createElement("i")));
