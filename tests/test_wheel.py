@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-LARGEST_MB = 30
+LARGEST_MB = 50
 PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
 
 

@@ -13,6 +13,7 @@ from airloc.task.cells import CellTable
 from airloc.task.suites import Suite, per_distance
 from airloc.vision.embedder import PatchEncoder
 from airloc.vision.relation import RelationNetwork
+from airloc.vision.text import TextNetwork
 
 GRID = Grid(5, 5)
 
@@ -76,3 +77,12 @@ def earlier_weights(network: RelationNetwork) -> dict[str, torch.Tensor]:
         return tensor.squeeze(2) if name.startswith("along.") and tensor.dim() == 4 else tensor
 
     return {name: convert(name, tensor) for name, tensor in network.state_dict().items()}
+
+
+def untrained_text(seed: int = 0) -> TextNetwork:
+    """Return a small text network with random weights, in eval mode, and sharp logits."""
+    torch.manual_seed(seed)
+    network = TextNetwork(8, 32)
+    with torch.no_grad():
+        network.judge[-1].weight *= 30
+    return network.eval()

@@ -36,7 +36,7 @@ from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.task.goal_prior import goal_prior
 from airloc.task.rules import inside
-from airloc.vision.offsets import ZERO_OFFSET
+from airloc.vision.offsets import NUM_OFFSETS, ZERO_OFFSET
 from airloc.vision.relation import SIDE, Encoding, RelationNetwork, offsets_from
 from airloc.vision.text import TextNetwork
 
@@ -95,8 +95,9 @@ class BeliefAgent:
     """Sample moves in proportion to their value instead of taking the best move."""
     text_network: Callable[[], TextNetwork] | None = None
     """Returns the network for goals in words, on the device of play; called when there is a description."""
-    text_power: float = 1.0
-    """Power of the likelihood of descriptions, before `likelihood_power`."""
+    text_power: tuple[float, float] = (1.0, 0.5)
+    """Powers of the likelihood of descriptions, alone and beside a picture, before `likelihood_power`. A picture and a
+    description tell in part the same."""
 
     @torch.inference_mode()
     def reset(self, episodes: EpisodeBatch) -> BeliefState:
@@ -140,7 +141,8 @@ class BeliefAgent:
         text = state.text
         if text is not None:
             described, text = text_logits(self._text_network(), observation.patch, text, is_flat(observation.patch))
-            logits = logits + self.text_power * described
+            alone, beside = self.text_power
+            logits = logits + torch.where(state.cache.goal_flat, alone, beside)[:, None] * described
         grid, position = state.grid, observation.position
         row, col = position[:, 0].clamp(0, grid.rows - 1), position[:, 1].clamp(0, grid.cols - 1)
         known = state.step > 0 or state.prior_given
@@ -294,6 +296,8 @@ def offset_logits(
         AirlocError: If the glimpses are not 48 x 48 px.
     """
     check_patch_side(patch, SIDE)
+    if cache.goal_flat.all():
+        return torch.zeros(len(patch), NUM_OFFSETS, device=patch.device), cache
     keys, chunk = content_keys(patch), _chunk(patch.device)
     encodings = cache.encodings
 

@@ -10,6 +10,8 @@ losses are those of the relation network, with a caption in the place of the goa
 3. Contrastive: the patch of each caption among all patches of the update, and the caption of each goal's patch among
    all captions. Images with captions, if there are any, have this loss alone.
 
+After the last update the logits of each distance are scaled so that their sum over a walk is calibrated.
+
 Of some captions only the whole sentence or only the clauses count, so that both suffice.
 
 Legend: A areas, C = V cells, G goals of an area, R rows of a caption, D numbers of a row, M images, S side of a patch.
@@ -23,7 +25,8 @@ from typing import NamedTuple
 import torch
 from torch.nn.functional import cross_entropy
 
-from airloc.agents.checkpoint import load_checkpoint, load_into, save_checkpoint, stored_as
+from airloc.agents.checkpoint import save_checkpoint, stored_as
+from airloc.agents.pretrained import load_text
 from airloc.areas.area import Mask, Pixels
 from airloc.areas.registry import load_dataset
 from airloc.training.augment import apply_symmetry, change_camera
@@ -50,6 +53,7 @@ from airloc.training.text_data import (
     load_captioned_images,
 )
 from airloc.vision.embedder import standardise
+from airloc.vision.offsets import RADIUS
 from airloc.vision.sentences import Embeddings, embed_sentences
 from airloc.vision.text import TextNetwork
 
@@ -71,7 +75,7 @@ class TextConfig:
     captioned_terms: str = ""
     """Terms of these images, for the card."""
     init_from: str = ""
-    """Start with the weights of this checkpoint folder instead of random weights."""
+    """Start with these weights, text or a checkpoint folder, instead of random weights."""
     procedural: int = 6000
     """Number of procedural scenes."""
     variants: int = 3
@@ -142,7 +146,7 @@ def train_text(
     torch.manual_seed(config.seed)
     network = TextNetwork(config.width, config.features)
     if config.init_from:
-        load_into(network, load_checkpoint(Path(config.init_from)).tensors, Path(config.init_from))
+        network.load_state_dict(load_text(config.init_from).state_dict())
     network.to(device)
     data = load_text_data(config, device)
     metrics = fit_text(folder / "text", config, network, data, lambda step, values: on_step("text", step, values))
@@ -212,7 +216,47 @@ def fit_text(
                 run.save_state(step, {"learner": learner.state_dict(), "rng": rng_state(device)})
                 on_step(step + 1, values)
     network.eval()
+    calibrate(network, data.areas)
     return validate(network, data)
+
+
+def calibrate(network: TextNetwork, areas: CaptionedAreas, count: int = 110, steps: int = 60) -> None:
+    """Scale the logits of every distance so that their sum over a walk is calibrated, and fold the scales in.
+
+    Training fits single glimpses and walks at once, which makes the logits of distant cells too large for sums.
+    """
+    device, cells = areas.images.device, GRID.count
+    count = min(count, len(areas.images))
+    patch = torch.cat(
+        [network.encode(standardise(cut_cells(_rgb(areas.images[one : one + 1])))) for one in range(count)]
+    )
+    text = network.encode_text(areas.table[areas.captions[:count, :, 0].flatten(0, 1)])
+    patch, text = (part.detach().view(count, cells, -1) for part in (patch, text))
+    with torch.no_grad():
+        logits = torch.cat([relate_all(network, patch[one : one + 1], text[one : one + 1]) for one in range(count)])
+    every = torch.arange(cells, device=device).expand(count, -1)
+    by_cell = logits_by_cell(logits.float(), every, GRID)
+    place = torch.tensor(list(GRID.cells()), device=device)
+    away = (place[:, None] - place).abs().amax(dim=2)  # (C, C)
+    walks = random_walks(GRID, WALKS, WALK_LENGTH, device)
+    scale = torch.ones(RADIUS + 1, device=device, requires_grad=True)
+    optimizer = torch.optim.Adam([scale], lr=0.05)
+    for _ in range(steps):
+        loss, _ = walk_loss(by_cell * scale[away][:, None], every, every, walks)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    steps_from_middle = (torch.arange(2 * RADIUS + 1, device=device) - RADIUS).abs()
+    distance = torch.maximum(steps_from_middle[:, None], steps_from_middle).flatten()
+    last = network.judge[-1]
+    with torch.no_grad():
+        last.weight *= scale[distance][:, None]
+        last.bias *= scale[distance]
+
+
+def _rgb(images: torch.Tensor) -> torch.Tensor:
+    """Convert images (A, H, W, 3) uint8 to RGB in [0, 1], (A, 3, H, W)."""
+    return images.permute(0, 3, 1, 2).float() / 255
 
 
 def area_loss(
@@ -221,7 +265,7 @@ def area_loss(
     """Return the loss of some areas, and the losses of single glimpses and of walks and the accuracy, (3,)."""
     device, cells = areas.images.device, GRID.count
     chosen = torch.randint(len(areas.images), (config.areas,), device=device)
-    images = change_camera(areas.images[chosen].permute(0, 3, 1, 2).float() / 255, 0.7)
+    images = change_camera(_rgb(areas.images[chosen]), 0.7)
     goal = torch.rand(len(chosen), cells, device=device).argsort(dim=1)[:, : config.goals]  # (A, G)
     which = torch.randint(areas.captions.shape[2], goal.shape, device=device)
     rows = drop_rows(areas.table[areas.captions[chosen[:, None], goal, which].flatten(0, 1)])
@@ -240,7 +284,7 @@ def image_loss(network: TextNetwork, images: CaptionedImages, count: int) -> tor
     """Return the contrastive loss of some images with captions, turned and flipped."""
     device = images.images.device
     chosen = torch.randperm(len(images.images), device=device)[:count]
-    pixels = change_camera(images.images[chosen].permute(0, 3, 1, 2).float() / 255, 0.7)
+    pixels = change_camera(_rgb(images.images[chosen]), 0.7)
     pixels = random_crop(apply_symmetry(pixels, torch.randint(8, (len(chosen),), device=device)))
     which = torch.randint(images.captions.shape[1], (len(chosen),), device=device)
     rows = drop_rows(images.table[images.captions[chosen, which]])
@@ -304,7 +348,7 @@ def validate(network: TextNetwork, data: TextData) -> dict[str, float]:
     torch.manual_seed(0)
     areas = data.validation
     device, count = areas.images.device, len(areas.images)
-    patch = network.encode(standardise(cut_cells(areas.images.permute(0, 3, 1, 2).float() / 255)))
+    patch = network.encode(standardise(cut_cells(_rgb(areas.images))))
     text = network.encode_text(areas.table[areas.captions[:, :, 0].flatten(0, 1)])
     logits = relate_all(network, patch.view(count, GRID.count, -1), text.view(count, GRID.count, -1)).float()
     cells = torch.arange(GRID.count, device=device).expand(count, -1)
@@ -323,7 +367,7 @@ def validate(network: TextNetwork, data: TextData) -> dict[str, float]:
 @torch.no_grad()
 def recall(network: TextNetwork, images: CaptionedImages) -> dict[str, float]:
     """Return the recall at 1, 5 and 10: an image by one of its captions, and one of its captions by the image."""
-    patch = network.embed_patch(network.encode(standardise(images.images.permute(0, 3, 1, 2).float() / 255)))
+    patch = network.embed_patch(network.encode(standardise(_rgb(images.images))))
     count, captions = images.captions.shape[:2]
     text = network.embed_text(network.encode_text(images.table[images.captions.flatten(0, 1)]))
     similar = text @ patch.T  # (M K, M)

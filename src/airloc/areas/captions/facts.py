@@ -5,8 +5,11 @@ that a caption fits a cell if every fact it mentions holds there.
 
 | topic                               | values                                                                       |
 |-------------------------------------|------------------------------------------------------------------------------|
-| `buildings`                         | `0`, `1`, `2`, `3`, `few` (4 to 6), `several` (7 to 11), `many` (12 or more)  |
+| `buildings`                         | `0` to `3`, `few` (4 to 6), `several` (to 11), `many` (to 19), `dozens`       |
 | `building size`                     | `large`, `small`                                                             |
+| `built`                             | how much of the cell buildings cover: `sparse`, `loose`, `dense`             |
+| `open at`                           | where the largest gap between buildings is                                   |
+| `hall at`                           | where the largest building is, if it is large                                |
 | `roofs`                             | a colour, if most roofs have it                                              |
 | `road`, `highway`, `railway`, `river` | the sides of the cell that it leaves by, such as `NS`; `none`, `inside`     |
 | `water`, `trees`, `field`, `grass`, `sand` | `none`, `some`, `much`, `all`                                         |
@@ -22,6 +25,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import ndimage
 
 from airloc.areas.area import Mask
 from airloc.areas.captions.land_cover import WATER, Cover, LandCover
@@ -40,6 +44,8 @@ COLOURS = {
     "beige": (190, 165, 140),
 }
 """Names of roof colours, as RGB."""
+LARGE, GAP = 0.1, 0.16
+"""Size of a large building as a share of a cell, and radius of a gap between buildings in cells."""
 _SHARES = {
     "water": (WATER, (0.03, 0.3, 0.8)),
     "trees": ((Cover.TREES,), (0.04, 0.18, 0.5)),
@@ -68,7 +74,7 @@ def cell_facts(land: LandCover, grid: Grid) -> list[Facts]:
             & (land.buildings.col < right)
         )
         if Cover.BUILDING in land.known:
-            here |= _building_facts(land, inside, classes)
+            here |= _building_facts(land, inside, classes, (top, left))
         facts.append(here)
         main[row, col] = _main_cover(share, int(inside.sum()), land.known)
     for (row, col), here in zip(grid.cells(), facts, strict=True):
@@ -102,15 +108,25 @@ def _cover_facts(classes: npt.NDArray[np.uint8], share: npt.NDArray[np.float64],
     return facts
 
 
-def _building_facts(land: LandCover, inside: Mask, classes: npt.NDArray[np.uint8]) -> Facts:
-    """Return the facts about the buildings whose centres lie inside a cell."""
+def _building_facts(land: LandCover, inside: Mask, classes: npt.NDArray[np.uint8], corner: tuple[int, int]) -> Facts:
+    """Return the facts about the buildings whose centres lie inside a cell with a corner (top, left) in pixels."""
     count = int(inside.sum())
     if not count:
         return {"buildings": "0"}
-    bucket = str(count) if count < 4 else "few" if count < 7 else "several" if count < 12 else "many"
-    facts = {"buildings": bucket, "building size": "large" if land.buildings.size[inside].max() > 0.1 else "small"}
-    if at := zone(classes == Cover.BUILDING):
+    sizes, built = land.buildings.size[inside], classes == Cover.BUILDING
+    words = ("few", "several", "many", "dozens")
+    bucket = str(count) if count < 4 else words[int(np.searchsorted((6, 11, 19), count))]
+    facts = {"buildings": bucket, "building size": "large" if sizes.max() > LARGE else "small"}
+    if count > 3:
+        facts["built"] = ("sparse", "loose", "dense")[int(np.searchsorted((0.1, 0.25), built.mean()))]
+    if at := zone(built):
         facts["buildings at"] = at
+    if at := _gap(built):
+        facts["open at"] = at
+    if sizes.max() > LARGE:
+        largest = np.flatnonzero(inside)[int(sizes.argmax())]
+        place = land.buildings.row[largest] - corner[0], land.buildings.col[largest] - corner[1]
+        facts["hall at"] = _direction(place[0] / len(built) - 0.5, place[1] / built.shape[1] - 0.5) or "C"
     names = [colour_name(colour) for colour in land.buildings.colour[inside]]
     most = max(set(names), key=lambda name: (names.count(name), name))
     if names.count(most) > 0.5 * count:
@@ -138,12 +154,26 @@ def zone(mask: Mask) -> str:
     rows, cols = np.nonzero(mask)
     if not len(rows):
         return ""
-    y, x = rows.mean() / len(mask) - 0.5, cols.mean() / mask.shape[1] - 0.5
-    name = ("N" if y < -0.13 else "S" if y > 0.13 else "") + ("W" if x < -0.13 else "E" if x > 0.13 else "")
-    if name:
+    if name := _direction(rows.mean() / len(mask) - 0.5, cols.mean() / mask.shape[1] - 0.5):
         return name
     spread = max(rows.std() / len(mask), cols.std() / mask.shape[1])
     return "C" if spread < 0.2 else ""
+
+
+def _direction(down: float, right: float) -> str:
+    """Return the direction from the middle of a cell to a point, in cells; empty if it is near the middle."""
+    return ("N" if down < -0.13 else "S" if down > 0.13 else "") + (
+        "W" if right < -0.13 else "E" if right > 0.13 else ""
+    )
+
+
+def _gap(built: Mask) -> str:
+    """Return where the largest circle without buildings lies; empty if it is small."""
+    away = ndimage.distance_transform_edt(~np.pad(built, 1, constant_values=True))[1:-1, 1:-1] / len(built)
+    row, col = np.unravel_index(int(away.argmax()), away.shape)
+    if not GAP <= away.max() < 0.4:
+        return ""
+    return _direction((row + 0.5) / len(built) - 0.5, (col + 0.5) / built.shape[1] - 0.5) or "C"
 
 
 def _exits(line: Mask) -> str:
@@ -167,4 +197,6 @@ def _main_cover(share: npt.NDArray[np.float64], buildings: int, known: frozenset
         return "buildings"
     if share[Cover.SAND] + share[Cover.GROUND] > 0.6:
         return "sand"
-    return "open" if share[Cover.GRASS] > 0.6 else ""
+    if share[Cover.GRASS] > 0.6:
+        return "open"
+    return "empty" if Cover.BUILDING in known and not buildings and share[Cover.BUILDING] < 0.01 else ""

@@ -57,7 +57,10 @@ class _Writer:
         key = f"{topic} at"
         if key not in self.facts or self.vague or self.rng.random() < 0.12:
             return ""
-        at = self.state(key)
+        return self.place(self.state(key))
+
+    def place(self, at: str) -> str:
+        """Return words for a place in the cell, with a space before them."""
         if at == "C":
             return " " + self.say("in the middle", "in the centre", "near the middle")
         compass = "-".join(_SIDE[part] for part in at)
@@ -83,7 +86,7 @@ def _buildings(say: _Writer) -> str:
         say.state("building size")
     one = say.say("building", "house") if not large else say.say("large building", "big building", "large hall")
     many = one + "s" if large else say.say("houses", "buildings", "homes", "small buildings")
-    if count in ("many", "several"):
+    if count in ("dozens", "many", "several"):
         many = say.say(many, "buildings", "houses")
     words = {
         "1": (f"a single {one}", f"one {one}", f"a {one}", f"a lone {one}"),
@@ -91,7 +94,8 @@ def _buildings(say: _Writer) -> str:
         "3": (f"three {many}", f"3 {many}"),
         "few": (f"a few {many}", f"about five {many}", f"four to six {many}", f"some {many}", f"half a dozen {many}"),
         "several": (f"several {many}", f"about ten {many}", f"about eight {many}", f"a group of {many}"),
-        "many": (f"many {many}", f"more than a dozen {many}", f"densely built {many}", f"lots of {many}"),
+        "many": (f"many {many}", f"more than a dozen {many}", f"about fifteen {many}", f"lots of {many}"),
+        "dozens": (f"dozens of {many}", f"more than twenty {many}", f"very many {many}", f"rows of {many}"),
     }
     return say.say(*words[count]) + colour + say.where("buildings")
 
@@ -140,6 +144,13 @@ def _share(topic: str, words: Mapping[str, Sequence[str]]) -> Callable[[_Writer]
     return write
 
 
+def _located(topic: str, *names: str) -> Callable[[_Writer], str]:
+    def write(say: _Writer) -> str:
+        return say.say(*names) + say.place(say.state(topic))
+
+    return write
+
+
 def _water(say: _Writer) -> str:
     amount = say.state("water")
     if amount == "none":
@@ -166,6 +177,7 @@ def _neighbour(side: str) -> Callable[[_Writer], str]:
         words = {
             "water": ("water", "open water"), "fields": ("fields", "farmland"), "trees": ("woods", "trees"),
             "buildings": ("houses", "buildings"), "sand": ("bare ground", "sand"), "open": ("open grass", "meadows"),
+            "empty": ("no houses", "empty land", "no buildings"),
         }  # fmt: skip
         name = say.say(*words[kind])
         return say.say(
@@ -186,6 +198,16 @@ def _present(topic: str, *options: str) -> Callable[[_Writer], str]:
 
 _CLAUSES: dict[str, Callable[[_Writer], str]] = {
     "buildings": _buildings,
+    "built": _share(
+        "built",
+        {
+            "sparse": ("loosely built", "lots of space between the houses", "scattered buildings"),
+            "loose": ("houses with gardens", "buildings not too close together"),
+            "dense": ("densely built up", "buildings close together", "little space between the buildings"),
+        },
+    ),
+    "open at": _located("open at", "open ground", "a gap between the buildings", "an open space", "an empty spot"),
+    "hall at": _located("hall at", "a large building", "a big roof", "the biggest building"),
     "road": _line("road", ("road", "street", "road", "lane")),
     "water": _water,
     "highway": _line("highway", ("highway", "motorway")),
@@ -234,7 +256,16 @@ _CLAUSES: dict[str, Callable[[_Writer], str]] = {
 }
 """Writers of clauses by topic."""
 
-_WEIGHTS = {"field": 1.5, "grass": 0.5, "sand": 0.8, "trees": 1.0, **dict.fromkeys(SIDES, 0.7)}
+_WEIGHTS = {
+    "built": 0.7,
+    "open at": 1.5,
+    "hall at": 1.2,
+    "field": 1.5,
+    "grass": 0.5,
+    "sand": 0.8,
+    "trees": 1.0,
+    **dict.fromkeys(SIDES, 0.7),
+}
 _COUNTS: dict[Detail, tuple[int, int]] = {"vague": (1, 2), "plain": (2, 4), "detailed": (5, 8)}
 """Smallest and largest number of clauses."""
 _STARTS = (
@@ -269,6 +300,7 @@ def write_caption(
         The caption. Its facts are those that its text states, true or not.
     """
     topics = [topic for topic in _CLAUSES if topic in facts and _mentions(topic, facts[topic], rng)]
+    topics = topics or [topic for topic in _CLAUSES if topic in facts]
     weights = np.array([_WEIGHTS.get(topic, 2.0) for topic in topics])
     low, high = _COUNTS[detail]
     count = min(len(topics), int(rng.integers(low, high + 1)))

@@ -1,0 +1,103 @@
+"""Captions say what the land cover shows, fit their own cell, and know nothing that the source does not know."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airloc.areas.captions import Cover, cell_facts, describe_cells, from_building_mask, from_classes, write_caption
+from airloc.areas.synthetic import Synthetic
+from airloc.areas.synthetic.source import REGIMES
+from airloc.grid import Grid
+
+GRID = Grid(3, 3)
+ALL = frozenset(Cover) - {Cover.UNKNOWN}
+
+
+def facts_of(classes: np.ndarray, known: frozenset[Cover] = ALL, colour: tuple[int, int, int] = (90, 90, 90)):
+    image = np.full((*classes.shape, 3), colour, dtype=np.uint8)
+    return cell_facts(from_classes(classes, known, image, GRID.cell), GRID)
+
+
+def ground(cover: Cover = Cover.GRASS) -> np.ndarray:
+    return np.full(GRID.size, cover, dtype=np.uint8)
+
+
+def test_a_road_has_the_sides_by_which_it_leaves_the_cell():
+    classes = ground()
+    classes[:, 10:16] = Cover.ROAD  # along the western edge of the first column
+    classes[20:26, 104:] = Cover.ROAD  # from west to east in the last cell of the first row
+    facts = facts_of(classes)
+    assert (facts[0]["road"], facts[0]["road at"]) == ("NS", "W")
+    assert facts[2]["road"] == "EW"
+    assert facts[1]["road"] == "none"
+
+
+def test_water_covers_shares_of_cells_and_lies_beside_others():
+    classes = ground()
+    classes[:, 104:] = Cover.SEA
+    facts = facts_of(classes)
+    assert (facts[5]["water"], facts[5]["water kind"]) == ("all", "sea")
+    assert facts[4]["E"] == "water"
+    assert facts[5]["W"] == "open"
+    assert "E" not in facts[3]
+
+
+def test_buildings_are_counted_with_their_place_and_colour():
+    classes = ground()
+    for row, col in ((2, 2), (2, 20), (20, 2), (17, 17)):
+        classes[row : row + 8, col : col + 8] = Cover.BUILDING
+    facts = facts_of(classes, colour=(165, 100, 80))
+    assert (facts[0]["buildings"], facts[0]["roofs"], facts[0]["building size"]) == ("few", "red", "small")
+    assert facts[0]["buildings at"] == "NW"
+    assert facts[0]["open at"] == "SE"
+    assert facts[1]["buildings"] == "0"
+
+
+def test_a_building_mask_gives_facts_about_buildings_alone():
+    mask = np.zeros(GRID.size, dtype=bool)
+    mask[5:30, 5:40] = True
+    facts = cell_facts(from_building_mask(mask, np.zeros((*GRID.size, 3), np.uint8), GRID.cell), GRID)
+    assert set(facts[0]) <= {"buildings", "building size", "buildings at", "roofs", "hall at", "open at", *"NESW"}
+    assert write_caption(facts[4], np.random.default_rng(0)).text, "even an empty cell is described"
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_captions_of_procedural_cells_fit_their_cell(regime: str):
+    grid = Grid(4, 4)
+    ((_, land),) = Synthetic(count=1, seed=3, regime=regime).land_covers(grid)
+    facts = cell_facts(land, grid)
+    described = list(describe_cells(land, grid, np.random.default_rng(0)))
+    assert [cell for cell, _, _ in described] == list(grid.cells())
+    for (cell, caption, fits), here in zip(described, facts, strict=True):
+        assert caption.text
+        assert caption.fits(here)
+        assert cell in fits
+        assert caption.facts.items() <= here.items()
+
+
+def test_land_cover_shows_the_buildings_of_the_image():
+    grid = Grid()
+    ((area, land),) = Synthetic(count=1, seed=0, regime="city").land_covers(grid)
+    assert area.mask is not None
+    coarse = area.mask.reshape(128, 2, 128, 2).mean(axis=(1, 3)) > 0.5
+    built = land.classes == Cover.BUILDING
+    assert (coarse & built).sum() / (coarse | built).sum() > 0.8
+
+
+def test_a_wrong_clause_is_about_another_cell():
+    here, other = {"trees": "all"}, {"trees": "none"}
+    caption = write_caption(here, np.random.default_rng(0), wrong=other)
+    assert caption.facts == {"trees": "none"}
+    assert not caption.fits(here)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from(["vague", "plain", "detailed"]))
+def test_more_detail_states_more(seed: int, detail):
+    facts = {"buildings": "few", "building size": "small", "road": "NS", "road at": "C", "trees": "some", "pool": "yes"}
+    caption = write_caption(facts, np.random.default_rng(seed), detail)
+    most = {"vague": 2, "plain": 4, "detailed": 8}[detail]
+    assert 0 < len(caption.text) < 400
+    assert caption.facts.items() <= facts.items()
+    assert len({topic.removesuffix(" at").replace("building size", "buildings") for topic in caption.facts}) <= most
