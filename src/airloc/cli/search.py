@@ -155,8 +155,9 @@ def run(options: SearchOptions, made_by: str) -> None:
         coverage.run(options, options.track)
     elif options.photos is not None:
         photos.run(options, options.photos)
-    elif options.area is None or options.goal is None:
-        raise AirlocError("The image or the goal is missing", "Give --area and --goal, or --photos and --goal")
+    elif options.area is None or (options.goal is None and options.goal_text is None):
+        cure = "Give --area and --goal or --goal-text, or --photos and --goal"
+        raise AirlocError("The image or the goal is missing", cure)
     else:
         rehearse(options, options.area, made_by)
 
@@ -298,8 +299,7 @@ def _goal(
 
     pictured, truth = _pictured_goal(options, raster, layout, warnings)
     if options.goal_text is None:
-        if pictured is None:
-            raise AirlocError("The search has no goal", "Give --goal an image, or describe it with --goal-text")
+        assert pictured is not None
         return pictured, truth
     if layout.heading % 360:
         warnings.append("Directions in the description of the goal are read as those of the grid, not of the compass")

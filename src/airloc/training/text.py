@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from torch import nn
 from torch.nn.functional import cross_entropy
 
 from airloc.agents.checkpoint import save_checkpoint, stored_as
@@ -249,6 +250,7 @@ def calibrate(network: TextNetwork, areas: CaptionedAreas, count: int = 110, ste
     steps_from_middle = (torch.arange(2 * RADIUS + 1, device=device) - RADIUS).abs()
     distance = torch.maximum(steps_from_middle[:, None], steps_from_middle).flatten()
     last = network.judge[-1]
+    assert isinstance(last, nn.Linear)
     with torch.no_grad():
         last.weight *= scale[distance][:, None]
         last.bias *= scale[distance]

@@ -1,0 +1,108 @@
+"""The text network is trained from captions, resumes to the same weights, and turned areas have turned captions."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from airloc.agents.pretrained import load_text
+from airloc.areas.captions import cell_facts
+from airloc.areas.synthetic import Synthetic
+from airloc.errors import AirlocError
+from airloc.training import text as training
+from airloc.training.text import TextConfig, cut_cells, drop_rows, fit_text, load_text_data, recall, train_text
+from airloc.training.text_data import GRID, CaptionedImages, turn_image, turn_land
+from airloc.vision.sentences import DIM, ROWS
+from airloc.vision.text import TextNetwork
+from untrained import untrained_text
+
+CPU = torch.device("cpu")
+SMALL = TextConfig(
+    procedural=2, variants=2, masked=3, captions=1, width=8, features=16, steps=4, areas=2, goals=3, validate_every=2
+)
+
+
+@pytest.fixture(autouse=True)
+def small_validation(monkeypatch):
+    monkeypatch.setattr(training, "VALIDATION_AREAS", 1)
+
+
+def test_a_land_cover_turns_with_its_image():
+    ((area, land),) = Synthetic(count=1, seed=5, regime="coast").land_covers(GRID)
+    for symmetry in range(8):
+        turned = turn_land(land, symmetry)
+        assert np.array_equal(turned.classes, turn_image(land.classes, symmetry))
+    north, south = (cell_facts(turn_land(land, symmetry), GRID) for symmetry in (0, 2))
+    assert [facts.get("N") for facts in north[5:10]] == [facts.get("S") for facts in south[15:20]]
+    assert area.image.shape == (256, 256, 3)
+
+
+def test_cells_are_cut_as_everywhere():
+    image = torch.arange(3 * 256 * 256).float().view(1, 3, 256, 256)
+    cells = cut_cells(image)
+    assert cells.shape == (25, 3, 48, 48)
+    assert torch.equal(cells[7], image[0, :, 52:100, 104:152])
+
+
+def test_rows_are_dropped_but_never_all():
+    torch.manual_seed(0)
+    rows = torch.randn(400, ROWS, DIM)
+    rows[:200, 1:] = 0
+    kept = (drop_rows(rows) != 0).any(dim=2)
+    assert kept.any(dim=1).all()
+    assert (~kept[200:, 0]).float().mean() == pytest.approx(0.15, abs=0.07)
+    assert (~kept[200:, 1]).float().mean() == pytest.approx(0.15, abs=0.07)
+
+
+def test_recall_in_worked_numbers():
+    network = untrained_text()
+    images = torch.randint(0, 256, (3, 96, 96, 3), dtype=torch.uint8)
+    table = torch.cat([torch.zeros(1, DIM), torch.randn(3, DIM)])
+    rows = torch.zeros(3, 2, ROWS, dtype=torch.long)
+    rows[..., 0] = torch.arange(1, 4)[:, None]
+    found = recall(network, CaptionedImages(images, rows, table))
+    assert found["text_to_image_5"] == found["image_to_text_10"] == 1.0
+    assert 0 <= found["text_to_image_1"] <= 1
+
+
+@pytest.mark.long
+def test_interrupted_and_resumed_it_ends_with_the_same_weights(world: Path, tmp_path: Path):
+    config = replace(SMALL, masks=world / "masa")
+    data = load_text_data(config, CPU)
+
+    def weights(folder: str, stop: int | None = None) -> dict[str, torch.Tensor]:
+        torch.manual_seed(0)
+        network = TextNetwork(config.width, config.features)
+
+        def on_step(step: int, metrics: dict[str, float]) -> None:
+            if step == stop:
+                raise KeyboardInterrupt
+
+        try:
+            fit_text(tmp_path / folder, config, network, data, on_step)
+        except KeyboardInterrupt:
+            return weights(folder)
+        return network.state_dict()
+
+    whole, resumed = weights("whole"), weights("resumed", stop=2)
+    assert all(torch.equal(tensor, resumed[name]) for name, tensor in whole.items())
+
+
+@pytest.mark.long
+def test_a_training_writes_a_checkpoint_that_loads(world: Path, tmp_path: Path):
+    steps = []
+    config = replace(SMALL, masks=world / "masa", captioned_terms="the terms of these images")
+    train_text(tmp_path, config, device=CPU, command="airloc train text", on_step=lambda *step: steps.append(step[1]))
+    assert steps == [2, 4]
+    network = load_text(str(tmp_path / "agent"))
+    assert (network.width, network.features) == (8, 16)
+    card = (tmp_path / "agent" / "card.md").read_text()
+    assert "airloc train text" in card
+    assert "the terms of these images" in card
+
+
+def test_invalid_settings_are_refused():
+    with pytest.raises(AirlocError, match="variants"):
+        TextConfig(variants=9)
