@@ -252,8 +252,8 @@ def calibrate(network: TextNetwork, areas: CaptionedAreas, count: int = 110, ste
     last = network.judge[-1]
     assert isinstance(last, nn.Linear)
     with torch.no_grad():
-        last.weight *= scale[distance][:, None]
-        last.bias *= scale[distance]
+        last.weight.mul_(scale[distance][:, None])
+        last.bias.mul_(scale[distance])
 
 
 def _rgb(images: torch.Tensor) -> torch.Tensor:
