@@ -106,6 +106,26 @@ def test_a_log_counts_its_photos_if_it_has_any_and_its_path_otherwise(airloc, tm
     assert seen.bounds == pytest.approx((-45, -60, 45, 170), abs=0.5), "photos that face east are wide to the north"
 
 
+def write_dataflash(path: Path, photos) -> Path:
+    """A log of ArduPilot: the formats of its messages, and the messages of photos that face east, from 60 m."""
+    head = b"\xa3\x95"
+
+    def layout(kind: int, length: int, name: bytes, codes: bytes, fields: bytes) -> bytes:
+        return head + struct.pack("<BBB4s16s64s", 128, kind, length, name, codes, fields)
+
+    data = layout(128, 89, b"FMT", b"BBnNZ", b"Type,Length,Name,Format,Columns")
+    data += layout(130, 3 + 24, b"CAM", b"QLLff", b"TimeUS,Lat,Lng,RelAlt,Y")
+    for number, (lat, lon) in enumerate(PLANE.to_degrees(photos).tolist()):
+        data += head + struct.pack("<BQiiff", 130, number, round(lat * 1e7), round(lon * 1e7), 60.0, 90.0)
+    path.write_bytes(data)
+    return path
+
+
+def test_a_dataflash_log_counts_its_photos(airloc, tmp_path: Path):
+    taken = covered(airloc, tmp_path, write_dataflash(tmp_path / "flight.bin", [(0.0, 0.0), (0.0, 110.0)]))
+    assert taken["coverage"] == pytest.approx((2 * 120 - 10) * 90 / 400**2, rel=0.01)
+
+
 def test_photos_count_their_footprints_and_oblique_ones_do_not(airloc, tmp_path: Path):
     (tmp_path / "photos").mkdir()
     for number, (x, y, pitch) in enumerate([(-100.0, -100.0, -90.0), (100.0, 100.0, -88.0), (0.0, 0.0, -30.0)]):
