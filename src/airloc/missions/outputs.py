@@ -39,6 +39,7 @@ from airloc.missions.routes import ElevationModel, make_flight
 from airloc.missions.searcher import Belief, Find, Searcher
 from airloc.missions.simulation import SearchRecord
 from airloc.missions.sweep import extend_sweep, plan_sweep
+from airloc.missions.tours import plan_tours
 
 __all__ = ["PAGE", "to_json", "write_cells", "write_search"]
 
@@ -113,7 +114,7 @@ def _make_flights(record: SearchRecord, sweep: bool, dem: ElevationModel | None)
     for pattern in record.patterns:
         name = f"airloc {pattern.name}, POD {100 * pattern.pod:.0f} %, POS {100 * pattern.pos:.0f} %"
         flights[f"pattern-{pattern.name}"] = make_flight(record.search, pattern.cells, name, searcher.prior, dem)
-    return flights | ({"sweep": _plan_sweep(record.search, dem)} if sweep else {})
+    return flights | (_plan_sweeps(record.search, dem) if sweep else {})
 
 
 def _remove_earlier(folder: Path) -> None:
@@ -127,6 +128,22 @@ def _remove_earlier(folder: Path) -> None:
         if isinstance(name, str) and Path(name).name == name:  # a file of this folder
             with suppress(OSError, ValueError):
                 (folder / name).unlink()
+
+
+def _plan_sweeps(search: FieldSearch, dem: ElevationModel | None) -> dict[str, Flight]:
+    """Plan another flight of every drone that has not left, on the belief after the search."""
+    active = [vehicle for vehicle in search.searcher.vehicles.values() if vehicle.active]
+    if len(active) == 1:
+        return {"sweep": _plan_sweep(search, dem)}
+    belief = search.searcher.belief()
+    budgets = [float(vehicle.budget) for vehicle in active]  # in moves, of which none is longer than a diagonal
+    paths = plan_tours(belief * search.layout.searchable, [vehicle.start for vehicle in active], budgets)
+    return {
+        "sweep" if vehicle is active[0] else f"sweep-{vehicle.name}": make_flight(
+            search, cells, f"airloc sweep, drone {vehicle.name}", belief, dem
+        )
+        for vehicle, cells in zip(active, paths, strict=True)
+    }
 
 
 def _plan_sweep(search: FieldSearch, dem: ElevationModel | None) -> Flight:

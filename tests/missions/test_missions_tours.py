@@ -1,0 +1,63 @@
+"""Planned flights stay in their budget, visit what is worth the way, and begin where probability is soonest."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airloc.missions.tours import parallel_tracks, plan_tours, soonest_leg
+
+
+def length(path: list[tuple[int, int]]) -> float:
+    return sum(math.dist(a, b) for a, b in itertools.pairwise(path))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 999), st.integers(1, 4), st.floats(0, 30))
+def test_paths_stay_in_their_budget_and_no_two_visit_the_same_cell(seed: int, vehicles: int, budget: float):
+    rng = np.random.default_rng(seed)
+    mass = rng.random((9, 11)) * (rng.random((9, 11)) < 0.6)
+    starts = [(int(row), int(col)) for row, col in rng.integers((9, 11), size=(vehicles, 2))]
+    paths = plan_tours(mass, starts, [budget] * vehicles)
+    assert [path[0] for path in paths] == starts
+    assert all(length(path) <= budget + 1e-6 for path in paths)
+    visited = [cell for path in paths for cell in path[1:]]
+    assert len(set(visited)) == len(visited)
+    assert all(mass[cell] > 0 for cell in visited)
+
+
+def test_enough_range_visits_every_cell_with_probability():
+    mass = np.random.default_rng(1).random((8, 8)) + 0.1
+    paths = plan_tours(mass, [(0, 0), (7, 7)], [60.0, 60.0])
+    assert {cell for path in paths for cell in path} == set(np.ndindex(8, 8))
+    assert sum(map(length, paths)) < 80
+
+
+def test_several_vehicles_share_the_work():
+    paths = plan_tours(np.ones((10, 10)), [(0, 0), (9, 9)], [60.0, 60.0])
+    assert min(map(len, paths)) > 25
+
+
+def test_parallel_tracks_cover_all_cells_with_probability():
+    mass = np.random.default_rng(2).random((7, 9)) < 0.5
+    paths = parallel_tracks(mass.astype(float), [(0, 0), (3, 3), (6, 8)])
+    assert {cell for path in paths for cell in path} >= {(int(row), int(col)) for row, col in np.argwhere(mass)}
+
+
+def test_the_soonest_leg_flies_to_the_nearest_hot_spot_first():
+    mass = np.full((21, 21), 1e-6)
+    mass[10, 14], mass[10, 2] = 1.0, 1.0
+    leg = soonest_leg(mass, (10, 10), 20, radius=1.0, discount=0.9)
+    assert len(leg) == 21
+    assert any(math.dist(cell, (10, 14)) <= 1 for cell in leg[:5])
+    assert all(max(abs(a[0] - b[0]), abs(a[1] - b[1])) == 1 for a, b in itertools.pairwise(leg))
+
+
+def test_no_probability_gives_no_way():
+    assert plan_tours(np.zeros((3, 3)), [(1, 1)], [9.0]) == [[(1, 1)]]
+    assert parallel_tracks(np.zeros((3, 3)), [(1, 1)]) == [[(1, 1)]]
+    with pytest.raises(ValueError, match="zip"):
+        plan_tours(np.ones((3, 3)), [(1, 1)], [])
