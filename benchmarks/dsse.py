@@ -1,10 +1,11 @@
 """A drifting person searched by drones, beside the greedy agent of DSSE: `python -m benchmarks.dsse`.
 
-DSSE is a PettingZoo environment (`pip install DSSE`). A person drifts from a known position; drones observe a map of
-probabilities that moves and spreads with the current, and find the person by the action search in the same cell. The
-greedy agent flies to the most probable cell of the map and searches there. Ours takes the first map as its prior; from
-then on its belief follows the drift, diffuses, and loses the searched cells. Each drone flies to the cell with
-the most probability per step that no other drone flies to.
+DSSE is a PettingZoo environment; it pins an old matplotlib, so that `pip install --no-deps DSSE pettingzoo pygame
+numba llvmlite` installs it. A person drifts from a known position; drones observe a map of probabilities that moves
+and spreads with the current, and find the person by the action search in the same cell. The greedy agent flies to the
+most probable cell of the map and searches there. Ours takes the first map as its prior; from then on its belief
+follows the drift, diffuses, and loses the searched cells. Each drone flies to the cell with the most probability per
+step that no other drone flies to.
 
 Both agents play the same seeds. A search that does not find the person counts with all steps.
 """

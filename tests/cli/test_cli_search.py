@@ -176,6 +176,13 @@ def test_an_image_without_georeference_is_searched_in_pixels(airloc, tmp_path: P
         ("--false-alarm-cost", -1, "-1"),
         ("--detection", 2, "2"),
         ("--speed", "fast", "fast"),
+        ("--drones", 0, "0 drones"),
+        ("--drones", 99, "99 drones"),
+        ("--launch", "10,10", "1 launch positions for 0"),
+        ("--moving", "fast", "fast"),
+        ("--moving", "900m/s", "cannot walk"),
+        ("--drift", "0.5m/s", "no direction"),
+        ("--drift", "-1m/s,90", "-1m/s"),
         ("--cell", "48px", "48px"),
         ("--gap", "4px", "4px"),
         ("--heading", "nan", "nan"),
@@ -209,6 +216,19 @@ def test_bad_input_is_one_sentence_and_creates_nothing(airloc, tmp_path: Path, a
     outcome = airloc("search", *(word for pair in options.items() for word in pair))
     assert outcome.refused(fact)
     assert not (tmp_path / "out").exists()
+
+
+def test_three_drones_have_flights_of_their_own_and_a_record_that_names_them(airloc, tmp_path: Path, area: Path):
+    options = ("--cell", "96m", "--budget", 6, "--drones", 3, "--sweep", "--formats", "gpx", "--agent", "lawnmower")
+    ran = airloc("search", "--area", area, "--goal", position_of(area), *options, "--out", tmp_path / "out")
+    assert ran.code == 0
+    record = record_of(tmp_path / "out")
+    photographed = [(photo["row"], photo["col"]) for photo in record["photos"]]
+    assert len(set(photographed)) == len(photographed)
+    flown = {photo["drone"] for photo in record["photos"]}
+    assert flown <= {"1", "2", "3"}
+    assert {"sweep.gpx", "sweep-2.gpx", "sweep-3.gpx"} <= {path.name for path in (tmp_path / "out").iterdir()}
+    assert all((tmp_path / "out" / f"flight-{name}.gpx").exists() for name in flown - {"1"})
 
 
 @pytest.mark.parametrize(
