@@ -36,8 +36,8 @@ FLIGHTS = {1: 100_000.0, 5: 300_000.0}
 """Metres of all drones together by their number."""
 LEG = 100
 """Cells of the first leg of each drone."""
-PITCHES = (66.0, 60.0)
-"""Distances between tracks that are tried, in metres; the footprint is 66 m wide."""
+PITCHES, TRACKS = (66.0, 60.0), (66.0, 60.0, 54.0)
+"""Distances between the cells of tours and between parallel tracks that are tried, in metres; the footprint is 66 m."""
 COMPLETE = 0.998
 """Fraction of the probability from which parallel tracks cover the whole map."""
 SETTINGS = {"overlap": 0.0, "path_point_spacing_m": 10.0, "transition_distance_m": 50.0, "border_gap_m": 15.0}
@@ -82,7 +82,7 @@ def airloc_flights(ground: ProbabilityMap, drones: int, metres: float) -> list[L
         legs.append([(float(ground.x[cell]), float(ground.y[cell])) for cell in leg])
         for x, y in legs[-1]:
             left[np.hypot(ground.x - x, ground.y - y) <= RADIUS_M] = 0
-    tracks = [_tours(ground, left, legs, metres / drones, pitch, _tracks) for pitch in PITCHES]
+    tracks = [_tours(ground, left, legs, metres / drones, pitch, _tracks) for pitch in TRACKS]
     whole = float(ground.mass.sum())
     complete = [plan for plan in tracks if ground.seen(plan) > COMPLETE * whole]
     if complete:
