@@ -63,7 +63,7 @@ class SearchImages:
 
     def _read_goal(self, search: str) -> bytes:
         def read(active: ActiveSearch, _: object) -> Pixels:
-            return active.field.goal.picture if active.stored.picture is None else read_photo(active.stored.picture)
+            return read_photo(active.stored.picture) if active.stored.picture else active.field.goal.picture
 
         return _encode_jpeg(self._searches.inspect(search, read))
 

@@ -55,6 +55,8 @@ class SearchGeometry(Message):
     no_fly: Annotated[list[list[Pair]], Field(description="rings of the no-fly zones, in rows and columns")]
     positions: Annotated[list[list[Pair]], Field(description="latitude and longitude of the centres of all cells")]
     searchable: Annotated[list[list[bool]], Field(description="cells that are searched")]
+    goal_text: Annotated[str | None, Field(description="description of the goal in words")]
+    goal_pictured: Annotated[bool, Field(description="whether there is a picture of the goal")]
     colours: Annotated[list[str], Field(description="perceptually uniform colours, from probability 0 upwards")]
     margin: Annotated[float | None, Field(description="cells around the grid in the background image; null without")]
 
@@ -117,6 +119,8 @@ def geometry_of(active: ActiveSearch, background: bool) -> SearchGeometry:
         no_fly=[] if no_fly is None else _rings(layout, no_fly),
         positions=np.round(layout.lat_lon(cells), 7).tolist(),
         searchable=layout.searchable.tolist(),
+        goal_text=settings.goal_text,
+        goal_pictured=active.field.goal.pictured,
         colours=[hex_of((red, green, blue)) for red, green, blue in heat(np.linspace(0, 1, COLOURS)).tolist()],
         margin=MARGIN if background else None,
     )

@@ -101,7 +101,8 @@ async function startSearch() {
   const request = {
     name: by("name").value.trim() || null,
     outline: readCorners(by("corners").value),
-    goal: await toBase64(by("goal-file").files[0]),
+    goal: by("goal-file").files.length ? await toBase64(by("goal-file").files[0]) : null,
+    goal_text: by("goal-words").value.trim() || null,
     cell_m: numberIn("cell"),
     budget: numberIn("budget"),
     drones: numberIn("drone-count") ?? 1,

@@ -42,7 +42,7 @@ export class SearchPage {
     if (this.closed) return;
     this.title = this.geometry.name || `Search of ${new Date(this.geometry.created).toLocaleString()}`;
     by("search-title").textContent = this.title;
-    by("goal").src = by("photo-goal").src = pathOf(this.id, "/goal");
+    this.showGoal();
     by("map").replaceChildren();
     this.map = new SearchMap(by("map"), this.geometry, (row, col) => this.select(row, col));
     this.addLayers();
@@ -52,6 +52,13 @@ export class SearchPage {
     by("col").max = this.geometry.cols;
     this.listen();
     this.feed = new Feed(this.id, (view) => this.show(view), (state) => this.showConnection(state));
+  }
+
+  showGoal() {
+    const { goal_text: text, goal_pictured: pictured } = this.geometry;
+    by("goal").hidden = by("photo-goal-figure").hidden = !pictured;
+    if (pictured) by("goal").src = by("photo-goal").src = pathOf(this.id, "/goal");
+    by("goal-text").textContent = text ? `: ${text}` : "";
   }
 
   close() {
