@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from airloc.missions.routes import ElevationModel
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class FlightOptions:
     """How and where the vehicle flies."""
 
@@ -42,7 +42,7 @@ class FlightOptions:
         used["margin"] = None if self.margin == FlightOptions.margin else self.margin
         return [name for name, value in used.items() if value]
 
-    def flight_settings(self) -> FlightSettings:
+    def settings(self) -> FlightSettings:
         """Parse the options."""
         import shapely
 

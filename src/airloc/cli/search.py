@@ -4,13 +4,13 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich.console import Console
-from tyro.conf import UseAppendAction, arg
+from tyro.conf import OmitArgPrefixes, UseAppendAction, arg
 
 from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.registry import DEFAULT_AGENT, make_agent
@@ -46,7 +46,7 @@ LONG_SEARCH = 60.0
 
 
 @dataclass(frozen=True)
-class SearchOptions(FlightOptions):
+class SearchOptions:
     """Rehearse a search over a georeferenced image, observing only the cells flown over; write flight files."""
 
     out: Path
@@ -124,6 +124,8 @@ class SearchOptions(FlightOptions):
     """Numbers of the red, green and blue bands, if the image does not mark them."""
     seed: int = 0
     """Random seed for agents that sample, and for the walk of a target that moves."""
+    flight: OmitArgPrefixes[FlightOptions] = field(default_factory=FlightOptions)
+    """How and where drones fly."""
     sorties: int = 1
     """Flights of each drone: when the goal is not found, the search goes on with new batteries."""
     drones: int = 1
@@ -173,7 +175,7 @@ def rehearse(options: SearchOptions, area: Path, made_by: str) -> None:
         raise AirlocError(f"The image {area} is not a local file", "Download it first")
     progress = Console(stderr=True)
     with Raster(area, crs=options.crs, bands=options.bands) as raster:
-        dem = options.elevation_model()
+        dem = options.flight.elevation_model()
         with progress.status("planning the search"):
             search, truth = _start(options, raster)
         most_photos = search.searcher.most_photos * options.sorties
@@ -281,7 +283,7 @@ def make_plan(options: SearchOptions, *, georeferenced: bool) -> "SearchPlan":
         detection=options.detection,
         footprint=options.footprint,
         camera=Camera(options.fov, options.aspect),
-        flight=options.flight_settings(),
+        flight=options.flight.settings(),
         seed=options.seed,
         drones=options.drones,
         sorties=options.sorties,
@@ -347,7 +349,7 @@ def _without_georeference(options: SearchOptions) -> str:
     """
     needing = [*options.formats, *(["sweep"] if options.sweep else []), *(["endurance"] if options.endurance else [])]
     needing += [name for name, value in (("moving", options.moving), ("drift", options.drift)) if value]
-    needing += options.needing_georeference()
+    needing += options.flight.needing_georeference()
     if needing:
         raise AirlocError(
             f"The image {options.area} has no georeference, which {', '.join(needing)} needs",
