@@ -14,6 +14,7 @@ from airloc.agents.any_heading import AnyHeadingAgent
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.matching import with_match
 from airloc.areas.area import Pixels
+from airloc.errors import AirlocError
 from airloc.grid import MOVES, Cell, Grid
 from airloc.missions.photos import Goal
 from airloc.seeding import stream
@@ -48,6 +49,8 @@ class AgentSession:
         seed: int,
         prior: Belief | None = None,
     ) -> None:
+        if goal.text and not isinstance(agent, BeliefAgent):
+            raise AirlocError(f"The agent {agent.name!r} reads no descriptions", "Use belief, or give a picture alone")
         self.position = start
         """Current cell of the agent; it may be outside the grid."""
         self.moves = 0

@@ -1,0 +1,69 @@
+"""Searches by words: a description guides the search, survives in the store, and bad ones have a clear answer."""
+
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from airloc.agents.registry import make_agent
+from airloc.areas.area import SearchArea
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+from airloc.missions.photos import Goal, describe_goal
+from airloc.missions.searcher import Searcher
+from airloc.missions.server import make_app
+from airloc.missions.service import SearchService
+from airloc.missions.store import SearchStore
+from field_files import photo_of
+from field_server import HEADERS, TOKEN, SearchGround, post
+
+pytestmark = pytest.mark.long
+TEXT = "houses with red roofs, a road from north to south"
+
+
+def test_a_description_moves_the_belief_and_no_picture_is_compared(areas: list[SearchArea]):
+    grid, image = Grid(5, 5), areas[0].image
+
+    def belief(goal: Goal):
+        searcher = Searcher(make_agent("belief"), goal, grid, start=(2, 2), budget=8)
+        for cell in ((2, 2), (1, 2)):
+            searcher.observe(cell, photo_of(image, grid, cell), check=False)
+        assert searcher.detection < 0.01, "words alone declare hardly any find"
+        return searcher.belief()
+
+    first, _ = describe_goal(TEXT)
+    second, _ = describe_goal("the sea everywhere")
+    assert abs(belief(first) - belief(second)).max() > 0.01
+
+
+def test_an_agent_that_reads_nothing_refuses_a_description():
+    with pytest.raises(AirlocError, match="reads no descriptions"):
+        Searcher(make_agent("spiral"), describe_goal(TEXT)[0], Grid(5, 5), start=(2, 2), budget=8)
+
+
+def test_a_search_by_words_is_created_and_is_the_same_in_another_server(tmp_path: Path, search_ground: SearchGround):
+    store = SearchStore(tmp_path / "searches.sqlite")
+    client = TestClient(make_app(SearchService(store, "belief"), TOKEN), headers=HEADERS)
+    request = search_ground.request((0, 3), goal_text=TEXT, agent="belief")
+    del request["goal"]
+    response = client.post("/searches", json=request)
+    assert response.status_code == 201, response.text
+    state = response.json()
+    assert post(client, search_ground, state).status_code == 200
+    before = client.get(f"/searches/{state['id']}/belief").json()
+    again = TestClient(make_app(SearchService(store, "belief"), TOKEN), headers=HEADERS)
+    after = again.get(f"/searches/{state['id']}/belief").json()
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"), [(None, "has no goal"), ("...", "is empty"), ("pond " * 300, "300 words"), ("x" * 5000, "")]
+)
+def test_bad_descriptions_create_nothing(tmp_path: Path, search_ground: SearchGround, text: str | None, problem: str):
+    client = TestClient(make_app(SearchService(SearchStore(tmp_path / "s.sqlite"), "belief"), TOKEN), headers=HEADERS)
+    request = search_ground.request((0, 3), agent="belief", **({} if text is None else {"goal_text": text}))
+    del request["goal"]
+    response = client.post("/searches", json=request)
+    assert response.status_code == 422
+    assert problem in response.text
+    assert client.get("/searches").json()["searches"] == []
