@@ -14,12 +14,14 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy.ndimage import gaussian_filter
 from scipy.spatial import KDTree
 from shapely.geometry import LineString, Point
 
@@ -34,9 +36,9 @@ SIZES = {"medium": 1800.0, "large": 3200.0}
 """Radius around the last known point in metres, flat ground and temperate climate."""
 FLIGHTS = {1: 100_000.0, 5: 300_000.0}
 """Metres of all drones together by their number."""
-LEG = 100
-"""Cells of the first leg of each drone."""
-PITCHES, TRACKS = (66.0, 60.0), (66.0, 60.0, 54.0)
+LEGS = {1: 40, 5: 100}
+"""Cells of the first leg of each drone by the number of drones."""
+PITCHES, TRACKS = (66.0,), (66.0, 60.0, 54.0)
 """Distances between the cells of tours and between parallel tracks that are tried, in metres; the footprint is 66 m."""
 COMPLETE = 0.998
 """Fraction of the probability from which parallel tracks cover the whole map."""
@@ -68,9 +70,11 @@ class ProbabilityMap:
 
     def seen(self, lines: list[LineString]) -> float:
         """Return the probability that flights see."""
-        points = np.concatenate([np.array(line.segmentize(CELL_M / 2).coords) for line in lines])
-        away, _ = KDTree(points).query(np.stack([self.x, self.y], axis=-1))
-        return float(self.mass[away <= RADIUS_M].sum())
+        points = np.concatenate([np.array(line.segmentize(CELL_M / 6).coords) for line in lines])
+        offsets = CELL_M * (np.random.default_rng(0).random((2, 9, *self.mass.shape)) - 0.5)  # nine points of each cell
+        places = np.stack([self.x + offsets[1], self.y + offsets[0]], axis=-1)
+        away, _ = KDTree(points).query(places, distance_upper_bound=2 * RADIUS_M)
+        return float((self.mass * (away <= RADIUS_M).mean(axis=0)).sum())
 
 
 def airloc_flights(ground: ProbabilityMap, drones: int, metres: float) -> list[LineString]:
@@ -78,7 +82,7 @@ def airloc_flights(ground: ProbabilityMap, drones: int, metres: float) -> list[L
     legs, left = [], ground.mass.copy()
     middle = tuple(int(number) for number in np.unravel_index(np.hypot(ground.x, ground.y).argmin(), left.shape))
     for _ in range(drones):
-        leg = soonest_leg(left, middle, LEG, radius=RADIUS_M / CELL_M, discount=DISCOUNT**CELL_M)  # type: ignore[arg-type]
+        leg = soonest_leg(left, middle, LEGS[drones], radius=RADIUS_M / CELL_M, discount=DISCOUNT**CELL_M)  # type: ignore[arg-type]
         legs.append([(float(ground.x[cell]), float(ground.y[cell])) for cell in leg])
         for x, y in legs[-1]:
             left[np.hypot(ground.x - x, ground.y - y) <= RADIUS_M] = 0
@@ -86,8 +90,20 @@ def airloc_flights(ground: ProbabilityMap, drones: int, metres: float) -> list[L
     whole = float(ground.mass.sum())
     complete = [plan for plan in tracks if ground.seen(plan) > COMPLETE * whole]
     if complete:
-        return complete[-1]
-    return max((_tours(ground, left, legs, metres / drones, pitch, _insertion) for pitch in PITCHES), key=ground.seen)
+        return complete[-1]  # the closest tracks
+    plans = [_tours(ground, left, legs, metres / drones, pitch, plan) for pitch in PITCHES for plan in PLANS]
+    around = LineString(_spiral(max(PITCHES), metres)).coords
+    plans.append(
+        [_cut(LineString([*leg, *around]), metres / drones) for leg in legs[:1]] + [LineString(leg) for leg in legs[1:]]
+    )
+    return max(plans, key=ground.seen)
+
+
+def _spiral(pitch: float, metres: float) -> Any:
+    """Return points of an Archimedean spiral around the middle."""
+    turns = np.sqrt(metres / (np.pi * pitch))
+    angle = 2 * np.pi * turns * np.sqrt(np.linspace(0, 1, int(metres / 10)))
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1) * (pitch * angle / (2 * np.pi))[:, None]
 
 
 def _tours(
@@ -114,6 +130,31 @@ def _tours(
 
 def _insertion(mass: Any, starts: Any, budgets: Any) -> list[list[tuple[int, int]]]:
     return plan_tours(mass, starts, budgets)
+
+
+def _region(mass: Any, starts: Any, budgets: Any, *, smoothing: float, turned: bool) -> list[list[tuple[int, int]]]:
+    """Parallel tracks over the largest region of high smoothed probability that the budgets allow."""
+    if turned:
+        paths = _region(mass.T, [start[::-1] for start in starts], budgets, smoothing=smoothing, turned=False)
+        return [[(row, col) for col, row in path] for path in paths]
+    smooth = gaussian_filter(mass, smoothing)
+    low, high, best = 0.0, float(smooth.max()), [[start] for start in starts]
+    for _ in range(14):  # bisection of the threshold
+        middle = (low + high) / 2
+        paths = parallel_tracks(smooth * (smooth >= middle), starts)
+        long = any(_length(path) > budget for path, budget in zip(paths, budgets, strict=True))
+        low, high, best = (middle, high, best) if long else (low, middle, paths)
+    return best
+
+
+def _length(path: list[tuple[int, int]]) -> float:
+    return float(np.linalg.norm(np.diff(np.array(path), axis=0), axis=1).sum())
+
+
+PLANS: tuple[Callable[..., list[list[tuple[int, int]]]], ...] = (
+    _insertion,
+    *(partial(_region, smoothing=smoothing, turned=turned) for smoothing in (3.0,) for turned in (False, True)),
+)
 
 
 def _tracks(mass: Any, starts: Any, budgets: Any) -> list[list[tuple[int, int]]]:
