@@ -84,7 +84,7 @@ def test_a_checkpoint_of_another_kind_is_refused():
 
 
 @pytest.mark.long
-def test_words_find_more_than_chance_and_both_find_at_least_as_much_as_either():
+def test_words_find_more_than_chance_and_both_find_no_less_than_either_beyond_chance():
     areas, texts = [], {}
     for area, land in Synthetic(count=24, seed=4).land_covers(GRID):
         areas.append(area)
@@ -93,11 +93,13 @@ def test_words_find_more_than_chance_and_both_find_at_least_as_much_as_either():
     suite = per_distance([area.name for area in areas], GRID, seed=0)
     described, agent = DescribedGoals(texts_of(suite, texts)), make_agent("belief")
 
-    def found(goals: DescribedGoals | None) -> float:
-        return evaluate(agent, suite, areas, described=goals).value("success") or 0.0
+    def found(goals: DescribedGoals | None) -> np.ndarray:
+        return evaluate(agent, suite, areas, described=goals).log.found
 
     words, picture, both = found(described), found(None), found(replace(described, pictures=True))
-    assert words > 0.57, "the blind optimum is 52.1 %"
-    assert both >= max(words, picture) - 0.02, "of 96 episodes, one may differ by chance"
-    assert found(replace(described, control="no-text")) < words
-    np.testing.assert_array_less(found(replace(described, control="wrong-text")), words)
+    assert words.mean() > 0.57, "the blind optimum is 52.1 %"
+    for alone in (words, picture):  # a sign test of the episodes that only one of them finds
+        gained, lost = int((both & ~alone).sum()), int((alone & ~both).sum())
+        assert lost - gained <= 2 * np.sqrt(gained + lost)
+    assert both.mean() > words.mean()
+    assert found(replace(described, control="wrong-text")).mean() < words.mean()
