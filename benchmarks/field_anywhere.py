@@ -4,8 +4,9 @@ Prints the table of `docs/field.md`. A goal is a square of ground anywhere in an
 small NAIP tiles), of any heading, up to 1.5 times as wide or narrow as a cell. Goal and photos have their own light and
 compression. A search has twice the side of the grid in moves and a cost of false alarms of 4.
 
-    --fit          print the calibration of the judge, fitted to Massachusetts training windows, NAIP years without
-                   Claremont, and hurricane Michael
+    --fit          print the calibration of the judge, fitted to Massachusetts training windows, NAIP places that the
+                   locator was not trained on, without Claremont, and hurricane Michael
+    --validation   play on the images that the judge is fitted to, to choose settings
     --curves DIR   draw the share of declared finds over the goal's cell by offset, turn and scale
     --pod          print the probability of detection: the share of goals declared in the photo of their own cell
 """
@@ -26,6 +27,7 @@ from PIL import Image
 
 from airloc.agents.agent import Agent
 from airloc.agents.belief import BeliefAgent
+from airloc.agents.best_path import best_paths
 from airloc.agents.matching import comparison, declaration_threshold
 from airloc.agents.registry import make_agent
 from airloc.areas.area import Pixels
@@ -65,6 +67,8 @@ class Pair(NamedTuple):
 
     flight: Pixels
     goal: Pixels
+    source: str = ""
+    """Name of the dataset."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +114,7 @@ class World:
         fixed = (offset, turn, scale) != (None, None, None)
         turn = (0.0 if fixed else rng.uniform(-180, 180)) if turn is None else turn
         goal_m = CELL_M * ((1.0 if fixed else 1.5 ** rng.uniform(-1, 1)) if scale is None else scale)
-        # The whole goal lies in the area, however it is turned.
-        reach = min(goal_m / math.sqrt(2), self.width / 3) / self.pitch
-        edge = CELL_M / self.pitch / 2
-        down, right = rng.uniform(reach - edge, side - 1 + edge - reach, size=2)
+        down, right = rng.uniform(*_centres(goal_m, side), size=2)
         if fixed:
             angle = rng.uniform(0, 2 * math.pi)
             away = (offset or 0.0) / max(abs(math.cos(angle)), abs(math.sin(angle))) * CELL_M / self.pitch
@@ -146,6 +147,27 @@ class World:
         file = io.BytesIO()
         Image.fromarray(lit).save(file, "JPEG", quality=int(self.rng.uniform(60, 90)))
         return np.asarray(Image.open(file))
+
+
+def _centres(goal_m: float, side: int) -> tuple[float, float]:
+    """Return the smallest and largest row of a goal's centre: the whole goal lies in the area, however it is turned."""
+    pitch = CELL_M * Grid().pitch / Grid().cell
+    width = pitch * side - (pitch - CELL_M)
+    reach, edge = min(goal_m / math.sqrt(2), width / 3) / pitch, CELL_M / pitch / 2
+    return reach - edge, side - 1 + edge - reach
+
+
+def blind_optimum(side: int, draws: int = 20_000) -> float:
+    """Return the share of goals whose cell lies on the best path that looks at nothing, for the goals of `World`."""
+    rng, grid = np.random.default_rng(0), Grid(side, side)
+    weights = np.zeros(grid.count)
+    for _ in range(draws):
+        down, right = rng.uniform(*_centres(CELL_M * 1.5 ** rng.uniform(-1, 1), side), size=2)
+        weights[grid.index(nearest_cell((float(down), float(right))))] += 1 / draws
+    start = (side // 2, side // 2)
+    elsewhere = weights.copy()
+    elsewhere[grid.index(start)] = 0
+    return best_paths(grid, 2 * side, start, elsewhere).value + float(weights[grid.index(start)])
 
 
 def search(agent: Agent, world: World) -> tuple[Outcome, list[float]]:
@@ -181,16 +203,29 @@ def cases(root: Path) -> list[Case]:
     dubai = load_dataset("dubai", root=root / "dubai")
     xbd = load_dataset(root / "xbd" / "images", without=("hurricane-michael_*",))
     naip = load_dataset("naip", root=root / "naip", only=("claremont_*",))
-    same = _windows(masa, "val")
-    same += [_square(dubai.read(record).image) for record in dubai.scan()]
     storms, years = _pairs(xbd), _pairs(naip)
-    same += [pair.flight for pair in storms]
-    days = [Pair(image, image) for image in same]
+    days = [Pair(image, image, "Massachusetts") for image in _windows(masa, "val")]
+    cities = [_square(dubai.read(record).image) for record in dubai.scan()]
+    days += [Pair(image, image, "Dubai") for image in cities]
+    days += [Pair(pair.flight, pair.flight, "xBD") for pair in storms]
     return [
         Case("same day, heading known", days, True),
         Case("same day, heading unknown", days, False),
         Case("another year (Claremont), heading known", years, True, side=5),
         Case("before a disaster (xBD), heading known", storms, True),
+    ]
+
+
+def validation_cases(root: Path) -> list[Case]:
+    """Return lines on other images, to fit and to choose on: the locator was trained on none of these places."""
+    masa, naip = (load_dataset(name, root=root / name) for name in ("masa", "naip"))
+    michael = load_dataset("xbd", root=root / "xbd", only=("hurricane-michael_*",))
+    places = [pair for pair in naip.record_pairs() if pair[0].name.endswith("7.jpg")]
+    years = _pairs(naip, [pair for pair in places if not pair[0].name.startswith("claremont")])
+    return [
+        Case("same day (Massachusetts, training)", [Pair(image, image) for image in _windows(masa, "train")], True),
+        Case("another year (NAIP without Claremont)", years, True, side=5),
+        Case("before hurricane Michael", _pairs(michael, michael.record_pairs()[::2]), True),
     ]
 
 
@@ -217,11 +252,12 @@ def report(case: Case, name: str, searches: int, seed: int = 0) -> str:
     """Play the searches of a line; return the line."""
     agent = make_agent(name)
     order = np.random.default_rng(seed).permutation(len(case.pairs))
-    outcomes, seconds = [], []
+    outcomes, seconds, sources = [], [], []
     for number in range(searches):
         rng = np.random.default_rng([seed, number])  # goals do not depend on the agent and its photos
-        world = World(case.pairs[order[number % len(order)]], case.side, case.known_heading, rng)
-        outcome, times = search(agent, world)
+        pair = case.pairs[order[number % len(order)]]
+        outcome, times = search(agent, World(pair, case.side, case.known_heading, rng))
+        sources.append(pair.source)
         outcomes.append(outcome)
         seconds += times
     right = np.array([outcome.right for outcome in outcomes])
@@ -242,7 +278,12 @@ def report(case: Case, name: str, searches: int, seed: int = 0) -> str:
         top3,
         f"{1000 * np.median(seconds):.0f} ms",
     )
-    return f"| {' | '.join(columns)} |"
+    by_source = [
+        f"{100 * right[chosen].mean():.0f} % of {chosen.sum()} in {name}"
+        for name in dict.fromkeys(sources)
+        if name and (chosen := np.array(sources) == name).any()
+    ]
+    return "\n".join([f"| {' | '.join(columns)} |", *([f"    declared: {', '.join(by_source)}"] if by_source else [])])
 
 
 def _interval(values: np.ndarray) -> tuple[float, float]:
@@ -256,22 +297,14 @@ def _interval(values: np.ndarray) -> tuple[float, float]:
 def fit(root: Path, count: int, seed: int = 1) -> None:
     """Fit the calibration of sightings by logistic regression, as if one photo in ten showed the goal."""
     rng = np.random.default_rng(seed)
-    masa, naip = (load_dataset(name, root=root / name) for name in ("masa", "naip"))
-    michael = load_dataset("xbd", root=root / "xbd", only=("hurricane-michael_*",))
-    records = [pair for pair in naip.record_pairs() if not pair[0].name.startswith("claremont")]
-    sets = {
-        "same day": ([Pair(image, image) for image in _windows(masa, "train")], 8),
-        "years": (_pairs(naip, [records[int(number)] for number in rng.permutation(len(records))[:80]]), 5),
-        "Michael": (_pairs(michael, michael.record_pairs()[::2]), 8),
-    }
+    sets = validation_cases(root)
     agent = make_agent("belief")
     assert isinstance(agent, BeliefAgent)
     compare = comparison(agent.network)
     rows, labels, kinds = [], [], []
     for number in range(count):
-        name, known = list(sets)[number % 3], number % 2 == 0
-        pairs, side = sets[name]
-        world = World(pairs[int(rng.integers(len(pairs)))], side, known, rng)
+        case, known = sets[number % len(sets)], number % 2 == 0
+        world = World(case.pairs[int(rng.integers(len(case.pairs)))], case.side, known, rng)
         views, true = world.goal.views(), nearest_cell(world.truth)
         far = [cell for cell in world.grid.cells() if max(abs(np.subtract(cell, world.truth))) > 1.6]
         for cell in [true, *(far[int(other)] for other in rng.permutation(len(far))[:2])]:
@@ -279,13 +312,13 @@ def fit(root: Path, count: int, seed: int = 1) -> None:
             sighting = views.locate(*view)
             place = np.array(cell) + np.array([sighting.down, sighting.right]) * CELL_M / world.pitch
             network = max(compare(*views.align(*view, sighting)), LOWEST_LOG)
-            rows.append([sighting.score, sighting.margin, network, 1.0])
+            rows.append([sighting.score, sighting.margin, sighting.verified, network, 1.0])
             labels.append(math.dist(place, world.truth) < 0.5)
-            kinds.append(f"{name}, heading {'known' if known else 'unknown'}")
+            kinds.append(f"{case.title}, {'known' if known else 'unknown'}")
     inputs, targets, groups = np.array(rows), np.array(labels), np.array(kinds)
-    for columns in ((0, 1, 2, 3), (0, 1, 3)):  # with the network, and without
+    for columns in ((0, 1, 2, 3, 4), (0, 1, 2, 4)):  # with the network, and without
         theta = _logistic(inputs[:, columns], targets, share=0.1)
-        print(("with" if len(columns) == 4 else "without") + " the network:", *(f"{weight:.2f}" for weight in theta))
+        print(("with" if len(columns) == 5 else "without") + " the network:", *(f"{weight:.2f}" for weight in theta))
         chance = 1 / (1 + np.exp(-(inputs[:, columns] @ theta)))
         for kind in dict.fromkeys(kinds):
             goals, others = chance[(groups == kind) & targets], chance[(groups == kind) & ~targets]
@@ -383,6 +416,7 @@ def main() -> None:
     parser.add_argument("--agents", nargs="+", default=["belief"])
     parser.add_argument("--searches", type=int, default=200)
     parser.add_argument("--lines", nargs="+", type=int, default=[0, 1, 2, 3])
+    parser.add_argument("--validation", action="store_true")
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--curves", type=Path)
     parser.add_argument("--pod", action="store_true")
@@ -399,8 +433,11 @@ def main() -> None:
         measure_pod(root, options.agents[0], options.searches)
         return
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
-    table = cases(root)
-    for number in options.lines:
+    table = validation_cases(root) if options.validation else cases(root)
+    lines = [number for number in options.lines if number < len(table)]
+    for side in sorted({table[number].side for number in lines}):
+        print(f"blind optimum on {side} x {side}: {100 * blind_optimum(side):.1f} % of the goals' cells flown over")
+    for number in lines:
         for name in options.agents:
             print(report(table[number], name, options.searches), flush=True)
 

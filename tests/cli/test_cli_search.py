@@ -17,6 +17,7 @@ from airloc.cli.search import USUAL_FORMATS, Format, PatternName, _announce_dura
 from airloc.missions.flight import great_circle_distance
 from airloc.missions.formats import FORMATS
 from airloc.missions.patterns import PATTERNS
+from airloc.missions.plan import read_goal
 from field_files import LEFT, METRE, TOP, ground, write_projected, write_tiff
 
 pytestmark = pytest.mark.long
@@ -297,6 +298,24 @@ def test_a_goal_between_cells_with_a_range_of_widths_is_found_with_known_and_unk
         assert record["correct"] is True
         declared = record["declared"]["lat"], record["declared"]["lon"]
         assert great_circle_distance(declared, tuple(float(part) for part in truth.split(","))) < 8
+
+
+def test_a_place_on_the_map_has_the_width_and_the_heading_that_were_given(airloc, tmp_path: Path, area: Path):
+    """The goal lies 78 px down and 104 px right: between the cells of two rows and two columns."""
+    with Raster(area) as raster:
+        layout = lay_out(raster, None, 96.0)
+        place = ((78 - 24) / 52, (104 - 24) / 52)
+        goal = read_goal(raster, layout, place, (112.0, 112.0), 90.0).goal
+        position = "{:.7f},{:.7f}".format(*layout.lat_lon(place))
+    seen = np.rot90(ground(4)[78 - 28 : 78 + 28, 104 - 28 : 104 + 28]).astype(int)  # the camera points east
+    assert goal.picture.shape == seen.shape == (56, 56, 3)
+    assert np.abs(goal.picture - seen).mean() < 3
+    assert (goal.turn, goal.same_day) == (90.0, True)
+    options = ("--area", area, "--goal", position, "--cell", "96m", "--budget", 40, "--agent", "spiral",
+               "--formats", "plan", "--goal-heading", 90)  # fmt: skip
+    assert airloc("search", *options, "--goal-width", "112m", "--out", tmp_path / "out").code == 0
+    assert record_of(tmp_path / "out")["correct"] is True
+    assert airloc("search", *options, "--goal-width", "95m-130m", "--out", tmp_path / "no").refused("95 to 130 m")
 
 
 def test_a_goal_without_texture_gives_a_warning(airloc, tmp_path: Path, area: Path):

@@ -17,6 +17,7 @@ import torch
 
 from airloc.agents.agent import Agent, AgentOptions, EpisodeBatch
 from airloc.agents.airloc import AirlocAgent, LocalAgent
+from airloc.agents.any_heading import AnyHeadingAgent
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.inference import optimize_for_inference
 from airloc.agents.matching import LOCATOR_ALONE, same_place
@@ -162,6 +163,23 @@ def test_the_belief_runner_believes_and_flies_as_the_agent(
         position = tuple((np.array(position) + MOVES[move]).tolist())
 
 
+def test_the_belief_runner_searches_for_a_goal_of_unknown_heading_as_the_agent(
+    belief_export: ExportReport, belief_agent: BeliefAgent, patches: np.ndarray
+):
+    runner = load_runner(belief_export.folder)
+    exported = runner.AnyHeading(runner.Agent(belief_export.folder))
+    agent = AnyHeadingAgent(replace(belief_agent, prior="anywhere"))
+    state = agent.reset(EpisodeBatch(torch.from_numpy(patches[3][None]), GRID, 6, torch.zeros(1, 6, 8)))
+    own = exported.reset(patches[3], 5, 5, budget=6, prior="anywhere")
+    for step, position in enumerate([(2, 2), (2, 3), (2, 2), (3, 3)]):  # one cell is visited again
+        move, own = exported.act(patches[5 + position[0] + position[1]], position, own)
+        seen = torch.from_numpy(patches[5 + position[0] + position[1]][None])
+        action, state = agent.act(Observation(seen, torch.tensor([position]), torch.tensor([6 - step])), state)
+        assert move == int(action)
+        assert own.match == pytest.approx(float(state.match), abs=1e-4)
+        assert own.belief == pytest.approx(state.belief[0].numpy(), abs=1e-4)
+
+
 def test_the_belief_runner_declares_the_same_photos_at_the_same_places_as_the_searcher(belief_export, belief_agent):
     """The goal lies half a cell off the grid, and its picture is turned and larger than a cell."""
     image = next(iter(Synthetic(count=1, seed=8).areas(GRID))).image
@@ -170,7 +188,7 @@ def test_the_belief_runner_declares_the_same_photos_at_the_same_places_as_the_se
     runner = load_runner(belief_export.folder)
     exported = runner.Agent(belief_export.folder)
     state = exported.reset(goal.patch, 5, 5, budget=30, prior="anywhere")
-    views = runner.GoalViews(goal.picture, (24.0, 36.0))
+    views = exported.views(goal.picture, (24.0, 36.0))
     while (cell := searcher.advice().next_cell) is not None:
         photo = photo_of(image, GRID, cell)
         advice = searcher.observe(cell, photo)
@@ -191,7 +209,7 @@ def test_the_airloc_runner_has_no_network_to_compare_photos_and_judges_by_the_lo
     image = next(iter(Synthetic(count=1, seed=8).areas(GRID))).image
     runner = load_runner(airloc_export.folder)
     exported = runner.Agent(airloc_export.folder)
-    views = runner.GoalViews(_cut(image, (105.0, 150.0), 60, 30.0), (24.0, 36.0))
+    views = exported.views(_cut(image, (105.0, 150.0), 60, 30.0), (24.0, 36.0))
     near, far = (photo_of(image, GRID, cell).whole_view() for cell in ((2, 2), (4, 0)))
     verdict = exported.judge(views, *near, 0.0)
     assert verdict.probability == LOCATOR_ALONE.probability(views.locate(*near), 0.0) > 0.9

@@ -17,6 +17,7 @@ from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import MOVES, Grid, MoveCount
 from airloc.task import rules
+from airloc.task.anywhere import GoalsAnywhere
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable, cut_patches
 from airloc.task.env import SearchEnv
@@ -59,21 +60,31 @@ def reference(position, steps, goal, number, declared, grid: Grid, declare: bool
 
 @pytest.mark.parametrize("moves", [8, 4])
 @pytest.mark.parametrize("declare", [False, True])
-@pytest.mark.parametrize(("flight", "own_reward"), [(None, None), (FlightConditions(1.5, seed=4), closer)])
+@pytest.mark.parametrize(
+    ("conditions", "own_reward"),
+    [
+        ({}, None),
+        ({"flight": FlightConditions(1.5, seed=4)}, closer),
+        ({"goals": GoalsAnywhere()}, None),
+        ({"goals": GoalsAnywhere("unknown", seed=3)}, closer),
+    ],
+)
 def test_all_environments_agree_with_the_rules_step_by_step(
-    small_areas: list[SearchArea], moves: MoveCount, declare: bool, flight: FlightConditions | None, own_reward
+    small_areas: list[SearchArea], moves: MoveCount, declare: bool, conditions: dict, own_reward
 ):
-    glimpses, goals = (small_areas, small_areas) if flight is None else flight.apply(small_areas, None, GRID)
+    glimpses, goals = small_areas, small_areas
+    for condition in conditions.values():
+        glimpses, goals = condition.apply(small_areas, None, GRID)
     rng, grid = np.random.default_rng(1), Grid(4, 5, 8, 2, moves=moves)
     area = rng.integers(len(small_areas), size=EPISODES)
     start, goal = PairSampler(uniform(grid), grid).sample(rng, EPISODES)
-    how = {"declare": declare, "false_alarm_cost": COST, "flight": flight, "reward": own_reward}
+    how = {"declare": declare, "false_alarm_cost": COST, "reward": own_reward, **conditions}
     vector = SearchVectorEnv(EPISODES, small_areas, grid, BUDGET, **how)
     batch = BatchEnv.from_areas(
         small_areas,
         grid,
         BUDGET,
-        flight=flight,
+        **conditions,
         by_declaration=declare,
         false_alarm_cost=COST,
         reward=own_reward,
@@ -156,6 +167,7 @@ def test_all_environments_agree_with_the_rules_step_by_step(
         ("airloc/Search-5x5-v0", {"declare": True, "moves": 4, "false_alarm_cost": 0.5}),
         ("airloc/Search-5x5-v0", {"flight": FlightConditions()}),
         ("airloc/Search-5x5-v0", {"flight": FlightConditions(2.0, variants=2), "flips": True}),
+        ("airloc/Search-5x5-v0", {"goals": GoalsAnywhere("unknown", variants=2), "flips": True}),
     ],
 )
 def test_gymnasium_and_stable_baselines_accept_the_environment(small_areas, name: str, arguments: dict):
@@ -221,6 +233,7 @@ def test_areas_are_a_list_a_dataset_a_name_or_a_path(areas_folder: Path):
         ("distance", "far"),
         ("false_alarm_cost", "dear"),
         ("flight", 1.0),
+        ("goals", "anywhere"),
         ("reward", 3),
         ("reward", "no_such_module:reward"),
         ("reward", "airloc.task.rules"),

@@ -97,7 +97,7 @@ def test_rendered_crops_equal_those_of_pillow(set_levels, scale: float, row: flo
     smallest, largest = 0.6, 3.0
     set_levels(0.0, scale, row, col, KINDS[kind])
     sampler = CropSampler(imagery(image, steps=(smallest, largest)), SIDE, MARGIN)
-    (crop,), (drawn,) = sampler.draw(torch.full((1,), MARGIN * 1.0))
+    (crop,), (drawn,), _ = sampler.draw(torch.full((1,), MARGIN * 1.0))
     side = SIDE + 2 * MARGIN
     step = largest * (smallest / largest) ** scale
     assert float(drawn) == pytest.approx(step)

@@ -8,17 +8,17 @@ turn. The belief is the mean over the turns, weighted by their probability.
 Legend: B episodes, K turns, C cells, O offsets, S = 48 side of a patch.
 """
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
-from torch.nn.functional import affine_grid, grid_sample
 
 from airloc.agents.agent import EpisodeBatch, select_action
 from airloc.agents.belief import BeliefAgent, BeliefState, move_values, offset_logits
 from airloc.task.batch import Observation
 from airloc.vision.offsets import NUM_NEAR, NUM_OFFSETS
+from airloc.vision.turning import turn_patch
 
 TURNS = 16
 """Number of turns. The relation network was trained with goals that are turned by up to 12 degrees."""
@@ -109,14 +109,8 @@ class AnyHeadingAgent:
 
 def turn_patches(patches: torch.Tensor, turns: int) -> torch.Tensor:
     """Turn patches (B, S, S, 3) uint8 in equal steps, (B K, S, S, 3); beyond their border they are mirrored."""
-    count, side = patches.shape[:2]
-    angle = torch.arange(turns, device=patches.device) * (2 * math.pi / turns)
-    cos, sin, zero = angle.cos(), angle.sin(), torch.zeros_like(angle)
-    matrix = torch.stack([torch.stack([cos, sin, zero], 1), torch.stack([-sin, cos, zero], 1)], 1)  # (K, 2, 3)
-    where = affine_grid(matrix, [turns, 3, side, side], align_corners=False).repeat(count, 1, 1, 1)
-    images = patches.permute(0, 3, 1, 2).float().repeat_interleave(turns, dim=0)
-    turned = grid_sample(images, where, mode="bicubic", padding_mode="reflection", align_corners=False)
-    return turned.round().clamp(0, 255).byte().permute(0, 2, 3, 1).contiguous()
+    turned = np.concatenate([turn_patch(patch, turns) for patch in patches.cpu().numpy()])
+    return torch.from_numpy(turned).to(patches.device)
 
 
 def _distant(device: torch.device) -> torch.Tensor:

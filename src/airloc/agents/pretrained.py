@@ -14,12 +14,14 @@
 |          | blocks  | its residual blocks, 0 by default                                            |
 | "text"   | width   | width of the text network                                                    |
 |          | features | numbers of its encodings                                                    |
+| "locator" | width, channels | width and features of the locator's network                         |
 | any      | terms   | terms of use, if the licence of the project does not cover the weights       |
 
 The tensors of "airloc" are `eyes.*` (patch encoder) and `policy.*` (temporal and decision unit). Many policies can
 share one patch encoder: a checkpoint with the key `vision` has the `policy.*` tensors alone, and its patch encoder is
 the checkpoint of that name, in the folder beside it or in the package. `share_vision` converts a complete checkpoint.
-The tensors of "vision", "belief" and "text" are those of `PatchEncoder`, `RelationNetwork` and `TextNetwork`.
+The tensors of "vision", "belief", "text" and "locator" are those of `PatchEncoder`, `RelationNetwork`, `TextNetwork` and
+`LocatorNetwork`.
 """
 
 import sys
@@ -51,13 +53,15 @@ from airloc.agents.policy import Policy, Variant
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.vision.embedder import Layers, PatchEncoder
+from airloc.vision.feature_map import FeatureMap
+from airloc.vision.locator_network import LocatorNetwork
 from airloc.vision.position import PositionEncoding
 from airloc.vision.relation import RelationNetwork, upgrade_weights
 from airloc.vision.text import TextNetwork
 
 _ChoiceT = TypeVar("_ChoiceT", Layers, PositionEncoding)
 
-AIRLOC_KIND, VISION_KIND, BELIEF_KIND, TEXT_KIND = "airloc", "vision", "belief", "text"
+AIRLOC_KIND, VISION_KIND, BELIEF_KIND, TEXT_KIND, LOCATOR_KIND = "airloc", "vision", "belief", "text", "locator"
 DEFAULT_TEXT, RESEARCH_TEXT = "text", "text-research"
 """Checkpoints of text networks in the package."""
 _ENCODER_PREFIX = "eyes."
@@ -218,6 +222,32 @@ def load_relation(checkpoint: Checkpoint) -> RelationNetwork:
     return network.eval()
 
 
+def load_locator(checkpoint: Checkpoint) -> FeatureMap:
+    """Create the feature map of a locator's checkpoint.
+
+    Raises:
+        AirlocError: If the checkpoint is of another kind, or its weights do not fit its config.
+    """
+    path, config = checkpoint.folder / CONFIG, checkpoint.config
+    if config.get("kind") != LOCATOR_KIND:
+        problem = f"{str(path)!r} has the kind {config.get('kind')!r}, not {LOCATOR_KIND!r}"
+        raise AirlocError(problem, "Use the checkpoint folder of a locator")
+    sizes = [config.get("width"), config.get("channels")]
+    known = [size for size in sizes if type(size) is int and 1 <= size <= MAX_WIDTH]
+    if known != sizes:
+        problem = f"{str(path)!r} has width and channels {sizes}, not numbers from 1 to {MAX_WIDTH}"
+        raise AirlocError(problem, FETCH_AGAIN)
+    network = LocatorNetwork(*known)
+    load_into(network, checkpoint.tensors, checkpoint.folder)
+    return FeatureMap({name: tensor.numpy() for name, tensor in network.state_dict().items()})
+
+
+@lru_cache(maxsize=1)
+def pretrained_locator() -> FeatureMap:
+    """Return the feature map of the locator in the package."""
+    return load_locator(load_checkpoint(checkpoint_folder(LOCATOR_KIND)))
+
+
 def save_airloc(
     folder: Path,
     encoder: PatchEncoder,
@@ -265,6 +295,12 @@ def save_belief(
     """
     config = {**config_extra, "kind": BELIEF_KIND, "width": network.width, "blocks": network.blocks}
     save_checkpoint(folder, stored_as(dtype, network), config, card)
+
+
+def save_locator(folder: Path, network: LocatorNetwork, config_extra: Mapping[str, Any], card: str) -> None:
+    """Save the checkpoint of a locator's network, with more entries of the config, such as `terms`."""
+    config = {**config_extra, "kind": LOCATOR_KIND, "width": network.width, "channels": network.channels}
+    save_checkpoint(folder, stored_as(torch.float32, network), config, card)
 
 
 def share_vision(folder: Path, vision: Path, card: str = "") -> None:

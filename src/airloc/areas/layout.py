@@ -160,8 +160,10 @@ def read_cell(raster: Raster, layout: Layout, cell: Cell) -> RasterView:
     return raster.read_quad(layout.plane, layout.corners(cell), (SIDE, SIDE))
 
 
-def read_square(raster: Raster, layout: Layout, place: tuple[float, float], cells: float, side: int) -> RasterView:
-    """Read a square of ground around a fractional row and column, turned like the grid.
+def read_square(
+    raster: Raster, layout: Layout, place: tuple[float, float], cells: float, side: int, turn: float = 0.0
+) -> RasterView:
+    """Read a square of ground around a fractional row and column.
 
     Args:
         raster: The image.
@@ -169,9 +171,12 @@ def read_square(raster: Raster, layout: Layout, place: tuple[float, float], cell
         place: Row and column of its centre.
         cells: Side of the square in cells, without gaps.
         side: Side in pixels.
+        turn: Compass direction of its upper edge minus the heading of the grid, in degrees.
     """
     reach = cells / 2 * layout.cell_m / layout.pitch_m
-    corners = np.array(place) + reach * np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)])
+    cos, sin = math.cos(math.radians(turn)), math.sin(math.radians(turn))
+    up, right = np.array([-cos, sin]), np.array([sin, cos])
+    corners = np.array(place) + reach * np.array([up - right, up + right, right - up, -up - right])
     return raster.read_quad(layout.plane, layout.centres(corners), (side, side))
 
 

@@ -94,9 +94,11 @@ class SearchOptions:
     agent: str = DEFAULT_AGENT
     """Name of an agent, or a checkpoint folder."""
     goal_width: str | None = None
-    """Width of the ground that the goal image shows, such as 60m, or a range, such as 50m-80m; one cell by default."""
+    """Width of the ground that the goal image shows, such as 60m, or a range, such as 50m-80m; one cell by default. A
+    place on the map is a square of this width."""
     goal_heading: float | None = None
-    """Compass direction of the upper edge of the goal image in degrees, 0 for north; unknown by default."""
+    """Compass direction of the upper edge of the goal image in degrees, 0 for north; unknown by default, and that of
+    the grid for a place on the map."""
     goal_same_day: bool = False
     """The goal image is from the day of the flight, which raises the probability of detection."""
     truth: Annotated[str | None, arg(metavar="LAT,LON")] = None
@@ -326,13 +328,14 @@ def _pictured_goal(
     truth = None if options.truth is None else on_grid(options.truth, "true position")
     if options.goal is None:
         return None, truth
-    if not Path(options.goal).exists() and looks_like_position(options.goal):
-        place = on_grid(options.goal, "goal")
-        return read_goal(raster, layout, place), place
     widths = None if options.goal_width is None else parse_range(options.goal_width, georeferenced=known)
-    prepared = prepare_goal(
-        read_image(Path(options.goal)), layout, widths, options.goal_heading, same_day=options.goal_same_day
-    )
+    if not Path(options.goal).exists() and looks_like_position(options.goal):
+        truth = on_grid(options.goal, "goal")
+        prepared = read_goal(raster, layout, truth, widths, options.goal_heading)
+    else:
+        prepared = prepare_goal(
+            read_image(Path(options.goal)), layout, widths, options.goal_heading, same_day=options.goal_same_day
+        )
     warnings.extend(prepared.warnings)
     return prepared.goal, truth
 

@@ -1,4 +1,4 @@
-"""`airloc train`: train AiRLoc, one of its units, the belief agent, or the text network from images."""
+"""`airloc train`: train AiRLoc, one of its units, the belief agent, the text network or the locator from images."""
 
 import logging
 import shlex
@@ -18,14 +18,21 @@ from tyro.conf import Positional
 from airloc.cli.console import check_device, say
 from airloc.errors import AirlocError
 from airloc.training.learner import enable_fast_math
+from airloc.training.locator import LocatorConfig, train_locator
 from airloc.training.pipeline import PRESETS, AirlocConfig, OnStep, Stage, train_stages
 from airloc.training.relation import RelationConfig, train_belief
 from airloc.training.runs import read_settings
 from airloc.training.text import TextConfig, train_text
 
-BELIEF, TEXT = "belief", "text"
-HEADLINES = {"segmenter": "iou", "embedder": "val_accuracy", "policy": "val_success", "relation": "val_accuracy",
-             "text": "val_accuracy"}  # fmt: skip
+BELIEF, TEXT, LOCATOR = "belief", "text", "locator"
+HEADLINES = {
+    "segmenter": "iou",
+    "embedder": "val_accuracy",
+    "policy": "val_success",
+    "relation": "val_accuracy",
+    "text": "val_accuracy",
+    "locator": "located",
+}
 """The main metric of each stage, for the progress bar."""
 
 
@@ -33,8 +40,8 @@ HEADLINES = {"segmenter": "iou", "embedder": "val_accuracy", "policy": "val_succ
 class Train:
     """Train AiRLoc up to a stage: segmenter, embedder, policy, or airloc, which also writes the agent's checkpoint.
 
-    'airloc train belief' trains the belief agent and 'airloc train text' the network that reads goals in words; with
-    --help they list their options.
+    'airloc train belief' trains the belief agent, 'airloc train text' the network that reads goals in words, and 'airloc
+    train locator' the one that finds goals in photos; with --help they list their options.
     """
 
     stage: Positional[Stage]
@@ -76,6 +83,19 @@ class TrainText:
     """Default settings from the config.json that another training has written (in its subfolder `text`)."""
 
 
+@dataclass(frozen=True)
+class TrainLocator:
+    """Train the network of the locator, which finds goals in photos, and write its checkpoint."""
+
+    settings: tyro.conf.OmitArgPrefixes[LocatorConfig]
+    out: Path = Path("runs/locator")
+    """Folder of the run; the checkpoint is its subfolder `locator`."""
+    device: str = "cpu"
+    """Device to train on, such as cpu or cuda."""
+    config: Path | None = None
+    """Default settings from the config.json that another training has written (in its subfolder `network`)."""
+
+
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc train`."""
     command = "airloc train " + shlex.join(arguments)
@@ -88,6 +108,13 @@ def main(arguments: Sequence[str]) -> None:
     if arguments and arguments[0] == TEXT:
         text = TrainText(TextConfig() if config is None else read_settings(Path(config), TextConfig))
         run_text(tyro.cli(TrainText, args=arguments[1:], prog="airloc train text", default=text), command)
+        return
+    if arguments and arguments[0] == LOCATOR:
+        locator = LocatorConfig() if config is None else read_settings(Path(config), LocatorConfig)
+        default_locator = TrainLocator(settings=locator)
+        run_locator(
+            tyro.cli(TrainLocator, args=arguments[1:], prog="airloc train locator", default=default_locator), command
+        )
         return
     preset = _preset(arguments)
     if config is not None and _value(arguments, "--preset") is not None:
@@ -111,6 +138,14 @@ def run_text(options: TrainText, command: str) -> None:
     with _progress({"text": options.settings.steps}) as on_step:
         train_text(options.out, options.settings, device=device, command=command, on_step=on_step)
     say(f"The network: {options.out / 'agent'}")
+
+
+def run_locator(options: TrainLocator, command: str) -> None:
+    """Train the locator."""
+    device = _device(options.device)
+    with _progress({"locator": options.settings.steps}) as on_step:
+        train_locator(options.out, options.settings, device=device, command=command, on_step=on_step)
+    say(f"The locator: {options.out / 'locator'}")
 
 
 def run(options: Train, command: str) -> None:

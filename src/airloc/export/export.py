@@ -14,7 +14,7 @@ import json
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -27,7 +27,8 @@ import torch
 
 from airloc import __version__
 from airloc.agents.agent import Agent, EpisodeBatch
-from airloc.agents.matching import LOCATOR_ALONE, SIGHTINGS
+from airloc.agents.matching import LOCATOR_ALONE, SIGHTING
+from airloc.agents.pretrained import pretrained_locator
 from airloc.areas.area import SearchArea
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
@@ -94,6 +95,7 @@ def export_agent(
         on_step(f"Writing {name}.onnx")
         write_graph(graph, folder / f"{name}.onnx")
     write_atomically(folder / RUNNER, runner_source(plan.runner))
+    write_atomically(folder / "locator.npz", _packed(pretrained_locator().weights))
     _write_config(plan, folder, {})
     on_step("Drawing procedural areas")
     areas = list(Synthetic(count=-(-max(4, episodes) // 4), seed=seed).areas(Comparison.GRID))
@@ -142,7 +144,7 @@ def _write_config(plan: ExportPlan, folder: Path, extra: dict[str, Any]) -> None
     quantised = [name for name, graph in plan.graphs.items() if graph.quantise]
     config = {
         **plan.config,
-        "sighting": [one._asdict() for one in (SIGHTINGS if "relate" in plan.graphs else (LOCATOR_ALONE,))],
+        "sighting": (SIGHTING if "relate" in plan.graphs else LOCATOR_ALONE)._asdict(),
         "graphs": list(plan.graphs),
         "quantised": quantised,
         "airloc": __version__,
@@ -170,15 +172,20 @@ def _check_graphs(plan: ExportPlan, folder: Path, feeds: dict[str, list[Feed]], 
         cases = [_random_feed(graph, rng) for _ in range(CASES)] + feeds[name][:CASES]
         for number, feed in enumerate(cases):
             arrays |= _case(f"{name}/{number}", graph, feed)
-    buffer = BytesIO()
     kept = {key: value for key, value in arrays.items() if int(key.split("/")[1]) in KEPT_CASES}
-    np.savez_compressed(buffer, **kept)  # type: ignore[arg-type]
-    write_atomically(folder / "check.npz", buffer.getvalue())
+    write_atomically(folder / "check.npz", _packed(kept))
     difference = float(runner.largest_difference(runner.Agent(folder), arrays))
     if not difference <= TOLERANCE:
         problem = f"The exported graphs differ from PyTorch by {difference:.1e}, more than {TOLERANCE:.0e}"
         raise AirlocError(problem, "Do not use them; try another version of onnxruntime")
     return difference
+
+
+def _packed(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """Return the contents of an npz file."""
+    buffer = BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
 
 
 def _case(key: str, graph: Graph, feed: Feed) -> dict[str, npt.NDArray[Any]]:

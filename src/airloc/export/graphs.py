@@ -133,6 +133,7 @@ def _plan_belief(agent: BeliefAgent) -> ExportPlan:
         "name": agent.name,
         "kind": "belief",
         "prior": agent.prior,
+        "likelihood_power": agent.likelihood_power,
         "planner": {"name": kinds[type(agent.planner)], **asdict(agent.planner)},
     }
     graphs = {"encode": encode, "relate": relate, "update": _update_graph(agent)}

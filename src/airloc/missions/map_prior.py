@@ -24,7 +24,7 @@ import numpy.typing as npt
 import torch
 
 from airloc.agents.belief import offset_logits, prepare_goals
-from airloc.agents.matching import SAME_PLACE, SIGHTINGS, comparison
+from airloc.agents.matching import SAME_PLACE, SIGHTING, comparison
 from airloc.areas.layout import Layout, read_square
 from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
@@ -116,7 +116,7 @@ def _sight(
         sighting = views.locate(photo, seen)
         if sighting.score > NOWHERE:
             likelihood = compare(*views.align(photo, seen, sighting))
-            chance = max(one.probability(sighting, likelihood) for one in SIGHTINGS)
+            chance = SIGHTING.probability(sighting, likelihood)
             offset = np.array([sighting.down, sighting.right]) * grid.cell / grid.pitch
             row, col = np.floor(np.array(cell) + offset + 0.5).astype(int).clip(0, np.array(grid.shape) - 1).tolist()
             found.append(((row, col), math.log(chance / (1 - chance))))

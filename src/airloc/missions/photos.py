@@ -20,6 +20,7 @@ import numpy.typing as npt
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from airloc.agents.belief import FLAT_STD
+from airloc.agents.pretrained import pretrained_locator
 from airloc.areas.area import MAX_PIXELS as DECOMPRESSION_LIMIT
 from airloc.areas.area import READ_ERRORS, Mask, Pixels
 from airloc.areas.changes import turn_upright
@@ -105,7 +106,7 @@ class Goal:
     def views(self) -> GoalViews:
         """Return the goal at all turns and scales that are possible."""
         turn = (-180.0, 180.0) if self.turn is None else (self.turn - HEADING_ERROR, self.turn + HEADING_ERROR)
-        return GoalViews(self.picture, turn, self.scale)
+        return GoalViews(self.picture, pretrained_locator(), turn, self.scale)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,12 @@ from airloc.grid import Cell
 from airloc.missions.endurance import FlightSettings, budget_from_endurance
 from airloc.missions.fence import Fence, fence_in
 from airloc.missions.flight import Camera
-from airloc.missions.photos import Goal, is_uniform, make_goal
+from airloc.missions.photos import LARGEST_PICTURE, Goal, is_uniform, make_goal
 from airloc.missions.priors import PriorSource, combine_priors
 from airloc.missions.team import MAX_VEHICLES, TeamSearcher
 from airloc.task.motion import Motion
 from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET, check_budget
-from airloc.vision.locator import GoalViews
+from airloc.vision.locator import has_structure
 
 __all__ = [
     "FieldSearch",
@@ -233,15 +233,38 @@ def prepare_goal(
     uniform = is_uniform(goal.picture)
     if uniform:
         warnings.append("the goal image has a single colour and cannot be recognised")
-    elif not GoalViews(goal.picture).textured:
+    elif not has_structure(goal.picture):
         warnings.append("the goal image has hardly any texture and may not be recognised")
     return PreparedGoal(goal, uniform, tuple(warnings))
 
 
-def read_goal(raster: Raster, layout: Layout, place: tuple[float, float]) -> Goal:
-    """Read the goal at a fractional row and column of the grid: a square of one cell, turned like the grid."""
-    patch = read_square(raster, layout, place, 1.0, layout.grid.cell).pixels
-    return Goal(patch, patch, same_day=True)
+def read_goal(
+    raster: Raster,
+    layout: Layout,
+    place: tuple[float, float],
+    widths_m: tuple[float, float] | None = None,
+    heading: float | None = None,
+) -> PreparedGoal:
+    """Read the goal at a fractional row and column of the grid.
+
+    Args:
+        raster: The image.
+        layout: The grid.
+        place: Row and column of the goal's centre.
+        widths_m: Width of the square, given twice; one cell by default.
+        heading: Compass direction of its upper edge; that of the grid by default.
+
+    Raises:
+        AirlocError: If the width is a range, or as for `prepare_goal`.
+    """
+    if widths_m is not None and widths_m[0] != widths_m[1]:
+        problem = f"A place on the map is {widths_m[0]:g} to {widths_m[1]:g} {layout.unit} wide"
+        raise AirlocError(problem, "Give one width, or an image of the goal")
+    cells = 1.0 if widths_m is None else widths_m[0] / layout.cell_m
+    turn = 0.0 if heading is None or not math.isfinite(heading) else heading - layout.heading
+    side = max(layout.grid.cell, round(layout.grid.cell * min(cells, LARGEST_PICTURE)))
+    image = read_square(raster, layout, place, cells, side, turn).pixels
+    return prepare_goal(image, layout, widths_m, layout.heading if heading is None else heading, same_day=True)
 
 
 def start_search(

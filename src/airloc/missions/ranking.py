@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from airloc.agents.agent import Agent
-from airloc.agents.matching import SIGHTINGS, comparison
+from airloc.agents.matching import SIGHTING, comparison
+from airloc.agents.pretrained import pretrained_locator
 from airloc.areas.area import Pixels
 from airloc.areas.raster import Plane
 from airloc.errors import AirlocError
@@ -91,7 +92,7 @@ def rank_photos(
     Returns:
         The ranked photos, and those that cannot be read, with the reason.
     """
-    known, unknown = goal.views(), GoalViews(goal.picture, (-180.0, 180.0), goal.scale)
+    known, unknown = goal.views(), GoalViews(goal.picture, pretrained_locator(), (-180.0, 180.0), goal.scale)
     compare = comparison(matching_network(agent))
     ranked, unreadable = [], []
     for path in paths:
@@ -101,7 +102,7 @@ def rank_photos(
             ranked.append(
                 max(
                     (
-                        _judged(path, tags, view, middle, cell_m, judge(turned, SIGHTINGS, compare, *view, 0.0))
+                        _judged(path, tags, view, middle, cell_m, judge(turned, SIGHTING, compare, *view, 0.0))
                         for view, middle in _views(photo, tags, cell_m, camera)
                     ),
                     key=lambda one: one.probability,

@@ -31,7 +31,7 @@ import numpy as np
 
 from airloc.agents.agent import Agent
 from airloc.agents.belief import BeliefAgent
-from airloc.agents.matching import SIGHTINGS, comparison
+from airloc.agents.matching import SIGHTING, comparison
 from airloc.agents.registry import make_agent
 from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
@@ -321,7 +321,7 @@ class Searcher:
     def _recognise(self, cell: Cell, glimpse: Glimpse) -> Find:
         """Compare a photo with the goal: the agent compares the glimpse, the locator the whole view."""
         own = self._session.match(cell, glimpse.pixels)
-        probability, down, right = judge(self._views, SIGHTINGS, self._compare, *glimpse.whole_view(), own)
+        probability, down, right = judge(self._views, SIGHTING, self._compare, *glimpse.whole_view(), own)
         cells = self.grid.cell / self.grid.pitch  # rows per cell: offsets are in cells, without the gap
         return Find(cell, (cell[0] + down * cells, cell[1] + right * cells), probability)
 

@@ -1,5 +1,6 @@
 """The task: rules, suites of episodes, and the environments."""
 
+from airloc.task.anywhere import GoalsAnywhere
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
 from airloc.task.env import SearchEnv
@@ -22,6 +23,7 @@ __all__ = [
     "BatchEnv",
     "CellTable",
     "FlightConditions",
+    "GoalsAnywhere",
     "Observation",
     "SearchEnv",
     "SearchVectorEnv",

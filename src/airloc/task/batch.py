@@ -12,6 +12,7 @@ from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task import rules
+from airloc.task.anywhere import GoalsAnywhere
 from airloc.task.cells import CellTable, cell_tables
 from airloc.task.photos import FlightConditions
 
@@ -91,6 +92,7 @@ class BatchEnv:
         *,
         goal_areas: Sequence[SearchArea] | None = None,
         flight: FlightConditions | None = None,
+        goals: GoalsAnywhere | None = None,
         device: torch.device | str = "cpu",
         by_declaration: bool = False,
         false_alarm_cost: float = rules.FALSE_ALARM_COST,
@@ -105,12 +107,13 @@ class BatchEnv:
             goal_areas: Other images of the same places that goals are taken from, one per area.
             flight: Glimpses and goals are photos. With several variants, `variant * len(areas) + area` is the index of
                 an area in one of them.
+            goals: Goals lie anywhere, with variants as in `flight`. Not together with `flight`.
             device: Device of the patches.
             by_declaration: Episodes end by `declare`.
             false_alarm_cost: Cost of a wrong declaration in units of finds.
             reward: Reward function of the moves, or its name.
         """
-        cells, goal_cells = cell_tables(areas, grid, goal_areas=goal_areas, flight=flight, device=device)
+        cells, goal_cells = cell_tables(areas, grid, goal_areas=goal_areas, flight=flight, goals=goals, device=device)
         return cls(
             cells,
             budget,

@@ -15,6 +15,7 @@ import torch
 from airloc.areas.area import Pixels, SearchArea, fit
 from airloc.errors import AirlocError
 from airloc.grid import Grid
+from airloc.task.anywhere import GoalsAnywhere
 from airloc.task.photos import FlightConditions
 from airloc.task.rules import ArrayT, inside
 
@@ -83,19 +84,24 @@ def cell_tables(
     *,
     goal_areas: Sequence[SearchArea] | None = None,
     flight: FlightConditions | None = None,
+    goals: GoalsAnywhere | None = None,
     device: torch.device | str = "cpu",
 ) -> tuple[CellTable, CellTable]:
-    """Build the tables of glimpses and goals; without other areas or photos of goals they are the same table.
+    """Build the tables of glimpses and goals; without other areas or images of goals they are the same table.
 
-    In flight conditions the tables hold the photos of all variants: those of the first variant of every area, then
-    those of the second, and so on.
+    In flight conditions, and with goals anywhere, the tables hold the images of all variants: those of the first
+    variant of every area, then those of the second, and so on.
     """
-    if flight is None:
+    if flight is not None and goals is not None:
+        raise AirlocError("Goals anywhere and flight conditions both alter the goal patch", "Use one of them")
+    conditions = flight or goals
+    if conditions is None:
         cells = CellTable.from_areas(areas, grid, device)
         return cells, cells if goal_areas is None else CellTable.from_areas(goal_areas, grid, device)
-    taken = [flight.apply(areas, goal_areas, grid, variant) for variant in range(flight.variants)]
-    glimpses, goals = ([area for variant in role for area in variant] for role in zip(*taken, strict=True))
-    return CellTable.from_areas(glimpses, grid, device), CellTable.from_areas(goals, grid, device)
+    taken = [conditions.apply(areas, goal_areas, grid, variant) for variant in range(conditions.variants)]
+    tables = ([area for variant in role for area in variant] for role in zip(*taken, strict=True))
+    glimpse_table, goal_table = (CellTable.from_areas(images, grid, device) for images in tables)
+    return glimpse_table, goal_table
 
 
 def cut_patches(image: Pixels, grid: Grid) -> Pixels:

@@ -12,6 +12,7 @@ from airloc.areas.area import Pixels
 from airloc.drawing.trajectory import draw_trajectory
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid, MoveCount
+from airloc.task.anywhere import GoalsAnywhere
 from airloc.task.cells import ORIENTATIONS, flip_cells, flip_image
 from airloc.task.goal_texts import TEXT_SHAPE, check_text_table
 from airloc.task.photos import FlightConditions, Role
@@ -102,6 +103,12 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     `reset` draws one variant for the episode, so that a cell shows the same photo at each visit of an episode. Beyond
     the border of an area, photos show its mirror image. The patch outside the area stays black.
 
+    ## Goals anywhere
+    With `goals=GoalsAnywhere()`, the goal is a square of ground anywhere in the area, of any heading, up to 1.5 times
+    as wide or narrow as a cell. `heading="known"` turns and scales its image like the cells, as if its heading and
+    width were known; `heading="unknown"` shows it as its camera took it. The goal's cell is the one that contains its
+    centre; rewards and ends are as before. A cell has `variants` goals, and `reset` draws one of them.
+
     ## Info
     `action_mask` (int8, one value per action) is 1 for the moves that stay in the area and for the declaration;
     `action_masks()` returns the same as bool, for `MaskablePPO` of sb3-contrib. `area`
@@ -119,6 +126,7 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     * `declare`, `false_alarm_cost`: see Declarations.
     * `reward`: see Rewards.
     * `flight`: see Flight conditions. Default: exact cells.
+    * `goals`: see Goals anywhere; not together with `flight`. Default: goals are cells.
     * `flips`: flip areas at random, as augmentation.
     * `render_mode`: `rgb_array` or None.
 
@@ -158,6 +166,15 @@ class SearchEnv(gym.Env[Obs, np.int64]):
     >>> observation, info = env.reset(seed=0)
 
     ```
+
+    Goals between the cells, photographed with an unknown heading:
+
+    ```pycon
+    >>> from airloc.task import GoalsAnywhere
+    >>> env = gym.make("airloc/Search-5x5-v0", areas=areas, goals=GoalsAnywhere(heading="unknown"))
+    >>> observation, info = env.reset(seed=0)
+
+    ```
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012 (Gymnasium's own form)
@@ -177,10 +194,11 @@ class SearchEnv(gym.Env[Obs, np.int64]):
         flight: FlightConditions | None = None,
         goal_texts: npt.NDArray[np.float32] | None = None,
         goal_pictures: bool | None = None,
+        goals: GoalsAnywhere | None = None,
         flips: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        self.sampler = EpisodeSampler.build(areas, grid, budget, prior, distance, moves, flight)
+        self.sampler = EpisodeSampler.build(areas, grid, budget, prior, distance, moves, flight, goals)
         self.grid, self.budget = self.sampler.grid, self.sampler.budget
         self.flips = flips
         if goal_texts is not None:

@@ -15,6 +15,7 @@ from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.grid import Grid, MoveCount
 from airloc.task import priors
+from airloc.task.anywhere import GoalsAnywhere
 from airloc.task.cells import CellTable, cell_tables
 from airloc.task.photos import FlightConditions, Role
 from airloc.task.rules import check_budget, check_integer, inside
@@ -63,6 +64,7 @@ class EpisodeSampler:
         distance: int | None,
         moves: MoveCount | None = None,
         flight: FlightConditions | None = None,
+        goals: GoalsAnywhere | None = None,
     ) -> "EpisodeSampler":
         """Fit areas (by default procedural ones) to a grid and prepare the sampling of episodes.
 
@@ -75,8 +77,11 @@ class EpisodeSampler:
         if not isinstance(flight, FlightConditions | None):
             problem = f"The argument flight = {flight!r} is not valid"
             raise AirlocError(problem, "Use flight=FlightConditions(), or None for exact cells")
+        if not isinstance(goals, GoalsAnywhere | None):
+            problem = f"The argument goals = {goals!r} is not valid"
+            raise AirlocError(problem, "Use goals=GoalsAnywhere(), or None for goals that are cells")
         fitted = [fit(area, grid) for area in _read_areas(areas, grid)]
-        cells, goal_cells = cell_tables(fitted, grid, flight=flight)
+        cells, goal_cells = cell_tables(fitted, grid, flight=flight, goals=goals)
         return cls(
             names=tuple(area.name for area in fitted),
             images=tuple(area.image for area in fitted),

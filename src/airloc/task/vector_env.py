@@ -12,6 +12,7 @@ from gymnasium.vector.utils import batch_space
 from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Grid, MoveCount
+from airloc.task.anywhere import GoalsAnywhere
 from airloc.task.cells import ORIENTATIONS, flip_cells
 from airloc.task.env import Obs, observation_space
 from airloc.task.goal_texts import check_text_table
@@ -58,9 +59,10 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         flight: FlightConditions | None = None,
         goal_texts: npt.NDArray[np.float32] | None = None,
         goal_pictures: bool | None = None,
+        goals: GoalsAnywhere | None = None,
         flips: bool = False,
     ) -> None:
-        self.sampler = EpisodeSampler.build(areas, grid, budget, prior, distance, moves, flight)
+        self.sampler = EpisodeSampler.build(areas, grid, budget, prior, distance, moves, flight, goals)
         self.grid, self.budget = self.sampler.grid, self.sampler.budget
         self.flips = flips
         if goal_texts is not None:

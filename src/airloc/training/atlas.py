@@ -172,13 +172,13 @@ class CropSampler:
         step = float(self.largest[usable].max())
         self.window = math.ceil((side + 2 * margin) * step + 2 * SUPPORT * max(step, 1.0)) + 2
 
-    def draw(self, inner: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def draw(self, inner: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Render crops, RGB of two days in [0, 1], (B, 6, S, S) with S the side and both margins.
 
         The part `inner` (B,) of the margin shows the image. The edge pixels of the image may be repeated beyond it.
 
         Returns:
-            The crops, and the step of each, in source pixels per rendered pixel, (B,).
+            The crops, the step of each, in source pixels per rendered pixel, and the number of its image, (B,) each.
         """
         images, count, device = self.imagery, len(inner), inner.device
         level = torch.rand(5, count, device=device)
@@ -195,7 +195,7 @@ class CropSampler:
         pixel = (images.first[index][:, None] + row * size[1][:, None])[:, :, None] + col[:, None]
         window = images.pixels[pixel].permute(0, 3, 1, 2).float()  # (B, 6, K, K)
         rendered: torch.Tensor = rows[:, None] @ window @ cols[:, None].transpose(2, 3)
-        return rendered.round().clamp(0, 255) / 255, step
+        return rendered.round().clamp(0, 255) / 255, step, index
 
 
 def _resampling_weights(

@@ -186,6 +186,12 @@ def load_imagery(config: DataConfig, pairs: PairConfig, device: torch.device, sc
     )
 
 
+def load_pairs(config: PairConfig, root: Path | None, device: torch.device, scales: Scales) -> Imagery:
+    """Load image pairs alone, at their own resolution."""
+    stored = [store_pair(*pair, scales) for pair in _image_pairs(config, root)]
+    return Imagery.from_pairs([pair for pair, _ in stored], [steps for _, steps in stored], [1.0] * len(stored), device)
+
+
 def _image_pairs(config: PairConfig, root: Path | None) -> list[tuple[SearchArea, SearchArea]]:
     """Read and generate all pairs of images of the same place on two days."""
     pairs: list[tuple[SearchArea, SearchArea]] = []

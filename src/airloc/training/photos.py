@@ -102,7 +102,7 @@ def take_photos(
     areas, photos = angle.shape
     shots, phase = capture(images, grid, corner + MARGIN, angle, strength, zoom=zoom, aligned=aligned)
     worse = degraded.expand(-1, photos).flatten()[:, None, None, None]
-    shots = torch.where(worse, colour_jitter(_soften(shots)[:, None], 1.0)[:, 0], shots)
+    shots = torch.where(worse, colour_jitter(soften(shots)[:, None], 1.0)[:, 0], shots)
     quality, subsampled = draw_quality(len(shots), *QUALITY, images.device)
     shots = compress(shots, phase, grid.cell, quality, subsampled, compressed.expand(-1, photos).flatten())
     return shots.view(areas, photos, 3, grid.cell, grid.cell)
@@ -130,7 +130,7 @@ def photograph_cells(images: torch.Tensor, grid: Grid, share: float) -> torch.Te
     )
 
 
-def _soften(photos: torch.Tensor) -> torch.Tensor:
+def soften(photos: torch.Tensor) -> torch.Tensor:
     """Blur photos (N, 3, H, W) and halve their resolution, each by its own random amount."""
     softness, coarse = torch.rand(2, len(photos), 1, 1, 1, device=photos.device).unbind()
     soft = blur(blur(blur(photos)))  # standard deviation of about 1.2 px

@@ -99,7 +99,7 @@ def sample_batch(
     """
     areas, device = len(observed), observed.device
     flying = torch.rand(areas, 1, device=device) < photos.flight_probability
-    images, step = crops.draw(flying.flatten() * float(MARGIN))
+    images, step, _ = crops.draw(flying.flatten() * float(MARGIN))
     native = (step < REDUCED).view(areas, 1) & (photos.native_strength > 0)
     exact = (torch.rand(areas, 1, device=device) < augmentation.exact_probability) & ~native
 

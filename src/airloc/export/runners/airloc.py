@@ -1,10 +1,10 @@
 """Runs an exported AiRLoc agent with NumPy and onnxruntime alone.
 
-    from runner import Agent, GoalViews
+    from runner import Agent
     agent = Agent("folder")                         # int8=True for the quantised graphs
     state = agent.reset(goal, rows=5, cols=5)       # goal: the goal patch, uint8 (48, 48, 3)
     probability = agent.match(patch, state)         # probability that this glimpse, uint8 (48, 48, 3), shows the goal
-    agent.judge(GoalViews(picture, (-6, 6)), view, seen, probability)   # does the whole photo show it, and where
+    agent.judge(agent.views(picture, (-6, 6)), view, seen, probability) # does the whole photo show it, and where
     move, state = agent.act(patch, (2, 2), state)   # 0 to 7: N, NE, E, SE, S, SW, W, NW
 
 `python runner.py` checks the graphs beside it against the outputs of the network and times a move.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+from airloc.vision.feature_map import FeatureMap
 from airloc.vision.locator import GoalViews, SightingCalibration, Verdict, judge
 
 
@@ -30,6 +31,8 @@ class Graphs:
             name: _session(self.folder / (name + (".int8.onnx" if name in quantised else ".onnx")), threads)
             for name in self.config["graphs"]
         }
+        with np.load(self.folder / "locator.npz") as weights:
+            self._features = FeatureMap(weights)
         self.on_run: Callable[[str, dict[str, Any]], None] | None = None
         """Called before every run with the name of the graph and its inputs."""
 
@@ -40,18 +43,29 @@ class Graphs:
         outputs: list[Any] = self._graphs[graph].run(None, inputs)
         return outputs
 
+    def views(
+        self, picture: Any, turn: tuple[float, float] = (-180.0, 180.0), scale: tuple[float, float] = (1.0, 1.0)
+    ) -> GoalViews:
+        """Prepare the picture of a goal for `judge`.
+
+        Args:
+            picture: The picture at 48 px a cell, uint8 (H, W, 3).
+            turn: Range of its heading relative to the grid, in degrees; all headings by default.
+            scale: Range of its true width, in units of the assumed one.
+        """
+        return GoalViews(picture, self._features, turn, scale)
+
     def judge(self, goal: GoalViews, view: Any, seen: Any, match: float) -> Verdict:
         """Say whether a photo shows the goal, and where, as the searcher of `airloc search` and `airloc serve` does.
 
         Args:
-            goal: `GoalViews(picture, turn)` with the picture of the goal at 48 px a cell, uint8 (H, W, 3), and the
-                range of its heading relative to the grid in degrees.
+            goal: The goal, from `views`.
             view: The photo around the cell, two cells wide, centred on it and turned like the grid, uint8 (96, 96, 3).
             seen: Pixels of the view that the photo shows, bool (96, 96).
             match: Probability of a match of the cell's glimpse alone.
         """
-        calibrations = [SightingCalibration(**one) for one in self.config["sighting"]]
-        return judge(goal, calibrations, self.compare, view, seen, match)
+        calibration = SightingCalibration(**self.config["sighting"])
+        return judge(goal, calibration, self.compare, view, seen, match)
 
     def compare(self, photo: Any, goal: Any) -> float:
         """Return the log-probability that an aligned pair shows the same place; zero without a network for it."""

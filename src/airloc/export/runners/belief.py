@@ -1,25 +1,27 @@
 """Runs an exported belief agent with NumPy and onnxruntime alone.
 
-    from runner import Agent, GoalViews
+    from runner import Agent
     agent = Agent("folder")                             # int8=True for the quantised graphs
     state = agent.reset(goal, rows=5, cols=5, budget=10, prior="anywhere")  # goal: the goal patch, uint8 (48, 48, 3)
     move, state = agent.act(patch, (2, 2), state)       # 0 to 7: N, NE, E, SE, S, SW, W, NW
     state.match, state.belief                           # does this glimpse show the goal; probability of every cell
-    agent.judge(GoalViews(picture, (-6, 6)), view, seen, state.match)       # does the whole photo show it, and where
+    agent = AnyHeading(agent)                           # for a goal picture of unknown heading, with the same methods
+    agent.judge(agent.views(picture, (-6, 6)), view, seen, state.match)     # does the whole photo show it, and where
 
 `python runner.py` checks the graphs beside it against the outputs of the network and times a move.
 
-Legend: C = rows x cols cells.
+Legend: C = rows x cols cells, K turns.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from airloc.agents.planner import Planner, make_planner, move_values
+from airloc.agents.planner import make_planner, move_values
 from airloc.export.runners.base import Graphs, check
 from airloc.task.goal_prior import goal_prior
-from airloc.vision.offsets import NUM_OFFSETS, ZERO_OFFSET, offset_table
+from airloc.vision.offsets import NUM_NEAR, NUM_OFFSETS, ZERO_OFFSET, offset_table
+from airloc.vision.turning import turn_patch
 
 
 class State(NamedTuple):
@@ -77,20 +79,33 @@ class Agent(Graphs):
     def act(self, patch: Any, position: tuple[int, int], state: State) -> tuple[int, State]:
         """Update the belief and plan; return the move and the state for the next call."""
         state = self.observe(patch, position, state)
-        belief = state.belief.reshape(state.rows, state.cols)
-        values = move_values(self._planner, belief, (int(position[0]), int(position[1])), state.moves_left)
-        return int(values.argmax()), state._replace(moves_left=state.moves_left - 1)
+        move = self.plan(state.belief.reshape(state.rows, state.cols), position, state.moves_left)
+        return move, state._replace(moves_left=state.moves_left - 1)
+
+    def plan(self, belief: Any, position: tuple[int, int], moves_left: int) -> int:
+        """Return the move of the planner for a belief, (rows, cols)."""
+        planner = make_planner(**self.config["planner"])
+        return int(move_values(planner, belief, (int(position[0]), int(position[1])), moves_left).argmax())
 
     def observe(self, patch: Any, position: tuple[int, int], state: State) -> State:
         """Return the state after a glimpse, without a move."""
+        glimpse = {} if state.visited[self._cell(position, state)] else self._encode(patch, "glimpse_")
+        return self._update(patch, glimpse, position, state)[0]
+
+    def _cell(self, position: tuple[int, int], state: State) -> int:
+        return int(position[0]) * state.cols + int(position[1])
+
+    def _update(
+        self, patch: Any, glimpse: dict[str, Any], position: tuple[int, int], state: State
+    ) -> tuple[State, Any]:
+        """Return the state after a glimpse with its features, and its logits; without features nothing is learned."""
         row, col = int(position[0]), int(position[1])
-        cell = row * state.cols + col
-        prior = state.prior
+        cell, prior = self._cell(position, state), state.prior
         if prior is None:
             prior = np.log(goal_prior(state.prior_kind, (row, col), state.rows, state.cols))
         logits = np.zeros((1, NUM_OFFSETS), dtype=np.float32)
-        if not state.visited[cell]:
-            (logits,) = self.run("relate", self._encode(patch, "glimpse_") | state.encoding)
+        if glimpse:
+            (logits,) = self.run("relate", glimpse | state.encoding)
         reach = max(state.rows, state.cols)
         down, across = np.arange(state.rows) - row + reach - 1, np.arange(state.cols) - col + reach - 1
         inputs = {
@@ -104,9 +119,10 @@ class Agent(Graphs):
             "cell": np.array([[cell]]),
         }
         evidence, visited, belief, match = self.run("update", inputs)
-        return state._replace(
+        after = state._replace(
             prior=prior, evidence=evidence[0], visited=visited[0], belief=belief[0], match=float(match[0])
         )
+        return after, logits[0]
 
     def compare(self, photo: Any, goal: Any) -> float:
         """Return the log-probability that an aligned pair shows the same place."""
@@ -114,13 +130,59 @@ class Agent(Graphs):
         values = logits[0].astype(np.float64)
         return float(values[ZERO_OFFSET] - values.max() - np.log(np.exp(values - values.max()).sum()))
 
-    @property
-    def _planner(self) -> Planner:
-        return make_planner(**self.config["planner"])
-
     def _encode(self, patch: Any, prefix: str) -> dict[str, Any]:
         parts = self.run("encode", {"patch": patch[None]})
         return {prefix + name: value for name, value in zip(self.outputs("encode"), parts, strict=True)}
+
+
+class HeadingState(NamedTuple):
+    """State of `AnyHeading` in an episode."""
+
+    turned: tuple[State, ...]
+    """State for every turn of the goal."""
+    unrelated: Any
+    """Sum of the logits of distant cells over all glimpses, for every turn, (K,)."""
+    belief: Any
+    """Probability of every cell of being the goal, (C,)."""
+    match: float
+    """Probability that the last glimpse shows the goal."""
+
+
+class AnyHeading:
+    """An agent for goals whose picture has an unknown heading: it searches for all of `turns` headings at once."""
+
+    def __init__(self, agent: Agent, turns: int = 16) -> None:
+        self.agent, self.turns = agent, turns
+        self.views, self.judge = agent.views, agent.judge
+
+    def reset(self, goal: Any, *arguments: Any, **options: Any) -> HeadingState:
+        """Encode the goal at every turn; the arguments are those of `Agent.reset`."""
+        turned = tuple(self.agent.reset(patch, *arguments, **options) for patch in turn_patch(goal, self.turns))
+        return HeadingState(turned, np.zeros(self.turns), turned[0].belief, 0.0)
+
+    def act(self, patch: Any, position: tuple[int, int], state: HeadingState) -> tuple[int, HeadingState]:
+        """Update the belief and plan; return the move and the state for the next call."""
+        state = self.observe(patch, position, state)
+        first = state.turned[0]
+        move = self.agent.plan(state.belief.reshape(first.rows, first.cols), position, first.moves_left)
+        turned = tuple(one._replace(moves_left=one.moves_left - 1) for one in state.turned)
+        return move, state._replace(turned=turned)
+
+    def observe(self, patch: Any, position: tuple[int, int], state: HeadingState) -> HeadingState:
+        """Return the state after a glimpse, without a move."""
+        agent, first = self.agent, state.turned[0]
+        glimpse = {} if first.visited[agent._cell(position, first)] else agent._encode(patch, "glimpse_")
+        updated = [agent._update(patch, glimpse, position, one) for one in state.turned]
+        turned = tuple(after for after, _ in updated)
+        unrelated = state.unrelated + np.array([logits[NUM_NEAR:].mean() for _, logits in updated])
+        power = agent.config["likelihood_power"]
+        evidence, prior = np.stack([one.evidence for one in turned]), np.stack([one.prior for one in turned])
+        tempered = prior + power * (evidence - prior)
+        weight = np.log(np.exp(tempered - tempered.max(axis=1, keepdims=True)).sum(axis=1)) + tempered.max(axis=1)
+        weight = np.exp(weight - power * unrelated - (weight - power * unrelated).max())
+        weight /= weight.sum()
+        belief = weight @ np.stack([one.belief for one in turned])
+        return HeadingState(turned, unrelated, belief, float(weight @ [one.match for one in turned]))
 
 
 if __name__ == "__main__":
