@@ -66,7 +66,7 @@ def test_a_goal_of_unknown_width_is_located_and_its_width_estimated(world, photo
 def test_a_goal_partly_outside_the_photo_is_located(world, photo):
     assert_at(views_of(cut(world, -40, 8)).locate(photo, ALL_SEEN), -40, 8)
     seen = ALL_SEEN.copy()
-    seen[:, 60:] = False
+    seen[:, 68:] = False
     assert_at(views_of(cut(world, 4, 14)).locate(photo, seen), 4, 14)
 
 

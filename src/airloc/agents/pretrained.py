@@ -298,9 +298,9 @@ def save_belief(
 
 
 def save_locator(folder: Path, network: LocatorNetwork, config_extra: Mapping[str, Any], card: str) -> None:
-    """Save the checkpoint of a locator's network, with more entries of the config, such as `terms`."""
+    """Save the checkpoint of a locator's network in float16, with more entries of the config, such as `terms`."""
     config = {**config_extra, "kind": LOCATOR_KIND, "width": network.width, "channels": network.channels}
-    save_checkpoint(folder, stored_as(torch.float32, network), config, card)
+    save_checkpoint(folder, stored_as(torch.float16, network), config, card)
 
 
 def share_vision(folder: Path, vision: Path, card: str = "") -> None:

@@ -120,8 +120,8 @@ def _cut(
     row = offset[:, 0, None, None] + cos * step[:, None] - sin * step
     col = offset[:, 1, None, None] + sin * step[:, None] + cos * step
     where = torch.stack([col, row], dim=3) * 2 / images.shape[3]
-    squares: torch.Tensor = grid_sample(images, where, "bicubic", "reflection", align_corners=False)
-    return squares.clamp(0, 1)
+    squares: torch.Tensor = grid_sample(images, where, "bicubic", "reflection", align_corners=False).clamp(0, 1)
+    return squares
 
 
 def _photograph(images: torch.Tensor, augmentation: LocatorAugmentation) -> torch.Tensor:
@@ -141,7 +141,8 @@ def _footprint(count: int, augmentation: LocatorAugmentation, device: torch.devi
     half = (low + (high - low) * torch.rand(2, count, 1, device=device)) * CELL / 2
     away = (torch.arange(PHOTO, device=device) - (PHOTO - 1) / 2).abs()
     rows, cols = away <= half
-    return (rows[:, None, :, None] & cols[:, None, None, :]).float()
+    shown: torch.Tensor = (rows[:, None, :, None] & cols[:, None, None, :]).float()
+    return shown
 
 
 def _turned_square(width: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
