@@ -20,8 +20,8 @@
 The tensors of "airloc" are `eyes.*` (patch encoder) and `policy.*` (temporal and decision unit). Many policies can
 share one patch encoder: a checkpoint with the key `vision` has the `policy.*` tensors alone, and its patch encoder is
 the checkpoint of that name, in the folder beside it or in the package. `share_vision` converts a complete checkpoint.
-The tensors of "vision", "belief", "text" and "locator" are those of `PatchEncoder`, `RelationNetwork`, `TextNetwork` and
-`LocatorNetwork`.
+The tensors of "vision", "belief", "text" and "locator" are those of `PatchEncoder`, `RelationNetwork`, `TextNetwork`
+and `LocatorNetwork`.
 """
 
 import sys

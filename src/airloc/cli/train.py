@@ -40,8 +40,8 @@ HEADLINES = {
 class Train:
     """Train AiRLoc up to a stage: segmenter, embedder, policy, or airloc, which also writes the agent's checkpoint.
 
-    'airloc train belief' trains the belief agent, 'airloc train text' the network that reads goals in words, and 'airloc
-    train locator' the one that finds goals in photos; with --help they list their options.
+    'airloc train belief' trains the belief agent, 'airloc train text' the network that reads goals in words, and
+    'airloc train locator' the one that finds goals in photos; with --help they list their options.
     """
 
     stage: Positional[Stage]
