@@ -45,7 +45,7 @@ from airloc.training.runs import (
     rng_state,
 )
 from airloc.vision.feature_map import STRIDE
-from airloc.vision.locator import CANVAS, OVERLAP
+from airloc.vision.locator import CANVAS
 from airloc.vision.locator_network import LocatorNetwork
 
 SCALES = Scales(cell_widths=(0.3, 1.5), resolutions=(0.4, 1.5))
@@ -54,6 +54,8 @@ SPECTRUM = 48
 """Side of the spectra: at least photo and goal together."""
 NEAR = 1.0
 """Largest distance of a right shift from the true one, in features."""
+OVERLAP = 0.45
+"""Smallest fraction of a goal that a shift must show."""
 NEVER = -1e4
 
 

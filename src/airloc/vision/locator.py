@@ -33,7 +33,7 @@ CANVAS = 72
 """Pixels along the side of a view. A goal that shows more than one and a half cells is cropped."""
 VIEW = CANVAS // STRIDE
 """Features along the side of a view."""
-OVERLAP = 0.35
+OVERLAP = 0.4
 """Smallest fraction of a view that must lie in the photo."""
 NEIGHBOURHOOD = 3
 """Features around the best alignment that do not count as elsewhere."""
