@@ -1,4 +1,4 @@
-"""A drifting person searched by drones, beside the greedy agent of DSSE: `python -m benchmarks.dsse`.
+"""A drifting person searched by drones, in the environment DSSE, beside a greedy agent: `python -m benchmarks.dsse`.
 
 DSSE is a PettingZoo environment; it pins an old matplotlib, so that `pip install --no-deps DSSE pettingzoo pygame
 numba llvmlite` installs it. A person drifts from a known position; drones observe a map of probabilities that moves

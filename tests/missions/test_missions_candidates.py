@@ -3,6 +3,7 @@
 import io
 import re
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -143,6 +144,19 @@ def test_the_page_of_candidates_shows_the_goal_and_every_photo_in_the_order_of_t
     best = search.searcher.candidates()[0].find
     place = format_position(search.layout, best.position)
     assert f"{place} (row {best.cell[0] + 1}, column {best.cell[1] + 1})" in text
+
+
+@pytest.mark.parametrize("pictured", [True, False])
+def test_the_page_of_candidates_quotes_a_goal_in_words(tmp_path: Path, pictured: bool):
+    image, plan = ground(4), SearchPlan(cell_m=96.0, budget=2)
+    patch = image[156:204, 156:204] if pictured else np.zeros((48, 48, 3), dtype=np.uint8)
+    goal = Goal(patch, patch, text="red roofs <beside> a pond")
+    with Raster(write_projected(tmp_path / "ortho.tif", image)) as raster:
+        layout = lay_out_search(plan, None, raster)
+        record = simulate(start_search(plan, layout, replace(goal, text=""), make_agent("spiral")), raster)
+    text = candidates_page(replace(record, search=record.search._replace(goal=goal)))
+    assert "red roofs &lt;beside&gt; a pond" in text
+    assert text.count("data:image/") == len(record.searcher.photos) + pictured
 
 
 def client_of(path: Path) -> tuple[SearchStore, TestClient]:

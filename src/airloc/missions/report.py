@@ -244,12 +244,20 @@ def _best_match(record: SearchRecord) -> Html:
     """Show the goal beside the photo with the highest match probability."""
     best = record.searcher.candidates()[0]
     return row(
-        figure(image_tag(_enlarge(record.goal.picture), "The goal"), "The goal"),
+        _goal_figure(record.goal, "The goal"),
         figure(
             image_tag(_draw_photo(best, record.layout.grid.pitch), "The best match"),
             f"The best match. {_caption(best, record)}",
         ),
     )
+
+
+def _goal_figure(goal: Goal, caption: str) -> Html:
+    """Show the picture of a goal, its description in words, or both."""
+    words = f"\N{LEFT DOUBLE QUOTATION MARK}{goal.text}\N{RIGHT DOUBLE QUOTATION MARK}"
+    if not goal.pictured and goal.text:
+        return figure(paragraph(words), "The goal, as described")
+    return figure(image_tag(_enlarge(goal.picture), "The goal"), f"{caption}. {words}" if goal.text else caption)
 
 
 def candidates_page(record: SearchRecord) -> str:
@@ -275,7 +283,7 @@ def ranking_page(
         figure(image_tag(_draw_photo(photo, pitch), "Photo"), caption) for photo, caption in ranked[:MAX_CANDIDATES]
     ]
     count = f"{len(shown)} of {len(ranked)} photos" if len(shown) < len(ranked) else f"{len(ranked)} photos"
-    picture = figure(image_tag(_enlarge(goal.picture), "The goal"), "The goal, to the scale of the photos")
+    picture = _goal_figure(goal, "The goal, to the scale of the photos")
     order = f"Photos in the order of their match probability, {turned}. A ring marks where the goal would be."
     body = paragraph(order, " ", more) + beside(picture, row(*shown))
     return page("Photos most like the goal", body, subtitle=count)
