@@ -117,7 +117,7 @@ class ServerProcess:
 
 @contextmanager
 def server_thread(
-    store: Path, *, port: int = 0, ground: Raster | None = None, close_pages: bool = True
+    store: Path, *, port: int = 0, ground: Raster | None = None, close_pages: bool = True, agent: str = "spiral"
 ) -> Iterator[str]:
     """Run a search server in a thread; yield its URL."""
     from airloc.missions.server import make_app
@@ -126,7 +126,7 @@ def server_thread(
     from airloc.web import bind, make_server, url_of
 
     opened = SearchStore(store)
-    app = make_app(SearchService(opened, "spiral"), TOKEN, ground)
+    app = make_app(SearchService(opened, agent), TOKEN, ground)
     server = make_server(app, max_connections=100, on_shutdown=app.state.feed.close)
     with bind("127.0.0.1", port) as bound:
         bound.listen()  # connections wait until the server accepts them

@@ -145,20 +145,24 @@ def files_of(ground: SearchGround, kind: str) -> dict[str, Any]:
     return {"name": f"area.{kind}", "mimeType": "text/plain", "buffer": content.encode()}
 
 
-def test_a_search_by_a_description_shows_it(open_page, url: str, client, search_ground: SearchGround):
+def test_a_search_by_a_description_shows_it(open_page, tmp_path: Path, search_ground: SearchGround):
     text = "a road beside a field <b>"
-    page = signed_in(open_page, url, "new")
-    page.fill("#corners", " ".join(f"{lat},{lon}" for lat, lon in search_ground.corners))
-    page.fill("#goal-words", text)
-    page.click("text=Start the search >> visible=true")
-    wait_for_photos(page, 0)
-    expect(page.locator(".goal figcaption")).to_have_text(f"Goal: {text}")
-    expect(page.locator("#goal")).to_be_hidden()
-    state = client.get(f"/searches/{page.url.rpartition('/')[2]}").json()
-    post(client, search_ground, state)
-    wait_for_photos(page, 1)
-    page.click(".thumbnail")
-    expect(page.locator("#photo-goal")).to_be_hidden()
+    with (
+        server_thread(tmp_path / "a.sqlite", agent="belief") as url,
+        httpx.Client(base_url=url, headers=HEADERS, timeout=30) as client,
+    ):
+        page = signed_in(open_page, url, "new")
+        page.fill("#corners", " ".join(f"{lat},{lon}" for lat, lon in search_ground.corners))
+        page.fill("#goal-words", text)
+        page.click("text=Start the search >> visible=true")
+        wait_for_photos(page, 0)
+        expect(page.locator(".goal figcaption")).to_have_text(f"Goal: {text}")
+        expect(page.locator("#goal")).to_be_hidden()
+        state = client.get(f"/searches/{page.url.rpartition('/')[2]}").json()
+        post(client, search_ground, state)
+        wait_for_photos(page, 1)
+        page.click(".thumbnail")
+        expect(page.locator("#photo-goal")).to_be_hidden()
 
 
 def zone_file(ground: SearchGround) -> dict[str, Any]:

@@ -48,9 +48,9 @@ class RecordingSampler(CropSampler):
     margins: torch.Tensor
     crops: torch.Tensor
 
-    def draw(self, inner: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        self.margins, (self.crops, step) = inner, super().draw(inner)
-        return self.crops, step
+    def draw(self, inner: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        self.margins, (self.crops, step, image) = inner, super().draw(inner)
+        return self.crops, step, image
 
 
 @pytest.fixture(scope="module")

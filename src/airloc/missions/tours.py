@@ -37,7 +37,7 @@ def plan_tours(mass: Floats, starts: Sequence[Cell], budgets: Sequence[float]) -
         budgets: Largest length of each path, in cells.
 
     >>> plan_tours(np.array([[0.0, 0.1, 0.9]]), [(0, 0)], [2.0])
-    [[(0, 0), (0, 1), (0, 2)]]
+    [[(0, 0), (0, 2)]]
     """
     tours = [
         _Tour(np.array([start], dtype=np.int64), float(budget)) for start, budget in zip(starts, budgets, strict=True)
