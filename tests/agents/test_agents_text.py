@@ -83,7 +83,7 @@ def test_a_checkpoint_of_another_kind_is_refused():
         load_text("belief")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_words_find_more_than_chance_and_both_find_no_less_than_either_beyond_chance():
     areas, texts = [], {}
     for area, land in Synthetic(count=24, seed=4).land_covers(GRID):

@@ -80,6 +80,7 @@ def content(tasks: list[Task], store: Store) -> dict[str, dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_with_a_killed_node_the_results_are_the_same(cluster: Cluster, tasks: list[Task], tmp_path: Path):
     here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
     run_tasks(tasks, here, RecordedProgress(), threads=1, command="airloc reproduce")

@@ -89,6 +89,7 @@ def test_images_that_are_too_small_are_not_cropped(images):
         probe_puzzles(small, areas=4)
 
 
+@pytest.mark.slow
 def test_puzzles_at_the_resolution_of_compressed_images_tell_no_more_than_of_images_that_were_never_compressed(images):
     images = [image[:180, :180] for image in images]  # too small for puzzles at a lower resolution
     compressed, plain = (

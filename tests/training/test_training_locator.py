@@ -75,6 +75,7 @@ def test_a_goal_shows_the_ground_of_its_photo_at_the_offset(crops: CropSampler):
     assert np.median(errors) < 0.05
 
 
+@pytest.mark.slow
 def test_goals_show_squares_of_all_sizes_and_photos_show_rectangles(crops: CropSampler):
     batch = sample_batch(crops, 200, LocatorAugmentation())
     widths = batch.goals_seen.sum(dim=(1, 2, 3)).sqrt() / 48

@@ -121,6 +121,7 @@ def train(folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", TRAIN, str(folder)], stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_a_run_killed_again_and_again_ends_with_the_same_weights_and_metrics(tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     with train(whole) as process:
