@@ -191,7 +191,7 @@ def test_many_synthetic_areas_are_made_by_several_processes():
     script = (
         "from airloc.training import data\n"
         "data.CHUNK = 2\n"
-        "areas = data._generate(data._procedural_image, data.SYNTHETIC_FIRST, 3, 'areas')\n"
+        "areas = data.generate_parallel(data._procedural_image, data.SYNTHETIC_FIRST, 3, 'areas')\n"
         "print(len(areas), areas[-1].name, areas[-1].image.sum())\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
