@@ -16,6 +16,8 @@ from airloc.rollout import rollout
 from airloc.task.batch import BatchEnv
 from airloc.task.suites import Suite, end_by_declaration, goal_walks, launch_cells, per_distance, with_drones
 
+pytestmark = pytest.mark.long
+
 GRID = Grid(6, 6)
 AREAS = tuple(Synthetic(count=3, seed=5).areas(GRID))
 

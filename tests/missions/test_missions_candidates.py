@@ -29,6 +29,8 @@ from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, Store
 from field_files import ground, write_projected
 from field_server import HEADERS, TOKEN, SearchGround, create, encode_png, fly, post, server_thread
 
+pytestmark = pytest.mark.long
+
 GRID = Grid(5, 5)
 WHOLE = np.ones((96, 96), dtype=bool)
 FLAWS = {

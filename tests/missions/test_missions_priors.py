@@ -35,6 +35,8 @@ from airloc.missions.team import TeamSearcher
 from airloc.task.motion import STILL, Motion
 from field_files import write_tiff
 
+pytestmark = pytest.mark.long
+
 LAT, LON = 59.35, 15.0
 cached_agent = functools.cache(make_agent)
 

@@ -17,6 +17,8 @@ from airloc.missions.service import SearchService, valid_settings
 from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoreError, recover_store
 from field_server import HEADERS, TOKEN, SearchGround, create, fly, post
 
+pytestmark = pytest.mark.long
+
 SEARCH = StoredSearch("a", "2024-01-01T00:00:00+00:00", {"cell_m": 96.0}, bytes(PATCH_BYTES), False)
 TREE_PAGES = {2, 5, 10, 13}
 """First byte of the pages of SQLite tables and indexes; other pages continue a long value."""

@@ -18,6 +18,8 @@ from airloc.missions.team import FIRST, TeamSearcher, next_cell
 from airloc.task.cells import cut_patches
 from airloc.task.motion import STILL, Motion
 
+pytestmark = pytest.mark.long
+
 GRID = Grid(7, 8)
 PATCHES = cut_patches(next(iter(Synthetic(count=1, seed=8).areas(GRID))).image, GRID)
 agent = functools.cache(make_agent)
