@@ -1,6 +1,7 @@
 """Shared helpers of the search server's tests: a search area, photos of it, a server process and a server thread."""
 
 import base64
+import functools
 import io
 import os
 import re
@@ -42,8 +43,9 @@ class SearchGround:
         text = " ".join(f"{lat!r},{lon!r}" for lat, lon in self.corners)
         self.cell_m = cell_m
         self.layout: Layout = lay_out_outline(read_outline(text), cell_m)
+        self.photo = functools.cache(self._photo)
 
-    def photo(self, cell, scale: float = 1.0) -> bytes:
+    def _photo(self, cell, scale: float = 1.0) -> bytes:
         """A photo of a cell whose footprint is `scale` cells wide."""
         corners = self.layout.corners(cell)
         centre = corners.mean(axis=0)
