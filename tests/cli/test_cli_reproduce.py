@@ -137,7 +137,8 @@ def test_one_table_is_made_from_stored_results(everything: Path, airloc, tmp_pat
 def test_only_a_damaged_result_is_computed_again(everything: Path, airloc, tmp_path: Path):
     shutil.copytree(everything / "results", tmp_path / "results")
     done = (tmp_path / "results").glob("evaluation-*/done.json")
-    score = next(path for path in done if "airloc (median seed, trained on masa) on dubai" in path.read_text()).with_name("score.json")
+    named = "airloc (median seed, trained on masa) on dubai"
+    score = next(path for path in done if named in path.read_text()).with_name("score.json")
     score.write_text("{}")
     outcome = airloc("reproduce", "--table", 2, "--seeds", 2, "--out", tmp_path)
     assert outcome.refused(str(score), str(score.parent))
