@@ -95,3 +95,16 @@ def check_accessibility(page: Any) -> None:
         for one in findings
         if one["impact"] != "minor"
     ] == []
+
+
+SCREENS = (("light", {"width": 1280, "height": 850}), ("dark", {"width": 390, "height": 844}))
+"""A wide light and a narrow dark screen."""
+
+
+def check_screens(page: Any) -> None:
+    """Fail if a page is not accessible, or wider than the window, on one of two screens; it is left on the first."""
+    for scheme, size in reversed(SCREENS):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size(size)
+        check_accessibility(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
