@@ -59,9 +59,10 @@ class SearchGround:
         return {"lat": lat, "lon": lon}
 
     def request(self, goal, **options) -> dict[str, object]:
-        """The body that creates a search for a cell."""
+        """The body that creates a search for a cell. A known heading saves much of the comparison with photos."""
         return {
             "goal": base64.b64encode(self.photo(goal)).decode(),
+            "goal_heading": 0,
             "outline": [{"lat": lat, "lon": lon} for lat, lon in self.corners],
             "cell_m": self.cell_m,
             "agent": "spiral",

@@ -61,8 +61,9 @@ def looking_east(photo: bytes) -> str:
     return base64.b64encode(encode_png(np.rot90(np.asarray(Image.open(io.BytesIO(photo)))))).decode()
 
 
-def test_a_search_is_flown_to_its_find(client: TestClient, search_ground: SearchGround):
-    state = create(client, search_ground, GOAL)
+@pytest.mark.parametrize("heading", [None, 0])
+def test_a_search_is_flown_to_its_find(client: TestClient, search_ground: SearchGround, heading: int | None):
+    state = create(client, search_ground, GOAL, goal_heading=heading)
     first = search_ground.position((state["next"]["row"], state["next"]["col"]))
     assert state["next"]["lat"] == pytest.approx(first["lat"], abs=1e-7)
     assert state["match_probability"] is None
@@ -226,7 +227,7 @@ def test_a_search_that_left_the_memory_is_rebuilt_from_the_store(
     client: TestClient, search_ground: SearchGround, monkeypatch
 ):
     monkeypatch.setattr(service, "MAX_IN_MEMORY", 1)
-    state = create(client, search_ground, GOAL, agent="airloc")
+    state = create(client, search_ground, GOAL, agent="airloc", goal_heading=None)
     state = post(client, search_ground, state).json()
     create(client, search_ground, (0, 0))
     rebuilt = client.get(f"/searches/{state['id']}").json()
