@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 from airloc.agents.agent import Agent, AgentOptions, EpisodeBatch
 from airloc.agents.airloc import AirlocAgent, LocalAgent
@@ -50,6 +49,8 @@ GRID = Grid(5, 5)
 @pytest.fixture(scope="session", autouse=True)
 def operators_once() -> Iterator[None]:
     """Translate PyTorch's table of ONNX operators once; every export would do it again, for a third of its time."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
     table = ONNXRegistry.from_torchlib.__func__
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ONNXRegistry, "from_torchlib", classmethod(functools.cache(table)))

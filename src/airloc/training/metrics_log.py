@@ -15,14 +15,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-METRICS = "metrics.jsonl"
-
 
 class MetricsLog:
     """The open files of the metrics. Metrics after the last saved step are dropped when a run resumes.
 
     Args:
-        folder: The run folder.
+        path: The file of JSON lines. The files of TensorBoard lie beside it.
         step: The last saved step; -1 if there is none.
 
     Attributes:
@@ -30,11 +28,11 @@ class MetricsLog:
         last: The last step that was logged, or -1.
     """
 
-    def __init__(self, folder: Path, step: int) -> None:
-        self.path = folder / METRICS
-        self.last = _truncate(self.path, step)
-        self._file = self.path.open("ab", buffering=0)
-        self._board = _tensorboard(folder, step + 1)
+    def __init__(self, path: Path, step: int) -> None:
+        self.path = path
+        self.last = _truncate(path, step)
+        self._file = path.open("ab", buffering=0)
+        self._board = _tensorboard(path.parent, step + 1)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Write the metrics of a step after the last one. Values that are not finite become `null`.

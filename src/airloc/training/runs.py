@@ -44,14 +44,14 @@ import torch
 from airloc import __version__
 from airloc.errors import AirlocError
 from airloc.files import check_writable, write_atomically
-from airloc.training.metrics_log import METRICS, MetricsLog
+from airloc.training.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _ConfigT = TypeVar("_ConfigT", bound="DataclassInstance")
 
-CONFIG, STATE, LOCK = "config.json", "state.pt", "lock"
+CONFIG, METRICS, STATE, LOCK = "config.json", "metrics.jsonl", "state.pt", "lock"
 STATE_FORMAT = 1
 SAVE_SECONDS = 30.0
 """A running training loses at most about this much work when it is killed."""
@@ -121,7 +121,7 @@ class Run:
         self._created = created
         self._saved_at = time.monotonic()
         with _translate_write_errors(folder / METRICS, self.step):
-            self._metrics = MetricsLog(folder, self.step)
+            self._metrics = MetricsLog(folder / METRICS, self.step)
 
     @classmethod
     def open(cls, folder: Path, config: "DataclassInstance") -> "Run":

@@ -32,10 +32,10 @@ from airloc.task.cells import cut_patches
 from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
 from airloc.training.data import FLIPS, Augmentation, Crops, DataConfig, load_atlas, validation_areas
 from airloc.training.learner import Learner, RunningMean, Schedule, schedule_factor
-from airloc.training.metrics_log import METRICS
 from airloc.training.runs import (
     CONFIG,
     COUNT,
+    METRICS,
     POSITIVE,
     PROBABILITY,
     Run,
