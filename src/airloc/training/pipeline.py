@@ -194,7 +194,8 @@ SEGMENTER_OPTIONS = ("segmenter_steps", "building_weight", "layers", "crops", "a
 """Settings that decide the segmentation unit, besides data and seed."""
 EMBEDDER_OPTIONS = (
     *SEGMENTER_OPTIONS,
-    *("init_from", "embedder", "embedder_steps", "embedder_pairs", "embedder_blocks", "embedder_learning_rate", "rescale", "photos"),
+    *("init_from", "embedder", "embedder_steps", "embedder_pairs", "embedder_blocks", "embedder_learning_rate"),
+    *("rescale", "photos"),
 )
 """Settings that decide the embedder, besides data, variant and seed."""
 
