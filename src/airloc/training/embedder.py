@@ -84,6 +84,8 @@ class EmbedderConfig:
     """Use building masks as input of the embedder."""
     segmenter: str = ""
     """Agent whose segmentation unit predicts the masks, if it is not the one trained before."""
+    init_from: str = ""
+    """Agent whose embedder the training starts with, if its weights are not random."""
     steps: int = 30_000
     """Number of updates."""
     batches: Literal["blocks", "pairs"] = "blocks"

@@ -13,12 +13,12 @@ stays frozen.
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 
 from airloc.agents.policy import Policy, Variant
-from airloc.agents.pretrained import load_units, save_airloc
+from airloc.agents.pretrained import Units, load_units, save_airloc
 from airloc.agents.registry import find_checkpoint
 from airloc.errors import AirlocError
 from airloc.task.rules import load_reward
@@ -74,6 +74,8 @@ class AirlocConfig:
     """Updates of the segmentation unit."""
     building_weight: float = 1.0
     """Weight of building pixels in the loss of the segmentation unit; others have weight 1."""
+    init_from: str = ""
+    """Start with the embedder of this agent, a name or a checkpoint folder, instead of random weights."""
     embedder: Literal["pairs", "blocks"] = "pairs"
     """The embedder learns from pairs of patches, or from blocks of 3 x 3 patches."""
     embedder_steps: int = 30_000
@@ -146,6 +148,7 @@ class AirlocConfig:
             data=self.data,
             sem_seg=self.variant.sem_seg,
             segmenter=self.segmenter,
+            init_from=self.init_from,
             steps=self.embedder_steps,
             batches=self.embedder,
             blocks=self.embedder_blocks,
@@ -191,7 +194,8 @@ SEGMENTER_OPTIONS = ("segmenter_steps", "building_weight", "layers", "crops", "a
 """Settings that decide the segmentation unit, besides data and seed."""
 EMBEDDER_OPTIONS = (
     *SEGMENTER_OPTIONS,
-    *("embedder", "embedder_steps", "embedder_pairs", "embedder_blocks", "embedder_learning_rate", "rescale", "photos"),
+    *("init_from", "embedder", "embedder_steps", "embedder_pairs", "embedder_blocks", "embedder_learning_rate"),
+    *("rescale", "photos"),
 )
 """Settings that decide the embedder, besides data, variant and seed."""
 
@@ -253,9 +257,13 @@ def train_stages(
             "Give --root with the folder of the datasets, or --synthetic 500 for procedural areas",
         )
     pretrained = _pretrained_segmenter(config, until)
-    all_terms = " and ".join(dict.fromkeys(filter(None, (terms(config.data), pretrained.terms if pretrained else ""))))
+    initial = _initial_embedder(config, until)
+    agents = [units.config.get("terms", "") for units in (pretrained, initial) if units is not None]
+    all_terms = " and ".join(dict.fromkeys(filter(None, (terms(config.data), *agents))))
     torch.manual_seed(config.seed)
     encoder = PatchEncoder(config.variant.sem_seg, config.layers).to(device)
+    if initial is not None:
+        encoder.embedder.load_state_dict(initial.encoder.embedder.state_dict())
 
     def report(stage: str, step: int, metrics: dict[str, float]) -> None:
         write_settings(folder / CONFIG, config)
@@ -289,15 +297,8 @@ def train_stages(
     save_airloc(folder / "agent", encoder.cpu(), median, config_extra, card, position=config.position)
 
 
-class _PretrainedSegmenter(NamedTuple):
-    """A segmentation unit of another agent, and the terms of its weights."""
-
-    encoder: PatchEncoder
-    terms: str
-
-
-def _pretrained_segmenter(config: AirlocConfig, until: Stage) -> _PretrainedSegmenter | None:
-    """Load the segmentation unit of the agent that the config names, if any."""
+def _pretrained_segmenter(config: AirlocConfig, until: Stage) -> Units | None:
+    """Load the agent whose segmentation unit the config names, if any."""
     if not config.segmenter:
         return None
     if until == "segmenter" or not config.variant.sem_seg:
@@ -310,7 +311,25 @@ def _pretrained_segmenter(config: AirlocConfig, until: Stage) -> _PretrainedSegm
     if units.encoder.layers.unet != config.layers.unet:
         problem = f"The segmentation unit of {config.segmenter!r} is not of the form {config.layers.unet!r}"
         raise AirlocError(problem, f"Give --unet {units.encoder.layers.unet}")
-    return _PretrainedSegmenter(units.encoder, units.config.get("terms", ""))
+    return units
+
+
+def _initial_embedder(config: AirlocConfig, until: Stage) -> Units | None:
+    """Load the agent whose embedder the training starts with, if the config names one."""
+    if not config.init_from:
+        return None
+    if until == "segmenter":
+        problem = f"The embedder of {config.init_from!r} is not used in this training"
+        raise AirlocError(problem, "Leave --init-from out, or train a later stage")
+    units = load_units(find_checkpoint(config.init_from))
+    trained, wanted = (
+        (encoder.segmenter is not None, encoder.layers.batch_norm)
+        for encoder in (units.encoder, PatchEncoder(config.variant.sem_seg, config.layers))
+    )
+    if trained != wanted:
+        problem = f"The embedder of {config.init_from!r} has other layers than the one to train"
+        raise AirlocError(problem, "Give --init-from an agent with the same --sem-seg and --batch-norm")
+    return units
 
 
 def _of_stage(stage: str, on_step: OnStep) -> Callable[[int, dict[str, float]], None]:
@@ -323,13 +342,14 @@ def _airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_t
     datasets = ", ".join(data.datasets) if data.root else "none"
     only = "" if data.only == "*" else f" (files that match `{data.only}`)"
     fold = "" if data.fold is None else f"; fold {data.fold} of {data.folds} was held out and validated on"
-    segmenter = f"- Segmentation unit: that of `{config.segmenter}`, frozen.\n" if config.segmenter else ""
+    units = f"- Segmentation unit: that of `{config.segmenter}`, frozen.\n" if config.segmenter else ""
+    units += f"- Initial embedder: that of `{config.init_from}`.\n" if config.init_from else ""
     on = "all pairs, equal distances" if config.validation == "all-pairs" else "one episode per distance and area"
     mean = "; mean of 5 x 5 and 7 x 7" if config.select == "both" else ""
     successes = ", ".join(f"{100 * success:.1f} %" for success in result.success)
     return (
         f"# {config.variant.name}\n\n"
-        f"- Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}.\n{segmenter}"
+        f"- Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}.\n{units}"
         f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
         f"- Command: `{command}`\n"
         f"- Validation success of the {config.seeds} policies trained ({on}{mean}): "
