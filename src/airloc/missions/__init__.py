@@ -10,7 +10,7 @@
 | `photos`       | photos become glimpses of a cell; `detection` has the measured POD           |
 | `outputs`      | the files of a search: flight files, `report`, belief as GeoTIFF             |
 | `flight`       | camera footprint and flight files, `formats` has more of them                |
-| `patterns`     | search patterns as fixed paths; `sweep` plans one over the likely cells      |
+| `patterns`     | search patterns as fixed paths; `sweep`, `tours` and `filmed` plan better ones |
 | `server`       | searches over HTTP: `service`, `store`, `messages`, `vehicles`               |
 | `exif`         | position, height and gimbal of drone photos; `ranking` searches a folder     |
 | `coverage`     | what an actual flight has seen; `tracks` reads GPX, logs and photos          |
