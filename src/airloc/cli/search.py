@@ -240,6 +240,8 @@ def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, tupl
         meaning = "red, green, blue" if len(raster.bands) == 3 else "grey"
         taken = f"band {', '.join(map(str, raster.bands))} as {meaning}; --bands chooses others"
         warnings.append(f"{options.area} does not mark its colours: {taken}")
+    if raster.collared:
+        warnings.append(f"{options.area} marks no nodata: its black collar is not searched")
     plan = make_plan(options, georeferenced=raster.georeferenced)
     outline = None if options.within is None else read_outline(options.within)
     layout = lay_out_search(plan, outline, raster)

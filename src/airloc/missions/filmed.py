@@ -20,8 +20,8 @@ __all__ = ["plan_filmed_flights", "soonest_leg"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-LEG_END = 0.03
-"""Discount at which the first leg ends: what is found later counts hardly more than what is found last."""
+LEG_END = 0.2
+"""Discount at which the first leg ends: from there on, it counts more how much is found than how soon."""
 LOOK = 0.6
 """Probability that one look at a cell finds, on the first leg: a second look at a likely place is worth something."""
 SPACINGS = (1.0, 0.9, 0.8)
