@@ -135,7 +135,7 @@ def make_flight(
         (home_lat, home_lon),
         None if settings.landing is None else (lat, lon),
         settings,
-        None if search.fence is None else search.fence.rings(),
+        None if search.fence is None else search.fence.rings(stops[0]),
     )
     return flight if dem is None else _above_ground(flight, dem, layout.pitch_m)
 
