@@ -141,7 +141,7 @@ def test_the_page_of_candidates_shows_the_goal_and_every_photo_in_the_order_of_t
     photos = search.searcher.photos
     assert len(photos) > 1
     assert text.count("data:image/") == len(photos) + 1
-    shown = [float(number) for number in re.findall(r"match probability ([\d.]+) %", text)]
+    shown = [float(number) for number in re.findall(r"confidence ([\d.]+) %", text)]
     assert shown == sorted(shown, reverse=True)
     assert len(shown) == len(photos)
     best = search.searcher.candidates()[0].find
