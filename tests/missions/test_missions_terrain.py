@@ -1,5 +1,7 @@
 """A target that walks prefers roads and avoids slopes, and its belief is conserved."""
 
+import math
+
 import numpy as np
 import pytest
 from rasterio.transform import from_origin
@@ -48,7 +50,19 @@ def test_slopes_are_walked_less(tmp_path):
     assert ease[:, 4] == pytest.approx(np.full(5, np.exp(-3.5)), rel=0.1)
 
 
-def test_nothing_known_gives_no_ease_and_roads_without_lines_are_an_error():
+def test_nothing_known_gives_no_ease():
     assert walking_ease(LAYOUT, []) is None
-    with pytest.raises(AirlocError, match="no line"):
-        walking_ease(LAYOUT, parse_geojson({"type": "Point", "coordinates": [15, 59]}, "roads"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "fact"),
+    [
+        ({"type": "Point", "coordinates": [15, 59]}, "no line"),
+        ({"type": "LineString", "coordinates": [[math.nan, 1], [2, 3]]}, "latitude"),
+        ({"type": "LineString", "coordinates": [[15, 59]]}, "fewer than two"),
+        ({"type": "LineString", "coordinates": [[0, 0], [1, 1]]}, "do not cross"),
+    ],
+)
+def test_roads_that_are_none_are_an_error(shape, fact: str):
+    with pytest.raises(AirlocError, match=fact):
+        walking_ease(LAYOUT, parse_geojson(shape, "roads"))

@@ -273,8 +273,8 @@ def _ease(options: SearchOptions, layout: "Layout", dem: "ElevationModel | None"
             raise AirlocError("Roads are for a target that moves", "Give --moving, or use --prior for the roads")
         return None
     if options.roads is not None and options.roads.suffix.lower() not in SUFFIXES:
-        raise AirlocError(f"The roads {options.roads} are not a map", f"Give a file with {', '.join(SUFFIXES)}")
-    return walking_ease(layout, [] if options.roads is None else read_features(options.roads, "roads"), dem)
+        raise AirlocError(f"The road file {options.roads} is not a map", f"Give a file with {', '.join(SUFFIXES)}")
+    return walking_ease(layout, [] if options.roads is None else read_features(options.roads, "road file"), dem)
 
 
 def prior_sources(options: SearchOptions, goal: "Goal", agent: Agent) -> "list[PriorSource]":

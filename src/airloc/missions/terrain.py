@@ -17,6 +17,7 @@ import shapely
 from airloc.areas.features import Feature
 from airloc.areas.layout import Layout, project
 from airloc.errors import AirlocError
+from airloc.missions.priors import valid_line
 
 if TYPE_CHECKING:
     from airloc.missions.routes import ElevationModel
@@ -42,7 +43,7 @@ def walking_ease(layout: Layout, roads: Sequence[Feature], dem: "ElevationModel 
         dem: Heights of the ground.
 
     Raises:
-        AirlocError: If the features have no line, or the elevation model does not cover the grid.
+        AirlocError: If no line is valid and crosses the grid, or the elevation model does not cover it.
     """
     if not roads and dem is None:
         return None
@@ -53,12 +54,13 @@ def walking_ease(layout: Layout, roads: Sequence[Feature], dem: "ElevationModel 
 
 
 def _road_ease(layout: Layout, roads: Sequence[Feature]) -> Floats:
-    rings = [ring for road in roads if road.kind == "LineString" for ring in road.rings]
-    lines = [shapely.LineString(ring) for ring in rings if len(ring) > 1]
+    lines = [valid_line(road, "the roads") for road in roads if road.kind == "LineString"]
     if not lines:
         raise AirlocError("The roads have no line", "Give a file with roads and trails as lines")
     flat = project(shapely.MultiLineString(lines), layout.require_plane(), "roads")
     crossed = shapely.intersects(flat, layout.polygons()).reshape(layout.grid.shape)
+    if not crossed.any():
+        raise AirlocError("The roads do not cross the search area", "Give roads of the area in WGS 84 (EPSG:4326)")
     return np.where(crossed, ROAD, 1.0)
 
 
