@@ -16,7 +16,7 @@ import numpy.typing as npt
 import rasterio
 from pyproj import Transformer
 from pyproj.exceptions import CRSError
-from rasterio.errors import NotGeoreferencedWarning, RasterioError
+from rasterio.errors import RasterioError
 from rasterio.windows import Window
 from scipy.ndimage import map_coordinates
 
@@ -49,10 +49,7 @@ class ElevationModel:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            with (
-                warnings.catch_warnings(action="ignore", category=NotGeoreferencedWarning),
-                rasterio.open(path) as file,
-            ):
+            with warnings.catch_warnings(action="ignore"), rasterio.open(path) as file:
                 if file.crs is None or file.transform.is_identity:
                     raise AirlocError(f"The elevation model {path} has no georeference", "Give a GeoTIFF with one")
                 self._size, self._transform = (file.height, file.width), file.transform
