@@ -42,7 +42,6 @@ from airloc.missions.messages import (
     PhotoPosition,
     PhotoQuery,
     PhotoResult,
-    Position,
     RequestError,
     SearchList,
     SearchState,
@@ -64,8 +63,7 @@ from airloc.missions.vehicles import (
     check_vehicle,
     new_vehicle,
     outcome_of,
-    vehicle_states,
-    waypoint_location,
+    search_state,
 )
 
 __all__ = ["ActiveSearch", "PhotoArrival", "SearchService", "valid_settings"]
@@ -97,6 +95,10 @@ class ActiveSearch(NamedTuple):
     field: FieldSearch
     arrivals: list[PhotoArrival]
     """One for each photo, in their order."""
+
+    def state(self, cancelled: bool, vehicle: str | None = None) -> SearchState:
+        """Return the state of the search, with the next cell of a vehicle, by default of the next one to arrive."""
+        return search_state(self.stored, self.field, cancelled, vehicle)
 
 
 class SearchService:
@@ -137,7 +139,7 @@ class SearchService:
         if ground is not None:
             self._store.set_orthophoto(stored.id, ground)
         self._remember(active)
-        return _state(active, cancelled=False)
+        return active.state(cancelled=False)
 
     def _match_map(self, active: ActiveSearch, ground: bytes | None) -> str:
         """Match the goal of a search against its own orthophoto, or that of the server; return the weights of cells."""
@@ -154,7 +156,7 @@ class SearchService:
         """Show an orthophoto below the grid of a search."""
         with self._locked(search) as active:
             self._store.set_orthophoto(search, check_orthophoto(content, active.field.layout, "orthophoto"))
-            return _state(active, self._is_cancelled(search))
+            return active.state(self._is_cancelled(search))
 
     def orthophoto(self, search: str) -> bytes | None:
         """Return the orthophoto that was sent for a search, if there is one."""
@@ -163,7 +165,7 @@ class SearchService:
     def state(self, search: str) -> SearchState:
         """Return the state of a search."""
         with self._locked(search) as active:
-            return _state(active, self._is_cancelled(search))
+            return active.state(self._is_cancelled(search))
 
     def belief(self, search: str) -> BeliefMap:
         """Return the probabilities of all cells."""
@@ -179,13 +181,13 @@ class SearchService:
     def inspect(self, search: str, reader: Callable[[ActiveSearch, SearchState], T]) -> T:
         """Return what a function reads from a search, which does not change meanwhile."""
         with self._locked(search) as active:
-            return reader(active, _state(active, self._is_cancelled(search)))
+            return reader(active, active.state(self._is_cancelled(search)))
 
     def cancel(self, search: str) -> SearchState:
         """Cancel a search; cancelling it again changes nothing."""
         with self._locked(search) as active:
             self._store.cancel(search)
-            return _state(active, cancelled=True)
+            return active.state(cancelled=True)
 
     def observe(self, search: str, data: bytes, query: PhotoQuery) -> PhotoResult:
         """Update a search with a photo; the photo is on the disk before the call returns."""
@@ -200,7 +202,7 @@ class SearchService:
                 outcome, number = self._observe_cell(active, cell, data, photo, position)
             except UnusablePhotoError as error:
                 outcome, reason = "unusable", str(error)
-            state = _state(active, cancelled=False, vehicle=position.vehicle).model_dump()
+            state = active.state(cancelled=False, vehicle=position.vehicle).model_dump()
             return PhotoResult(
                 **state, photo=cell_location(layout, cell), outcome=outcome, number=number, reason=reason
             )
@@ -267,7 +269,7 @@ class SearchService:
             if searcher.photos[number - 1].verdict is not goal:
                 self._store.append_verdict(search, StoredVerdict(number, goal, len(searcher.photos)))
                 searcher.judge(number, goal)
-            return _state(active, cancelled=False)
+            return active.state(cancelled=False)
 
     def join(self, search: str, request: NewVehicle) -> SearchState:
         """Let a vehicle take part in a search; its arrival is on the disk before the call returns."""
@@ -282,7 +284,7 @@ class SearchService:
             searcher.check_join(event.vehicle, (event.row, event.col), event.budget)
             self._store.append_vehicle(search, event)
             change_team(searcher, event)
-            return _state(active, cancelled=False, vehicle=request.id)
+            return active.state(cancelled=False, vehicle=request.id)
 
     def leave(self, search: str, vehicle: str) -> SearchState:
         """Let a vehicle leave a search; its departure is on the disk before the call returns."""
@@ -293,7 +295,7 @@ class SearchService:
             event = StoredVehicle(vehicle, 0, 0, 0, len(searcher.photos), len(self._store.verdicts(search)))
             self._store.append_vehicle(search, event)
             change_team(searcher, event)
-            return _state(active, self._is_cancelled(search))
+            return active.state(self._is_cancelled(search))
 
     def require(self, search: str) -> StoredSearch:
         """Return the stored beginning of a search, or raise an error if there is none."""
@@ -403,32 +405,3 @@ def _layout(settings: StoredSettings, default_agent: str) -> Layout:
         problem = f"The grid has {layout.grid} cells, more than {MAX_CELLS}"
         raise RequestError(422, problem, "Choose larger cells or a smaller outline")
     return layout
-
-
-def _position(degrees: tuple[float, float] | None) -> Position | None:
-    return None if degrees is None else Position(lat=degrees[0], lon=degrees[1])
-
-
-def _state(active: ActiveSearch, cancelled: bool, vehicle: str | None = None) -> SearchState:
-    """Return the state of a search, with the next cell of a vehicle, by default of the next one to arrive."""
-    search = active.field
-    advice, layout = search.searcher.advice(vehicle), search.layout
-    return SearchState(
-        id=active.stored.id,
-        status="cancelled" if cancelled else advice.status,
-        next=None if cancelled or advice.next_cell is None else waypoint_location(search, advice.next_cell),
-        declared=None if advice.declared is None else cell_location(layout, *advice.declared[:2]),
-        match_probability=advice.match_probability,
-        best=cell_location(layout, advice.best),
-        best_probability=advice.best_probability,
-        probability_of_success=search.searcher.pos,
-        moves_left=advice.moves_left,
-        photos=len(search.searcher.glimpses),
-        rows=layout.grid.rows,
-        cols=layout.grid.cols,
-        height_m=search.height_m,
-        home=_position(search.plan.flight.home),
-        landing=_position(search.plan.flight.landing),
-        vehicles=vehicle_states(search, ended=cancelled or advice.status != "searching"),
-        created=active.stored.created,
-    )

@@ -166,7 +166,7 @@ export class SearchMap {
       L.circleMarker(at(photo.place), { ...ring, color: "#14171c", weight: 6 }).addTo(this.layers.marks);
       L.circleMarker(at(photo.place), { ...ring, color: "#ffc828" }).addTo(this.layers.marks);
     }
-    for (const waypoint of waypoints) this.addWaypoint(waypoint, state.vehicles.length > 1 ? `Next: ${waypoint.vehicle}` : "Next");
+    for (const waypoint of waypoints) this.addWaypoint(waypoint, state.vehicles.length > 1 ? `\u2192 ${waypoint.vehicle}` : "Next");
     if (state.declared) this.addLabel(at(photos.find((photo) => photo.row === state.declared.row && photo.col === state.declared.col)?.place ?? [state.declared.row, state.declared.col]), "Found", "found", this.layers.marks);
   }
 
