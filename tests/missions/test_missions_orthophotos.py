@@ -14,7 +14,7 @@ from airloc.missions.service import SearchService
 from airloc.missions.settings import StoredSettings
 from airloc.missions.store import SearchStore
 from field_files import ground, write_projected, write_tiff
-from field_server import HEADERS, TOKEN, SearchGround, create, post
+from field_server import HEADERS, TOKEN, SearchGround, create, fly, post
 
 GOAL = (0, 3)
 
@@ -103,6 +103,28 @@ def test_an_orthophoto_that_is_sent_later_is_shown_and_kept(
     assert client.put(f"{path}/orthophoto", content=cut).status_code == 200
     assert client.get(f"{path}/map").json()["margin"] is not None
     assert client.get(f"{path}/background").status_code == 200
+
+
+def test_the_next_sortie_flies_in_the_part_that_is_left_also_after_a_restart(
+    tmp_path: Path, search_ground: SearchGround
+):
+    (south, west), (north, east) = search_ground.corners
+    wall = west + 0.62 * (east - west), west + 0.64 * (east - west)
+    zone = [
+        {"lat": lat, "lon": lon}
+        for lat, lon in ((south, wall[0]), (north, wall[0]), (north, wall[1]), (south, wall[1]))
+    ]
+    client, store = start(tmp_path / "a.sqlite")
+    state = create(client, search_ground, GOAL, no_fly=[zone], false_alarm_cost=1e6)
+    first = fly(client, search_ground, state)
+    sortie = client.post(f"/searches/{state['id']}/vehicles", json={"id": "1"}).json()
+    assert sortie["status"] == "searching"
+    assert {col for _, col in first} < {0, 1, 2, 3}
+    assert sortie["next"]["col"] not in {col for _, col in first}
+    store.close()
+    client, store = start(tmp_path / "a.sqlite")
+    assert client.get(f"/searches/{state['id']}").json()["next"] == sortie["next"]
+    store.close()
 
 
 def test_the_weights_of_a_map_are_stored_exactly(search_ground: SearchGround):
