@@ -208,17 +208,19 @@ def test_a_whole_image_has_no_fence_and_a_negative_margin_is_refused():
 TWO_PARTS = [Polygon([(0, 0), (300, 0), (300, 300), (0, 300)]), Polygon([(600, 0), (780, 0), (780, 240), (600, 240)])]
 
 
-def test_unconnected_parts_are_all_searched_each_on_a_sortie_of_its_own_and_no_leg_leaves_them(tmp_path):
-    plan = SearchPlan(cell_m=60.0, agent="spiral", budget=40, false_alarm_cost=1e9)
+@pytest.mark.parametrize(("drones", "names"), [(1, {"1", "1-2"}), (2, {"1", "2", "1-2"})])
+def test_unconnected_parts_are_all_searched_each_on_a_sortie_of_its_own_and_no_leg_leaves_them(tmp_path, drones, names):
+    plan = SearchPlan(cell_m=60.0, agent="spiral", budget=40, false_alarm_cost=1e9, drones=drones)
     layout = lay_out_search(plan, MultiPolygon([in_degrees(part) for part in TWO_PARTS]))
     search = start_search(plan, layout, GOAL, make_agent("spiral"))
     with Raster(write_projected(tmp_path / "far.tif", ground(2))) as raster:  # shows nothing of the area
         record = simulate(search, raster)
     vehicles = search.searcher.vehicles
-    assert set(vehicles) == {"1", "1-2"}
+    assert set(vehicles) == names
     assert {photo.cell for photo in record.photos} == {tuple(cell) for cell in np.argwhere(layout.searchable)}
     allowed = shapely.union_all(TWO_PARTS).buffer(TOLERANCE)
     for vehicle in vehicles.values():
+        assert vehicle.flown
         assert allowed.covers(flown_path(search, vehicle.flown))
     assert json.loads(qgc_plan(make_flight(search, vehicles["1-2"].flown, "b", search.searcher.prior), [(0, 0)]))
 

@@ -255,6 +255,8 @@ def _start(
     agent = make_agent(options.agent, AgentOptions(seed=options.seed))
     sources, ease = prior_sources(options, goal, agent), _ease(options, layout, dem)
     search = start_search(plan, layout, goal, agent, sources, ease)
+    if (parts := search.searcher.part_count) > 1:
+        warnings.append(f"the search area has {parts} unconnected parts: each is a sortie of its own")
     if search.layout.plane is not None and search.height_m > HEIGHT_LIMIT:
         limit = f"the {HEIGHT_LIMIT:.0f} m that many countries allow; smaller cells or a larger --fov lower it"
         warnings.append(f"the flight height is {search.height_m:.0f} m, above {limit}")

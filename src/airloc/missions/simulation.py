@@ -142,7 +142,7 @@ def simulate(
     stride = max(1, searcher.budget // (MAX_FRAMES if layout.grid.count <= LARGE_GRID else MAX_FRAMES_LARGE))
     walk, sortie = _walk(search, truth), 1
     while True:
-        if searcher.status == "spent" and sortie < search.plan.sorties * searcher.part_count:
+        if searcher.status == "spent" and (sortie < search.plan.sorties or searcher.parts_left()):
             sortie += 1
             _start_sortie(search, sortie)
         vehicle = searcher.next_to_arrive()
@@ -167,11 +167,17 @@ def simulate(
 
 
 def _start_sortie(search: FieldSearch, number: int) -> None:
-    """Send every vehicle up again with a new battery, as a vehicle of its own: the second flight of 1 is 1-2."""
+    """Send every vehicle up again with a new battery, as a vehicle of its own: the second flight of 1 is 1-2.
+
+    After the last sortie of the plan, only parts of the search area that were not flown yet are left.
+    """
     searcher = search.searcher
     for vehicle in [vehicle for vehicle in searcher.vehicles.values() if vehicle.active]:
+        parts = searcher.parts_left() if number > search.plan.sorties else None
+        if parts == []:
+            break
         vehicle.active = False
-        start = searcher.sortie_start(vehicle.start)
+        start = searcher.sortie_start(vehicle.start, parts)
         budget = vehicle.budget if start == vehicle.start else budget_of(search.plan, search.layout, start)
         searcher.join(f"{vehicle.name.partition('-')[0]}-{number}", start, budget)
 

@@ -118,23 +118,37 @@ class TeamSearcher(Searcher):
         """Number of unconnected parts of the search area."""
         return int(self._parts.max()) + 1
 
-    def sortie_start(self, start: Cell) -> Cell:
+    def parts_left(self) -> list[int]:
+        """Return the parts of the search area that may have the goal and that no vehicle was launched in."""
+        flown = {int(self._parts[vehicle.start]) for vehicle in self.vehicles.values()}
+        return [part for part in range(self.part_count) if part not in flown and self._chance_left(part) > 0]
+
+    def sortie_start(self, start: Cell, parts: Sequence[int] | None = None) -> Cell:
         """Return where a vehicle launched in a cell begins its next sortie.
 
-        That is the same cell while its part of the search area has cells to photograph; else the nearest one in the
-        part with the most probability that no vehicle is in.
+        That is the same cell if its part of the search area is the most probable one, counting cells without a photo;
+        else the nearest cell of that part. Parts that vehicles are flying in come last.
+
+        Args:
+            start: The cell.
+            parts: Parts to choose from; all by default.
         """
-        left = self._left()
-        if self.part_count == 1 or self.motion or (left & (self._parts == self._parts[start])).any():
-            return start
-        flown = {int(self._parts[each.position]) for each in self.vehicles.values() if each.next is not None}
-        chance = [float((self.belief() * left)[self._parts == part].sum()) for part in range(self.part_count)]
-        order = sorted(range(self.part_count), key=lambda part: (part in flown, -chance[part]))
-        cells = np.argwhere(left & (self._parts == order[0]))
-        if not len(cells):
+        flying = {int(self._parts[each.position]) for each in self.vehicles.values() if each.next is not None}
+        choice = range(self.part_count) if parts is None else parts
+        best = max(choice, key=lambda part: (part not in flying, self._chance_left(part), part == self._parts[start]))
+        cells = np.argwhere(self._open() & (self._parts == best))
+        if best == self._parts[start] or not len(cells):
             return start
         row, col = cells[np.abs(cells - start).max(axis=1).argmin()].tolist()
         return row, col
+
+    def _chance_left(self, part: int) -> float:
+        """Return the probability of the cells of a part that may need a photo."""
+        return float((self.belief() * self._open())[self._parts == part].sum())
+
+    def _open(self) -> Mask:
+        """Return the cells that may have the goal and may need a photo, (rows, cols)."""
+        return self._weight > 0 if self.motion else self._left()
 
     @property
     def status(self) -> Status:
