@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from rasterio.io import MemoryFile
 
 from airloc.agents.registry import make_agent
 from airloc.missions.orthophotos import match_map
@@ -98,6 +99,11 @@ def test_an_orthophoto_that_is_sent_later_is_shown_and_kept(
     for file, fact in ((elsewhere, "does not show"), (plain, "georeference")):
         response = client.put(f"{path}/orthophoto", content=file.read_bytes())
         assert (response.status_code, fact in response.json()["problem"]) == (422, True)
+    huge = {"driver": "GTiff", "width": 40_000, "height": 40_000, "count": 1, "dtype": "uint8", "sparse_ok": True}
+    with MemoryFile() as memory:
+        memory.open(**huge, tiled=True, blockxsize=4096, blockysize=4096).close()
+        claims = client.put(f"{path}/orthophoto", content=bytes(memory.getbuffer()))
+    assert (claims.status_code, "megapixels" in claims.json()["cure"]) == (422, True)
     cut = search_ground.raster.path.read_bytes()
     assert client.put(f"{path}/orthophoto", content=cut[: len(cut) // 2]).status_code == 422
     assert client.put(f"{path}/orthophoto", content=cut).status_code == 200

@@ -24,6 +24,7 @@ __all__ = ["MARGIN", "StoredWeights", "background_corners", "check_orthophoto", 
 
 MARGIN = 1
 """Cells around the grid that the background of the map shows."""
+MAX_PIXELS = 400_000_000
 TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 """First bytes of TIFF and BigTIFF files."""
 
@@ -65,6 +66,9 @@ def shows(raster: Raster, layout: Layout) -> bool:
 def check_orthophoto(content: bytes, layout: Layout, name: str) -> bytes:
     """Return an orthophoto if it can be shown below a grid."""
     with open_tiff(content, name) as raster:
+        if raster.width * raster.height > MAX_PIXELS:  # a small file may claim any size
+            problem = f"The {name} has {raster.width} x {raster.height} pixels"
+            raise AirlocError(problem, f"Send at most {MAX_PIXELS / 1e6:.0f} megapixels")
         if not raster.georeferenced:
             raise AirlocError(f"The {name} has no georeference", "Georeference it first")
         if not shows(raster, layout):
