@@ -211,6 +211,31 @@ def test_a_search_is_started_from_the_form(open_page, url: str, client, search_g
     assert client.get(f"/searches/{search}").json()["status"] == "cancelled"
 
 
+def test_a_search_from_a_home_with_a_flight_time_shows_it_and_an_orthophoto_that_is_sent(
+    open_page, tmp_path: Path, search_ground: SearchGround
+):
+    with server_thread(tmp_path / "plain.sqlite") as url:
+        page = signed_in(open_page, url, "new", ignore_console=True)  # Chromium writes the status 422 to the console
+        page.set_input_files("#outline-file", files_of(search_ground, "geojson"))
+        goal = {"name": "g.png", "mimeType": "image/png", "buffer": search_ground.photo(GOAL)}
+        page.set_input_files("#goal-file", goal)
+        page.fill("#cell", "96")
+        page.fill("#endurance", "10")
+        page.click("text=More about the goal and the flight")
+        page.fill("#home", "{},{}".format(*search_ground.layout.lat_lon((3, 0))))
+        page.fill("#wind", "3")
+        page.fill("#reserve", "20")
+        page.click("text=Start the search >> visible=true")
+        wait_for_photos(page, 0)
+        expect(page.locator(".label.vehicle")).to_have_text(["Home"])
+        assert page.locator("#layers label", has_text="Orthophoto").count() == 0
+        page.click("text=Orthophoto below the grid")
+        page.set_input_files("#ortho-file", {"name": "a.tif", "mimeType": "image/tiff", "buffer": b"no image"})
+        expect(page.locator("#error")).to_contain_text("not a GeoTIFF")
+        page.set_input_files("#ortho-file", search_ground.raster.path)
+        expect(page.locator("#layers label", has_text="Orthophoto")).to_have_count(1)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "fact"),
     [
