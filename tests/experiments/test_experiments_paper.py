@@ -105,3 +105,14 @@ def test_a_folder_without_any_of_the_datasets_is_refused(tmp_path: Path):
         PaperData(tmp_path, TINY)
     with pytest.raises(AirlocError, match="nowhere"):
         PaperData(tmp_path / "nowhere", TINY)
+
+
+def test_policies_on_the_shipped_encoders_need_no_other_training():
+    made_by = PaperPlanner(PaperData(None, TINY), weights="encoders")
+    plan = made_by.plan(Selection(tables=(4,)))
+    assert {task.kind.name for task in plan.tasks} == {"areas", "images", "policy", "evaluation"}
+    policy = made_by.policy("airloc-no-residual", "masa")
+    assert policy.settings["encoder"] == "airloc"
+    assert set(policy.settings["weights"]) == {"airloc", "vision-sem-seg"}, "other weights are another task"
+    assert made_by.policy("airloc-no-sem-seg", "masa").settings["encoder"] == "airloc-no-sem-seg"
+    assert policy.key != planner().policy("airloc-no-residual", "masa").key

@@ -82,6 +82,8 @@ class PolicyConfig:
     """Training and validation images."""
     variant: Variant = field(default_factory=Variant)
     """Parts of AiRLoc in use."""
+    encoder: str = ""
+    """Agent whose segmentation unit and embedder compute the features, if they are not those trained before."""
     grid: str = "5x5"
     """Training grid; square."""
     areas: int = 3000
