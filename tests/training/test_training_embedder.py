@@ -259,7 +259,7 @@ def test_blocks_on_the_grid_are_cells_of_the_search_areas(areas):
 def test_the_papers_training_of_the_embedder_learns(world, tmp_path):
     """Pairs, flips, a constant learning rate and no batch normalisation; two areas are learnt by heart."""
     torch.manual_seed(0)
-    layers = Layers(batch_norm=False, unet="paper", mask="binary")
+    layers = Layers(batch_norm=False, branches="paper", unet="paper", mask="binary")
     config = tiny(
         world,
         sem_seg=False,

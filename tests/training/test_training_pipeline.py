@@ -36,6 +36,7 @@ TINY = replace(
 )
 
 
+PAPER_LAYERS = Layers(batch_norm=False, branches="paper", unet="paper", mask="binary")
 STAGES = ("segmenter", "embedder", "policy")
 
 
@@ -240,7 +241,7 @@ def test_the_preset_paper_has_the_values_of_the_paper():
     assert (embedder.schedule, embedder.rescale, embedder.photos) == ("constant", False, 0.0)
     assert {unit.crops, embedder.crops, policy.crops} == {"grid"}
     assert {unit.augmentation, embedder.augmentation} == {"flips"}
-    assert (unit.unet, embedder.layers) == ("paper", Layers(batch_norm=False, unet="paper", mask="binary"))
+    assert (unit.unet, embedder.layers) == ("paper", PAPER_LAYERS)
     assert (policy.areas, policy.grid, policy.budget, policy.gamma) == (832, "5x5", 10, 0.9)
     assert (policy.batch, policy.updates, policy.learning_rate, policy.anneal) == (64, 50_000, 1e-4, False)
     assert (policy.position, policy.validation) == (PositionEncoding("restarted", "raw"), "episodes")
@@ -258,7 +259,12 @@ def test_the_preset_tuned_is_the_recipe_of_the_shipped_weights():
     )
     assert tuned.for_embedder == EmbedderConfig(data, steps=30_000, batches="blocks", blocks=28, learning_rate=2e-3)
     assert EmbedderConfig() == EmbedderConfig(
-        schedule="cosine", crops="random", augmentation="full", jitter=0.6, rescale=True, layers=Layers(True, "light")
+        schedule="cosine",
+        crops="random",
+        augmentation="full",
+        jitter=0.6,
+        rescale=True,
+        layers=Layers(True, "wide", "light"),
     )
     assert tuned.for_policy == PolicyConfig(
         data,

@@ -58,7 +58,9 @@ class AirlocConfig:
     """Training and validation images."""
     variant: Variant = field(default_factory=Variant)
     """Parts of AiRLoc in use."""
-    layers: Layers = field(default_factory=lambda: Layers(batch_norm=False, unet="paper", mask="binary"))
+    layers: Layers = field(
+        default_factory=lambda: Layers(batch_norm=False, branches="paper", unet="paper", mask="binary")
+    )
     """Layers of the segmentation unit and the embedder."""
     position: PositionEncoding = field(default_factory=lambda: PositionEncoding(positions="raw"))
     """How positions are encoded."""
