@@ -42,7 +42,7 @@ from airloc.training.runs import (
     write_settings,
 )
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
-from airloc.vision.embedder import Layers, PatchEncoder
+from airloc.vision.embedder import PAPER_LAYERS, Layers, PatchEncoder
 from airloc.vision.position import PositionEncoding
 
 Stage = Literal["segmenter", "embedder", "policy", "airloc"]
@@ -58,9 +58,7 @@ class AirlocConfig:
     """Training and validation images."""
     variant: Variant = field(default_factory=Variant)
     """Parts of AiRLoc in use."""
-    layers: Layers = field(
-        default_factory=lambda: Layers(batch_norm=False, branches="paper", unet="paper", mask="binary")
-    )
+    layers: Layers = field(default_factory=lambda: PAPER_LAYERS)
     """Layers of the segmentation unit and the embedder."""
     position: PositionEncoding = field(default_factory=lambda: PositionEncoding(positions="raw"))
     """How positions are encoded."""

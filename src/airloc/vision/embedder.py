@@ -37,8 +37,8 @@ PAPER_SEGMENTER_WIDTHS = (4, 8, 16, 32, 64)
 """Channels of the paper's segmentation unit: doubled at each down block, as in its source, up to the stated 64."""
 Widths = tuple[int, int, int, int]
 WIDTHS: Mapping[str, Widths] = {"wide": (24, 40, 64, 64), "paper": (12, 16, 24, 24)}
-"""Channels of the four convolutions of an embedder branch, on maps of 48, 24, 12 and 6 px. The paper does not state them;
-with these all its networks together take less than 4 MB of memory, as it says."""
+"""Channels of the four convolutions of an embedder branch, on maps of 48, 24, 12 and 6 px. The paper does not
+state them; with these all its networks together take less than 4 MB of memory, as it says."""
 EMBEDDING = 256
 """Size of the pair embedding c."""
 HALF = 128
@@ -60,6 +60,9 @@ class Layers:
     """Segmentation unit: blocks of one convolution, or those of the U-net that the paper adapts."""
     mask: Literal["probability", "binary"] = "probability"
     """Input of the embedder: the predicted probability of a building, or the binary mask of the paper."""
+
+
+PAPER_LAYERS = Layers(batch_norm=False, branches="paper", unet="paper", mask="binary")
 
 
 class PatchEncoder(nn.Module):
