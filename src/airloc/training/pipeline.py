@@ -13,12 +13,12 @@ from another agent stays frozen.
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 
 from airloc.agents.policy import Policy, Variant
-from airloc.agents.pretrained import load_units, save_airloc
+from airloc.agents.pretrained import Units, load_units, save_airloc
 from airloc.agents.registry import find_checkpoint
 from airloc.errors import AirlocError
 from airloc.task.rules import load_reward
@@ -268,7 +268,8 @@ def train_stages(
             "Give --root with the folder of the datasets, or --synthetic 500 for procedural areas",
         )
     taken = _pretrained(config, until)
-    all_terms = " and ".join(dict.fromkeys(filter(None, (terms(config.data), taken.terms if taken else ""))))
+    agents = [taken.config.get("terms", "")] if taken else []
+    all_terms = " and ".join(dict.fromkeys(filter(None, (terms(config.data), *agents))))
     torch.manual_seed(config.seed)
     encoder = taken.encoder if taken and config.encoder else PatchEncoder(config.variant.sem_seg, config.layers)
     encoder.to(device)
@@ -306,20 +307,13 @@ def train_stages(
     save_airloc(folder / "agent", encoder.cpu(), median, config_extra, card, position=config.position)
 
 
-class _Pretrained(NamedTuple):
-    """The encoder of another agent, and the terms of its weights."""
-
-    encoder: PatchEncoder
-    terms: str
-
-
-def _pretrained(config: AirlocConfig, until: Stage) -> _Pretrained | None:
-    """Load the encoder, or the segmentation unit, of the agent that the config names, if any."""
+def _pretrained(config: AirlocConfig, until: Stage) -> Units | None:
+    """Load the agent whose encoder, or segmentation unit, the config names, if any."""
     return _pretrained_encoder(config, until) if config.encoder else _pretrained_segmenter(config, until)
 
 
-def _pretrained_encoder(config: AirlocConfig, until: Stage) -> _Pretrained:
-    """Load the segmentation unit and the embedder of the agent that the config names."""
+def _pretrained_encoder(config: AirlocConfig, until: Stage) -> Units:
+    """Load the agent whose segmentation unit and embedder the config names."""
     if config.segmenter or until in ("segmenter", "embedder"):
         problem = f"The embedder of {config.encoder!r} takes the place of the units that would be trained"
         raise AirlocError(problem, "Leave --encoder out, or train the policy alone, without --segmenter")
@@ -330,11 +324,11 @@ def _pretrained_encoder(config: AirlocConfig, until: Stage) -> _Pretrained:
     if units.encoder.layers != config.layers:
         problem = f"The encoder of {config.encoder!r} has other layers than these settings"
         raise AirlocError(problem, "Give the preset with which it was trained, such as --preset tuned")
-    return _Pretrained(units.encoder.eval(), units.config.get("terms", ""))
+    return units
 
 
-def _pretrained_segmenter(config: AirlocConfig, until: Stage) -> _Pretrained | None:
-    """Load the segmentation unit of the agent that the config names, if any."""
+def _pretrained_segmenter(config: AirlocConfig, until: Stage) -> Units | None:
+    """Load the agent whose segmentation unit the config names, if any."""
     if not config.segmenter:
         return None
     if until == "segmenter" or not config.variant.sem_seg:
@@ -347,7 +341,7 @@ def _pretrained_segmenter(config: AirlocConfig, until: Stage) -> _Pretrained | N
     if units.encoder.layers.unet != config.layers.unet:
         problem = f"The segmentation unit of {config.segmenter!r} is not of the form {config.layers.unet!r}"
         raise AirlocError(problem, f"Give --unet {units.encoder.layers.unet}")
-    return _Pretrained(units.encoder, units.config.get("terms", ""))
+    return units
 
 
 def _of_stage(stage: str, on_step: OnStep) -> Callable[[int, dict[str, float]], None]:
