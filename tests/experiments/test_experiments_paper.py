@@ -9,6 +9,7 @@ from airloc.evaluation.benchmarks.paper import TABLES, Setup
 from airloc.experiments import paper
 from airloc.experiments.paper import PaperPlanner, Selection
 from airloc.experiments.paper_data import PaperData
+from airloc.experiments.store import Store
 from small_reproduction import TINY, planner
 
 
@@ -116,3 +117,14 @@ def test_policies_on_the_shipped_encoders_need_no_other_training():
     assert set(policy.settings["weights"]) == {"airloc", "vision-sem-seg"}, "other weights are another task"
     assert made_by.policy("airloc-no-sem-seg", "masa").settings["encoder"] == "airloc-no-sem-seg"
     assert policy.key != planner().policy("airloc-no-residual", "masa").key
+
+
+def test_learning_curves_of_trainings_that_are_not_in_the_store_are_left_out(tmp_path: Path):
+    plan = planner().plan(Selection(tables=(4,)))
+    assert plan.learning_curves(Store(tmp_path)) == []
+    policy = next(task for task in plan.tasks if task.kind.name == "policy")
+    folder = Store(tmp_path).result_folder(policy)
+    folder.mkdir(parents=True)
+    (folder / "metrics.jsonl").write_text('{"step": 1, "val_success": 0.5}\n')
+    [curve] = plan.learning_curves(Store(tmp_path))
+    assert (curve.episodes, curve.success) == ((16,), (0.5,))
