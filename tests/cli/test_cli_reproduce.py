@@ -126,6 +126,12 @@ def test_a_smoke_reproduction_uses_one_thread_a_task_unless_told_otherwise(airlo
     assert threads == [1, 2, None]
 
 
+def test_the_shipped_encoders_are_not_those_of_the_preset_paper(airloc, tmp_path: Path):
+    outcome = airloc("reproduce", "--table", 4, "--preset", "paper", "--weights", "encoders", "--out", tmp_path / "out")
+    assert outcome.refused("encoders", "--preset tuned")
+    assert not (tmp_path / "out").exists()
+
+
 def test_one_table_is_made_from_stored_results(everything: Path, airloc, tmp_path: Path):
     shutil.copytree(everything / "results", tmp_path / "results")
     outcome = airloc("reproduce", "--table", 3, "--seeds", 2, "--out", tmp_path)

@@ -9,6 +9,7 @@ from airloc.evaluation.benchmarks.paper import TABLES, Setup
 from airloc.experiments import paper
 from airloc.experiments.paper import PaperPlanner, Selection
 from airloc.experiments.paper_data import PaperData
+from airloc.experiments.store import Store
 from small_reproduction import TINY, planner
 
 
@@ -105,3 +106,25 @@ def test_a_folder_without_any_of_the_datasets_is_refused(tmp_path: Path):
         PaperData(tmp_path, TINY)
     with pytest.raises(AirlocError, match="nowhere"):
         PaperData(tmp_path / "nowhere", TINY)
+
+
+def test_policies_on_the_shipped_encoders_need_no_other_training():
+    made_by = PaperPlanner(PaperData(None, TINY), weights="encoders")
+    plan = made_by.plan(Selection(tables=(4,)))
+    assert {task.kind.name for task in plan.tasks} == {"areas", "images", "policy", "evaluation"}
+    policy = made_by.policy("airloc-no-residual", "masa")
+    assert policy.settings["encoder"] == "airloc"
+    assert set(policy.settings["weights"]) == {"airloc", "vision-sem-seg"}, "other weights are another task"
+    assert made_by.policy("airloc-no-sem-seg", "masa").settings["encoder"] == "airloc-no-sem-seg"
+    assert policy.key != planner().policy("airloc-no-residual", "masa").key
+
+
+def test_learning_curves_of_trainings_that_are_not_in_the_store_are_left_out(tmp_path: Path):
+    plan = planner().plan(Selection(tables=(4,)))
+    assert plan.learning_curves(Store(tmp_path)) == []
+    policy = next(task for task in plan.tasks if task.kind.name == "policy")
+    folder = Store(tmp_path).result_folder(policy)
+    folder.mkdir(parents=True)
+    (folder / "metrics.jsonl").write_text('{"step": 1, "val_success": 0.5}\n')
+    [curve] = plan.learning_curves(Store(tmp_path))
+    assert (curve.episodes, curve.success) == ((16,), (0.5,))

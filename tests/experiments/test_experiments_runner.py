@@ -126,3 +126,17 @@ def test_an_agent_that_moves_diagonally_declines_the_four_moves_and_stops_no_oth
     assert plan.results(store) == {}
     [reason] = plan.declined(store)
     assert "diagonal" in reason
+
+
+def test_trainings_are_repeated_only_for_results_that_are_missing(complete: Store, tasks: list[Task], tmp_path: Path):
+    store = Store(tmp_path)
+    shutil.copytree(complete.folder / "results", tmp_path / "results")
+    for folder in (tmp_path / "results").glob("*"):
+        if folder.name.split("-")[0] in ("images", "embedder", "policy"):
+            shutil.rmtree(folder)
+    assert store.missing(tasks) == []
+    shutil.rmtree(next((tmp_path / "results").glob("areas-*")))
+    assert [task.kind.name for task in store.missing(tasks)] == ["areas"], "reports show them"
+    trained = next(task for task in tasks if "policy" in task.inputs)
+    shutil.rmtree(store.result_folder(trained))
+    assert [task.kind.name for task in store.missing(tasks)] == ["areas", "images", "embedder", "policy", "evaluation"]

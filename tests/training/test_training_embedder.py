@@ -9,7 +9,7 @@ from airloc.errors import AirlocError
 from airloc.grid import MOVES
 from airloc.task.cells import cut_patches
 from airloc.training import embedder as embedder_module
-from airloc.training import runs
+from airloc.training import learner, runs
 from airloc.training.atlas import Atlas
 from airloc.training.augment import apply_symmetry
 from airloc.training.data import DataConfig, load_atlas, training_areas, validation_areas
@@ -259,7 +259,7 @@ def test_blocks_on_the_grid_are_cells_of_the_search_areas(areas):
 def test_the_papers_training_of_the_embedder_learns(world, tmp_path):
     """Pairs, flips, a constant learning rate and no batch normalisation; two areas are learnt by heart."""
     torch.manual_seed(0)
-    layers = Layers(batch_norm=False, unet="paper", mask="binary")
+    layers = Layers(batch_norm=False, branches="paper", unet="paper", mask="binary")
     config = tiny(
         world,
         sem_seg=False,
@@ -305,3 +305,36 @@ def test_killed_between_validations_it_goes_on_from_a_save_of_the_last_30_second
     assert runs.read_state(tmp_path / "broken" / "state.pt")[0] == 1
     assert same(train_embedder(tmp_path / "broken", config, fresh(), on_step=silent), whole)
     assert (tmp_path / "broken" / "metrics.jsonl").read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()
+
+
+@pytest.fixture
+def converging(monkeypatch):
+    """Two validations without better weights end a training, and the second of all validations is the best."""
+    monkeypatch.setattr(learner, "PATIENCE", 2)
+    values = iter((0.2, 0.4, 0.3, 0.4))
+    monkeypatch.setattr(embedder_module, "accuracy", lambda *_: next(values, 0.0))
+
+
+def test_until_convergence_it_stops_and_ends_with_the_best_weights(world, tmp_path, converging):
+    config, steps = tiny(world, steps=9, validate_every=1, schedule="constant", rescale=False, keep="best"), []
+    found = train_embedder(tmp_path / "run", config, fresh(False), on_step=lambda step, _: steps.append(step))
+    assert steps == [1, 2, 3, 4]
+    best = tiny(world, steps=2, validate_every=9, schedule="constant", rescale=False)
+    expected = train_embedder(tmp_path / "two", best, fresh(False), on_step=silent)
+    assert same(found, expected)
+    again = train_embedder(tmp_path / "run", config, fresh(False), on_step=None)
+    assert same(again, expected), "a finished run is only loaded"
+
+
+def test_stopped_after_its_best_weights_it_resumes_with_them(world, tmp_path, converging):
+    config = tiny(world, steps=9, validate_every=1, schedule="constant", rescale=False, keep="best")
+
+    def stop(step, metrics):
+        if step == 3:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        train_embedder(tmp_path / "run", config, fresh(False), on_step=stop)
+    found = train_embedder(tmp_path / "run", config, fresh(False), on_step=silent)
+    best = tiny(world, steps=2, validate_every=9, schedule="constant", rescale=False)
+    assert same(found, train_embedder(tmp_path / "two", best, fresh(False), on_step=silent))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from airloc.training.learner import Learner, Prefetcher, cosine_schedule
+from airloc.training.learner import PATIENCE, BestWeights, Learner, Prefetcher, cosine_schedule
 from airloc.training.runs import restore_rng, rng_state
 
 
@@ -189,3 +189,30 @@ def test_on_a_gpu_a_resumed_prefetcher_gives_the_same_batches(captured: bool):
     restore_rng(generators)
     resumed.load_state(state)
     assert [update().tolist() for _ in range(3)] == after
+
+
+def test_the_best_weights_are_kept_and_restored_in_place():
+    network = nn.Linear(1, 1)
+    best, weight = BestWeights(network), network.weight
+    for value, now in ((0.1, 1.0), (0.7, 2.0), (0.7, 3.0), (0.6, 4.0)):
+        weight.data.fill_(now)
+        best.offer(value)
+    resumed = BestWeights(network)
+    resumed.load_state_dict(best.state_dict())
+    resumed.restore()
+    assert network.weight is weight
+    assert float(weight.detach()) == 2.0
+    untouched = BestWeights(network)
+    untouched.restore()
+    assert float(weight.detach()) == 2.0, "no validation, no other weights"
+
+
+def test_a_training_has_converged_after_some_validations_without_better_weights():
+    best = BestWeights(nn.Linear(1, 1))
+    for value in (0.1, 0.2, *[0.2] * (PATIENCE - 1)):
+        best.offer(value)
+        assert not best.converged
+    best.offer(0.0)
+    assert best.converged
+    best.offer(0.3)
+    assert not best.converged

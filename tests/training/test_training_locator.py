@@ -10,6 +10,8 @@ import torch
 from airloc.agents.checkpoint import load_checkpoint
 from airloc.agents.pretrained import load_locator
 from airloc.errors import AirlocError
+from airloc.training import locator as locator_module
+from airloc.training import runs
 from airloc.training.atlas import CropSampler
 from airloc.training.data import DataConfig, PairConfig, load_pairs
 from airloc.training.locator import (
@@ -164,6 +166,28 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(tmp_path: Path):
     assert all(torch.equal(whole.tensors[name], parts.tensors[name]) for name in whole.tensors)
     assert load_locator(whole).channels == 3
     assert "`airloc train locator`" in whole.card
+
+
+def test_killed_between_validations_it_goes_on_from_a_save_of_the_last_30_seconds(tmp_path: Path, monkeypatch):
+    config = tiny(validate_every=3)
+    train(tmp_path / "whole", config)
+    monkeypatch.setattr(runs, "SAVE_SECONDS", 0.0)
+    updates = []
+
+    def killed(*arguments):
+        updates.append(0)
+        if len(updates) == 3:
+            raise KilledError
+        return correlate(*arguments)
+
+    monkeypatch.setattr(locator_module, "correlate", killed)
+    with pytest.raises(KilledError):
+        train(tmp_path / "broken", config)
+    monkeypatch.setattr(locator_module, "correlate", correlate)
+    assert runs.read_state(tmp_path / "broken" / "network" / "state.pt")[0] == 1
+    train(tmp_path / "broken", config)
+    metrics = [(tmp_path / name / "network" / "metrics.jsonl").read_bytes() for name in ("broken", "whole")]
+    assert metrics[0] == metrics[1]
 
 
 def test_a_config_out_of_bounds_is_refused():

@@ -36,6 +36,7 @@ TINY = replace(
 )
 
 
+PAPER_LAYERS = Layers(batch_norm=False, branches="paper", unet="paper", mask="binary")
 STAGES = ("segmenter", "embedder", "policy")
 
 
@@ -257,10 +258,11 @@ def test_the_preset_paper_has_the_values_of_the_paper():
     assert (embedder.schedule, embedder.rescale, embedder.photos) == ("constant", False, 0.0)
     assert {unit.crops, embedder.crops, policy.crops} == {"grid"}
     assert {unit.augmentation, embedder.augmentation} == {"flips"}
-    assert (unit.unet, embedder.layers) == ("paper", Layers(batch_norm=False, unet="paper", mask="binary"))
+    assert (unit.unet, embedder.layers) == ("paper", PAPER_LAYERS)
     assert (policy.areas, policy.grid, policy.budget, policy.gamma) == (832, "5x5", 10, 0.9)
     assert (policy.batch, policy.updates, policy.learning_rate, policy.anneal) == (64, 50_000, 1e-4, False)
-    assert (policy.position, policy.validation) == (PositionEncoding("printed", "raw"), "episodes")
+    assert (policy.position, policy.validation) == (PositionEncoding("restarted", "raw"), "episodes")
+    assert {unit.keep, embedder.keep} == {"best"}, "until convergence on the validation set"
     assert policy.patience * policy.validate_every >= policy.updates, "about 50,000 batches"
     assert (policy.normalise, policy.reward, policy.select, policy.seeds) == ("returns", "", "own", 5)
 
@@ -270,11 +272,16 @@ def test_the_preset_tuned_is_the_recipe_of_the_shipped_weights():
     tuned, data = PRESETS["tuned"], DataConfig(weights=(6.0, 2.0, 1.0))
     assert data == DataConfig(None, ("masa", "naip", "austin"), (6.0, 2.0, 1.0), synthetic=1500)
     assert tuned.for_segmenter == SegmenterConfig(
-        data, 20_000, 128, 1e-4, "cosine", 3.0, "random", "full", 0.8, "light", 2000, 0
+        data, 20_000, 128, 1e-4, "cosine", "last", 3.0, "random", "full", 0.8, "light", 2000, 0
     )
     assert tuned.for_embedder == EmbedderConfig(data, steps=30_000, batches="blocks", blocks=28, learning_rate=2e-3)
     assert EmbedderConfig() == EmbedderConfig(
-        schedule="cosine", crops="random", augmentation="full", jitter=0.6, rescale=True, layers=Layers(True, "light")
+        schedule="cosine",
+        crops="random",
+        augmentation="full",
+        jitter=0.6,
+        rescale=True,
+        layers=Layers(True, "wide", "light"),
     )
     assert tuned.for_policy == PolicyConfig(
         data,
@@ -319,4 +326,31 @@ def test_a_segmentation_unit_of_another_form_is_refused(world, tmp_path):
     config = replace(PRESETS["paper"], data=DataConfig(root=world, synthetic=0), segmenter="airloc")
     with pytest.raises(AirlocError, match="--unet light"):
         train(tmp_path, config)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_policies_may_be_trained_on_the_encoder_of_another_agent(whole, config, tmp_path):
+    logged = []
+    settings = replace(config, encoder=str(whole / "agent"), variant=Variant(residual=False))
+    train(tmp_path, settings, on_step=lambda stage, *_: logged.append(stage))
+    assert set(logged) == {"policy"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["agent", "config.json", "policy"]
+    before, after = (load_units(folder / "agent").encoder.state_dict() for folder in (whole, tmp_path))
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert "those of" in (tmp_path / "agent" / "card.md").read_text()
+    with pytest.raises(AirlocError, match="encoder = "):
+        train(tmp_path, replace(settings, encoder="airloc"))
+
+
+def test_an_encoder_that_cannot_be_taken_is_refused(config, tmp_path):
+    without = replace(config, variant=Variant(sem_seg=False))
+    paper = replace(config, layers=PRESETS["paper"].layers)
+    for settings, until, named in (
+        (config, "embedder", "--encoder"),
+        (replace(config, segmenter="airloc"), "airloc", "--encoder"),
+        (without, "airloc", "--sem-seg"),
+        (paper, "airloc", "--preset tuned"),
+    ):
+        with pytest.raises(AirlocError, match=named):
+            train(tmp_path, replace(settings, encoder="airloc"), until=until)
     assert list(tmp_path.iterdir()) == []

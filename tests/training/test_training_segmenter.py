@@ -12,6 +12,7 @@ from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.metrics import Overlap, pooled
 from airloc.grid import Grid
+from airloc.training import learner
 from airloc.training import runs as runs_module
 from airloc.training import segmenter as segmenter_module
 from airloc.training.augment import apply_symmetry
@@ -191,3 +192,18 @@ def test_killed_between_validations_it_goes_on_from_a_save_of_the_last_30_second
     assert same(train_segmenter(tmp_path / "broken", config, Segmenter(), on_step=silent), whole)
     assert len(updates) == 5
     assert (tmp_path / "broken" / "metrics.jsonl").read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()
+
+
+def test_until_convergence_it_stops_and_ends_with_the_best_weights(world, tmp_path, monkeypatch):
+    monkeypatch.setattr(learner, "PATIENCE", 2)
+    counts = iter(Overlap(hits, 5, 5) for hits in (1, 3, 2, 3))
+    monkeypatch.setattr(segmenter_module, "overlap", lambda *_: next(counts, None))
+    config, steps = tiny(world, steps=9, validate_every=1, schedule="constant", keep="best"), []
+    found = train_segmenter(tmp_path / "run", config, fresh(), on_step=lambda step, _: steps.append(step))
+    assert steps == [1, 2, 3, 4]
+    expected = train_segmenter(tmp_path / "two", tiny(world, steps=2, schedule="constant"), fresh(), on_step=silent)
+    assert same(found, expected)
+    again = train_segmenter(tmp_path / "run", config, Segmenter(), on_step=None)
+    assert same(again, expected), "a finished run is only loaded"
+    unmasked = train_segmenter(tmp_path / "none", tiny(world, steps=2, keep="best"), fresh(), on_step=silent)
+    assert not same(unmasked, fresh()), "without validation masks the last weights are kept"

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from airloc.agents.policy import VARIANTS, Policy
+from airloc.agents.policy import VARIANTS, Policy, Variant
 from airloc.agents.pretrained import save_airloc
 from airloc.vision.embedder import Layers, PatchEmbedder, PatchEncoder, Segmenter, standardise
 from untrained import untrained_encoder
@@ -104,7 +104,7 @@ def test_in_eval_mode_a_patch_does_not_depend_on_the_others():
         torch.testing.assert_close(segmenter(patches)[1:2], segmenter(patches[1:2]))
 
 
-PAPER = Layers(batch_norm=False, unet="paper", mask="binary")
+PAPER = Layers(batch_norm=False, branches="paper", unet="paper", mask="binary")
 
 
 def test_the_papers_embedder_has_four_convolutions_a_branch_and_no_batch_normalisation():
@@ -146,3 +146,9 @@ def test_the_papers_building_mask_is_binary():
         encoder.segmenter.leave.bias -= encoder.segmenter(standardise(patches.permute(0, 3, 1, 2) / 255)).median()
     mask = encoder.preprocess(patches)[:, 3]
     assert mask.unique().tolist() == [0.0, 1.0]
+
+
+def test_the_papers_networks_together_take_less_than_4_mb_of_memory():
+    networks = PatchEncoder(layers=PAPER), Policy(Variant())
+    numbers = [tensor for network in networks for tensor in network.state_dict().values()]
+    assert 3_000_000 < sum(tensor.numel() * tensor.element_size() for tensor in numbers) < 4_000_000

@@ -37,7 +37,7 @@ class Reproduce:
     """A test run of minutes on two cores, small trainings, or on a GPU the paper's training, or that of the shipped
     weights."""
     weights: Weights = "trained"
-    """Train the agents of the paper, or use the shipped weights."""
+    """Train the agents of the paper, or only their policies on the shipped encoders, or use the shipped weights."""
     seeds: int = 5
     """Policies to train of each variant. The tables show the median one."""
     seed: int = 0
@@ -98,6 +98,8 @@ def _check(options: Reproduce) -> None:
         raise AirlocError(f"Cannot train {options.seeds} seeds", "Give --seeds 1 or more")
     if options.threads is not None and options.threads < 1:
         raise AirlocError(f"Cannot compute with {options.threads} threads", "Give --threads 1 or more")
+    if options.weights == "encoders" and options.preset == "paper":
+        raise AirlocError("The shipped encoders are not those of the preset paper", "Give --preset tuned")
     check_device(options.device)
 
 

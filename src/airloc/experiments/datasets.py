@@ -73,7 +73,7 @@ def _write_set(parts: Iterable[tuple[SearchArea, str]], folder: Path, report: Ca
 
 
 AREAS = TaskKind("areas", 1, _write_areas, reads_data=True)
-IMAGES = TaskKind("images", 1, _write_images, reads_data=True)
+IMAGES = TaskKind("images", 1, _write_images, reads_data=True, intermediate=True)
 
 
 def areas_task(

@@ -56,6 +56,8 @@ class TaskKind:
     """Whether it reads the user's datasets. Such tasks run where the command runs."""
     uses_gpu: bool = False
     """Whether it asks for a GPU on a cluster that has any."""
+    intermediate: bool = False
+    """Whether only other tasks need its result, so that it may be deleted once theirs are there."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from airloc.agents.policy import VARIANTS
 from airloc.agents.pretrained import is_installed
-from airloc.agents.registry import AIRLOC_AGENTS, CHECKPOINTS, available_agents
+from airloc.agents.registry import AIRLOC_AGENTS, CHECKPOINTS, available_agents, weight_hashes
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.paper import PAPER_AGENTS, SUCCESSOR_PROTOCOL, TABLES, Setup, table
 from airloc.experiments.datasets import AREAS_FOLDER
@@ -19,7 +19,8 @@ from airloc.experiments.training import EMBEDDER, METRICS, POLICY, SEGMENTER
 from airloc.reports.results import EvaluationResult, LearningCurve, load_reason, load_result
 from airloc.training.pipeline import EMBEDDER_OPTIONS, SEGMENTER_OPTIONS
 
-Weights = Literal["trained", "shipped"]
+Weights = Literal["trained", "encoders", "shipped"]
+"""Train everything, train policies on the shipped segmentation units and embedders, or train nothing."""
 
 DISTANCE_FIGURE, SEARCH_FIGURES = 3, (2, *range(4, 20))
 """The figures that can be reproduced: success by distance, and those that show searches."""
@@ -126,9 +127,14 @@ class PaperPlanner:
 
     def policy(self, variant: str, trained_on: str) -> Task:
         """Return the task that trains the policies of a variant."""
-        inputs = {"images": self.data.images(trained_on), "embedder": self._embedder(variant, trained_on)}
+        inputs = {"images": self.data.images(trained_on)}
         settings = {**self._training, **self._mix(trained_on), "variant": variant, "seeds": self.seeds}
         settings["seed"] = self.seed
+        if self.weights == "encoders":
+            shipped = _base(variant) if trained_on == "masa" else f"{_base(variant)}-xbd-research"
+            settings |= {"encoder": shipped, "weights": weight_hashes(shipped)}
+        else:
+            inputs["embedder"] = self._embedder(variant, trained_on)
         return Task(POLICY, f"{variant} on {trained_on}", settings, inputs)
 
     def _weights_digest(self, agent: str) -> str:
@@ -152,7 +158,7 @@ class PaperPlanner:
         return {**options, **self._mix(trained_on), "seed": self.seed}
 
     def _embedder(self, variant: str, trained_on: str) -> Task:
-        base = "airloc" if VARIANTS[variant].sem_seg else "airloc-no-sem-seg"
+        base = _base(variant)
         inputs = {"images": self.data.images(trained_on)}
         if VARIANTS[variant].sem_seg:
             inputs["segmenter"] = self._segmenter()
@@ -193,8 +199,9 @@ class PaperPlan:
         return list(dict.fromkeys(f"{reason}." for reason in reasons if reason is not None))
 
     def learning_curves(self, store: Store) -> list[LearningCurve]:
-        """Read the learning curves of all trained policies."""
-        return [_learning_curve(task, store) for task in self.tasks if task.kind is POLICY]
+        """Read the learning curves of the trained policies, as far as they are in the store."""
+        policies = [task for task in self.tasks if task.kind is POLICY]
+        return [_learning_curve(task, store) for task in policies if (store.result_folder(task) / METRICS).is_file()]
 
 
 def other_agents() -> list[str]:
@@ -221,6 +228,11 @@ def _setups(selection: Selection, others: list[str]) -> Iterator[Setup]:
         for episodes in ("far-pairs", "uniform"):
             for name in ("airloc", "airloc-priv", "priv-local", "local", "priv-random", *others):
                 yield Setup(name, "masa", "val", grid, episodes=episodes, moves=moves)
+
+
+def _base(variant: str) -> str:
+    """Return the variant whose segmentation unit and embedder a variant shares."""
+    return "airloc" if VARIANTS[variant].sem_seg else "airloc-no-sem-seg"
 
 
 def _shipped_name(setup: Setup) -> str | None:

@@ -22,7 +22,7 @@ CELL_METRES = 100.0
 _VALIDATION_LIMIT = 40
 """Largest number of images to validate a training on."""
 
-_PLANNED = ("data", "variant", "segmenter", "table_bytes", "seeds", "seed")
+_PLANNED = ("data", "variant", "encoder", "segmenter", "table_bytes", "seeds", "seed")
 """Settings of a training that the plan sets, not the preset."""
 
 

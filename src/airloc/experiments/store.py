@@ -61,12 +61,20 @@ class Store:
         return True
 
     def missing(self, tasks: list[Task]) -> list[Task]:
-        """Return the tasks without a result.
+        """Return the tasks to run, of all tasks, each after its inputs.
+
+        These are the tasks without a result, except for those, such as trainings, that no other task to run needs.
 
         Raises:
             AirlocError: If one of the results is damaged.
         """
-        return [task for task in tasks if not self.has(task)]
+        found: list[Task] = []
+        needed: set[str] = set()
+        for task in reversed(tasks):
+            if (not task.kind.intermediate or task.key in needed) and not self.has(task):
+                found.append(task)
+                needed.update(read.key for read in task.inputs.values())
+        return found[::-1]
 
     def read(self, task: Task) -> dict[str, bytes]:
         """Read the files of a result."""

@@ -60,9 +60,9 @@ def _train_policies(context: TaskContext) -> None:
     write_atomically(context.out / "seeds.json", json.dumps(record) + "\n")
 
 
-SEGMENTER = TaskKind("segmenter", 2, _train_segmenter, uses_gpu=True)
-EMBEDDER = TaskKind("embedder", 2, _train_embedder, uses_gpu=True)
-POLICY = TaskKind("policy", 2, _train_policies, uses_gpu=True)
+SEGMENTER = TaskKind("segmenter", 2, _train_segmenter, uses_gpu=True, intermediate=True)
+EMBEDDER = TaskKind("embedder", 2, _train_embedder, uses_gpu=True, intermediate=True)
+POLICY = TaskKind("policy", 2, _train_policies, uses_gpu=True, intermediate=True)
 
 
 def agent_folder(result: Path, rank: int) -> Path:
@@ -102,11 +102,11 @@ def _config(settings: Mapping[str, Any], images: Path) -> AirlocConfig:
     """Return the configuration of the training that a task is a stage of.
 
     The settings hold options of `AirlocConfig` as JSON values, `variant` as a name, and as `data` the fields of
-    `DataConfig` that differ from one dataset.
+    `DataConfig` that differ from one dataset. The hashes of shipped weights, `weights`, are part of the key alone.
     """
     alone = DataConfig(root=images, datasets=(IMAGES_SET,), weights=(1.0,), synthetic=0)
     data = build_settings(DataConfig, plain_settings(alone) | settings.get("data", {}))
-    options = {name: value for name, value in settings.items() if name not in ("variant", "data")}
+    options = {name: value for name, value in settings.items() if name not in ("variant", "data", "weights")}
     config = build_settings(AirlocConfig, plain_settings(AirlocConfig()) | options)
     return replace(config, data=data, variant=VARIANTS[settings["variant"]])
 

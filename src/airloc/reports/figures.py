@@ -218,7 +218,7 @@ def _learning_chart(curves: Sequence[LearningCurve]) -> Figure:
         y_range=(0, 1),
     )
     data = {_label(curve): {"episodes": curve.episodes, "val_success": curve.success} for curve in curves}
-    caption = "Success during training on all pairs of the validation areas, weighted to equal distances."
+    caption = "Success on the validation areas during training, on the episodes that select the weights."
     return Figure("learning-curves", "Learning curves", caption, data, svg, "--table 5")
 
 

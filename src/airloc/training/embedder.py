@@ -8,9 +8,9 @@ agents, which deviate from the paper; docs/paper-map.md has the table, and the p
    and as goals, and all its 40 pairs of neighbours contribute to the loss: an update with 28 blocks encodes as many
    patches as the 256 pairs of the paper (252 and 252), and learns from 1120 pairs. The paper's 256 pairs are drawn
    from all ordered pairs of adjacent cells of an area.
-2. `learning_rate` and `schedule`: the highest learning rate is 2e-3, about the paper's 1e-3 times the square root of
-   1120 / 256. It rises over the first 500 updates (over a tenth of a short training) and then falls to zero along a
-   cosine.
+2. `learning_rate`, `schedule` and `keep`: the highest learning rate is 2e-3, about the paper's 1e-3 times the square
+   root of 1120 / 256. It rises over the first 500 updates (over a tenth of a short training) and then falls to zero
+   along a cosine. The last weights are kept, not the best by validation.
 3. `crops`: blocks are cropped at any offset of an image and at several scales, not only on the grid.
 4. `augmentation`: all eight symmetries of a block, and of the directions with it, and colour jitter, the same for the
    whole block; the paper flips areas. With `photos`, the patches of a share of the blocks are photos with errors and
@@ -40,7 +40,7 @@ from airloc.task.photos import MARGIN
 from airloc.training.atlas import Atlas
 from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
 from airloc.training.data import FLIPS, Augmentation, Crops, DataConfig, load_atlas, validation_areas
-from airloc.training.learner import Learner, RunningMean, Schedule, schedule_factor
+from airloc.training.learner import BestWeights, Keep, Learner, RunningMean, Schedule, schedule_factor
 from airloc.training.photos import photograph_cells
 from airloc.training.runs import (
     COUNT,
@@ -98,6 +98,8 @@ class EmbedderConfig:
     """Highest learning rate of Adam."""
     schedule: Schedule = "cosine"
     """The learning rate falls along a cosine, or is constant."""
+    keep: Keep = "last"
+    """Keep the last weights, or train until convergence and keep those with the highest accuracy in validation."""
     crops: Crops = "random"
     """Squares at any offset and scale of the images, or on the grid of the search areas."""
     augmentation: Augmentation = "full"
@@ -208,11 +210,14 @@ def _train(
         return torch.stack([loss.detach(), correct])
 
     fast_update = learner.capture(update)
-    running = RunningMean(2, device)
+    running, best = RunningMean(2, device), BestWeights(encoder.embedder)
     if run.state:
         restore_rng(run.state["rng"])
         running.load_state_dict(run.state["running"])
+        best.load_state_dict(run.state["best"])
     for step in range(run.step + 1, config.steps):
+        if best.converged:
+            break
         learner.set_learning_rate(config.learning_rate * schedule_factor(config.schedule, step, config.steps))
         running.add(fast_update())
         validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
@@ -225,11 +230,14 @@ def _train(
         if validates:
             running.reset()
             metrics["val_accuracy"] = accuracy(encoder, pairs)
+            if config.keep == "best":
+                best.offer(metrics["val_accuracy"])
             run.log(step, **metrics)
         state = {"learner": learner.state_dict(), "rng": rng_state(device), "running": running.state_dict()}
-        run.save_state(step, state)
+        run.save_state(step, {**state, "best": best.state_dict()})
         if validates:
             on_step(step + 1, metrics)
+    best.restore()
 
 
 @torch.no_grad()

@@ -34,6 +34,12 @@ Schedule = Literal["cosine", "constant"]
 """Learning rate over a training: a short warm-up and a cosine to zero, or always the same."""
 
 
+Keep = Literal["best", "last"]
+"""Weights that a training ends with: the best by validation, at which it stops once it has converged, or the last."""
+PATIENCE = 10
+"""Validations without better weights after which a training has converged."""
+
+
 def schedule_factor(schedule: Schedule, step: int, steps: int) -> float:
     """Return the factor of the learning rate at a step."""
     return cosine_schedule(step, steps) if schedule == "cosine" else 1.0
@@ -74,6 +80,42 @@ class RunningMean:
         """Restore a state."""
         self._total.copy_(state["total"])
         self._count = state["count"]
+
+
+class BestWeights:
+    """The weights of a network at its best validation so far; their state is saved with the run."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self._network = network
+        self._weights: dict[str, torch.Tensor] = {}
+        self._highest, self._waited = -math.inf, 0
+
+    def offer(self, value: float) -> None:
+        """Keep the weights of the network if this validation is the best one."""
+        if value > self._highest:
+            self._weights = {name: tensor.detach().clone() for name, tensor in self._network.state_dict().items()}
+            self._highest, self._waited = value, 0
+        else:
+            self._waited += 1
+
+    @property
+    def converged(self) -> bool:
+        """Whether the last validations were no better."""
+        return self._waited >= PATIENCE
+
+    def restore(self) -> None:
+        """Copy the best weights into the network, in place; without any validation it stays as it is."""
+        current = self._network.state_dict()
+        for name, tensor in self._weights.items():
+            current[name].copy_(tensor)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state."""
+        return {"weights": self._weights, "highest": self._highest, "waited": self._waited}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a state."""
+        self._weights, self._highest, self._waited = dict(state["weights"]), state["highest"], state["waited"]
 
 
 class Learner:

@@ -31,7 +31,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, pad
 from airloc.agents.pretrained import MAX_WIDTH, save_locator
 from airloc.training.atlas import CropSampler, Scales
 from airloc.training.data import DataConfig, PairConfig, load_imagery, load_pairs, terms
-from airloc.training.learner import Learner, Prefetcher, cosine_schedule
+from airloc.training.learner import Learner, Prefetcher, RunningMean, cosine_schedule
 from airloc.training.locator_batches import CROP, PHOTO, LocatorAugmentation, LocatorBatch, sample_batch
 from airloc.training.runs import (
     COUNT,
@@ -180,23 +180,29 @@ def _train(
         return torch.stack([contrast.detach(), located, verification.detach(), correct])
 
     fast_update = learner.capture(update)
+    running, metrics = RunningMean(4, device), dict[str, float]()
     if run.state:
         restore_rng(run.state["rng"])
         prefetcher.load_state(run.state["batches"])
-    totals = torch.zeros(4, device=device)
+        running.load_state_dict(run.state["running"])
+        metrics = run.state["metrics"]
     for step in range(run.step + 1, config.steps):
         learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
-        totals += fast_update()
+        running.add(fast_update())
+        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
+        if not (validates or run.is_due()):
+            continue
         # Validate, log and save.
-        if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
+        means = running.mean()
+        check_finite(means[0], step, run)
+        if validates:
+            running.reset()
             names = ("contrast_loss", "located", "verification_loss", "verified")
-            metrics = dict(zip(names, (totals / (step - run.step)).tolist(), strict=True))
-            totals.zero_()
-            check_finite(metrics["contrast_loss"], step, run)
-            metrics |= validate(network, validation, config.hard)
+            metrics = dict(zip(names, means, strict=True)) | validate(network, validation, config.hard)
             run.log(step, **metrics)
-            state = {"learner": learner.state_dict(), "rng": rng_state(device), "batches": prefetcher.state()}
-            run.save_state(step, {**state, "metrics": metrics})
+        state = {"learner": learner.state_dict(), "rng": rng_state(device), "batches": prefetcher.state()}
+        run.save_state(step, {**state, "running": running.state_dict(), "metrics": metrics})
+        if validates:
             on_step(step + 1, metrics)
 
 

@@ -6,8 +6,8 @@
     FOLDER/agent        the checkpoint of the agent: the policy with the median validation success
     FOLDER/config.json  the settings, for `airloc train --config`
 
-A stopped training resumes, and finished stages are not repeated. A segmentation unit that is taken from another agent
-stays frozen.
+A stopped training resumes, and finished stages are not repeated. A segmentation unit, or a whole encoder, that is taken
+from another agent stays frozen.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from airloc.errors import AirlocError
 from airloc.task.rules import load_reward
 from airloc.training.data import Augmentation, Crops, DataConfig, terms
 from airloc.training.embedder import EmbedderConfig, train_embedder
-from airloc.training.learner import Schedule
+from airloc.training.learner import Keep, Schedule
 from airloc.training.reinforce import (
     PolicyConfig,
     PolicyResult,
@@ -42,7 +42,7 @@ from airloc.training.runs import (
     write_settings,
 )
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
-from airloc.vision.embedder import Layers, PatchEncoder
+from airloc.vision.embedder import PAPER_LAYERS, Layers, PatchEncoder
 from airloc.vision.position import PositionEncoding
 
 Stage = Literal["segmenter", "embedder", "policy", "airloc"]
@@ -58,9 +58,9 @@ class AirlocConfig:
     """Training and validation images."""
     variant: Variant = field(default_factory=Variant)
     """Parts of AiRLoc in use."""
-    layers: Layers = field(default_factory=lambda: Layers(batch_norm=False, unet="paper", mask="binary"))
+    layers: Layers = field(default_factory=lambda: PAPER_LAYERS)
     """Layers of the segmentation unit and the embedder."""
-    position: PositionEncoding = field(default_factory=lambda: PositionEncoding("printed", "raw"))
+    position: PositionEncoding = field(default_factory=lambda: PositionEncoding(positions="raw"))
     """How positions are encoded."""
     crops: Crops = "grid"
     """Patches, pairs and areas come from one search area in each image, or from any offset and scale."""
@@ -68,10 +68,16 @@ class AirlocConfig:
     """Augmentation for the segmentation unit and the embedder: flips, or all symmetries and colour jitter."""
     schedule: Schedule = "constant"
     """Learning rate of the segmentation unit and the embedder: constant, or falling along a cosine."""
+    keep: Keep = "best"
+    """The segmentation unit and the embedder train until convergence on the validation images and keep the best
+    weights, or make all updates and keep the last."""
+    encoder: str = ""
+    """Use the segmentation unit and the embedder of this agent, a name or a checkpoint folder, instead of training
+    them."""
     segmenter: str = ""
     """Use the segmentation unit of this agent, a name or a checkpoint folder, instead of training one."""
     segmenter_steps: int = 20_000
-    """Updates of the segmentation unit."""
+    """Updates of the segmentation unit, at most."""
     building_weight: float = 1.0
     """Weight of building pixels in the loss of the segmentation unit; others have weight 1."""
     init_from: str = ""
@@ -79,7 +85,7 @@ class AirlocConfig:
     embedder: Literal["pairs", "blocks"] = "pairs"
     """The embedder learns from pairs of patches, or from blocks of 3 x 3 patches."""
     embedder_steps: int = 30_000
-    """Updates of the embedder."""
+    """Updates of the embedder, at most."""
     embedder_pairs: int = 256
     """Pairs of patches per update of the embedder."""
     embedder_blocks: int = 28
@@ -134,6 +140,8 @@ class AirlocConfig:
             data=self.data,
             steps=self.segmenter_steps,
             schedule=self.schedule,
+            keep=self.keep,
+            validate_every=self._validate_every(self.segmenter_steps),
             building_weight=self.building_weight,
             crops=self.crops,
             augmentation=self.augmentation,
@@ -155,12 +163,13 @@ class AirlocConfig:
             pairs=self.embedder_pairs,
             learning_rate=self.embedder_learning_rate,
             schedule=self.schedule,
+            keep=self.keep,
             crops=self.crops,
             augmentation=self.augmentation,
             rescale=self.rescale,
             layers=self.layers,
             photos=self.photos,
-            validate_every=max(1, min(2000, self.embedder_steps // 5)),
+            validate_every=self._validate_every(self.embedder_steps),
             seed=self.seed,
         )
 
@@ -170,6 +179,7 @@ class AirlocConfig:
         return PolicyConfig(
             data=self.data,
             variant=self.variant,
+            encoder=self.encoder,
             areas=self.areas,
             crops=self.crops,
             position=self.position,
@@ -189,8 +199,12 @@ class AirlocConfig:
             seed=self.seed,
         )
 
+    def _validate_every(self, steps: int) -> int:
+        """Return the updates of the segmentation unit or the embedder between validations."""
+        return max(1, min(500 if self.keep == "best" else 2000, steps // 5))
 
-SEGMENTER_OPTIONS = ("segmenter_steps", "building_weight", "layers", "crops", "augmentation", "schedule")
+
+SEGMENTER_OPTIONS = ("segmenter_steps", "building_weight", "layers", "crops", "augmentation", "schedule", "keep")
 """Settings that decide the segmentation unit, besides data and seed."""
 EMBEDDER_OPTIONS = (
     *SEGMENTER_OPTIONS,
@@ -206,6 +220,7 @@ _TUNED = AirlocConfig(
     crops="random",
     augmentation="full",
     schedule="cosine",
+    keep="last",
     building_weight=3.0,
     embedder="blocks",
     embedder_learning_rate=2e-3,
@@ -256,12 +271,12 @@ def train_stages(
             "There are no images to train on",
             "Give --root with the folder of the datasets, or --synthetic 500 for procedural areas",
         )
-    pretrained = _pretrained_segmenter(config, until)
-    initial = _initial_embedder(config, until)
-    agents = [units.config.get("terms", "") for units in (pretrained, initial) if units is not None]
+    taken, initial = _pretrained(config, until), _initial_embedder(config, until)
+    agents = [units.config.get("terms", "") for units in (taken, initial) if units is not None]
     all_terms = " and ".join(dict.fromkeys(filter(None, (terms(config.data), *agents))))
     torch.manual_seed(config.seed)
-    encoder = PatchEncoder(config.variant.sem_seg, config.layers).to(device)
+    encoder = taken.encoder if taken and config.encoder else PatchEncoder(config.variant.sem_seg, config.layers)
+    encoder.to(device)
     if initial is not None:
         encoder.embedder.load_state_dict(initial.encoder.embedder.state_dict())
 
@@ -270,15 +285,16 @@ def train_stages(
         on_step(stage, step, metrics)
 
     # Segmentation unit.
-    if pretrained is not None:
-        encoder.segmenter = pretrained.encoder.segmenter
+    if taken is not None:
+        encoder.segmenter = taken.encoder.segmenter
         encoder.to(device)
     elif encoder.segmenter is not None:
         train_segmenter(folder / "segmenter", segmenter, encoder.segmenter, on_step=_of_stage("segmenter", report))
     if until == "segmenter":
         return
     # Embedder.
-    train_embedder(folder / "embedder", embedder, encoder, on_step=_of_stage("embedder", report))
+    if not config.encoder:
+        train_embedder(folder / "embedder", embedder, encoder, on_step=_of_stage("embedder", report))
     if until == "embedder":
         return
     # Policies.
@@ -295,6 +311,26 @@ def train_stages(
     config_extra = {"grid": policy.grid, **({"terms": all_terms} if all_terms else {})}
     card = _airloc_card(config, result, command, all_terms)
     save_airloc(folder / "agent", encoder.cpu(), median, config_extra, card, position=config.position)
+
+
+def _pretrained(config: AirlocConfig, until: Stage) -> Units | None:
+    """Load the agent whose encoder, or segmentation unit, the config names, if any."""
+    return _pretrained_encoder(config, until) if config.encoder else _pretrained_segmenter(config, until)
+
+
+def _pretrained_encoder(config: AirlocConfig, until: Stage) -> Units:
+    """Load the agent whose segmentation unit and embedder the config names."""
+    if config.segmenter or until in ("segmenter", "embedder"):
+        problem = f"The embedder of {config.encoder!r} takes the place of the units that would be trained"
+        raise AirlocError(problem, "Leave --encoder out, or train the policy alone, without --segmenter")
+    units = load_units(find_checkpoint(config.encoder))
+    if (units.encoder.segmenter is not None) != config.variant.sem_seg:
+        problem = f"The agent {config.encoder!r} has {'a' if units.encoder.segmenter else 'no'} segmentation unit"
+        raise AirlocError(problem, f"Give {'--sem-seg' if units.encoder.segmenter else '--no-sem-seg'}")
+    if units.encoder.layers != config.layers:
+        problem = f"The encoder of {config.encoder!r} has other layers than these settings"
+        raise AirlocError(problem, "Give the preset with which it was trained, such as --preset tuned")
+    return units
 
 
 def _pretrained_segmenter(config: AirlocConfig, until: Stage) -> Units | None:
@@ -318,9 +354,9 @@ def _initial_embedder(config: AirlocConfig, until: Stage) -> Units | None:
     """Load the agent whose embedder the training starts with, if the config names one."""
     if not config.init_from:
         return None
-    if until == "segmenter":
+    if config.encoder or until == "segmenter":
         problem = f"The embedder of {config.init_from!r} is not used in this training"
-        raise AirlocError(problem, "Leave --init-from out, or train a later stage")
+        raise AirlocError(problem, "Leave --init-from out, or train a later stage without --encoder")
     units = load_units(find_checkpoint(config.init_from))
     trained, wanted = (
         (encoder.segmenter is not None, encoder.layers.batch_norm)
@@ -342,14 +378,15 @@ def _airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_t
     datasets = ", ".join(data.datasets) if data.root else "none"
     only = "" if data.only == "*" else f" (files that match `{data.only}`)"
     fold = "" if data.fold is None else f"; fold {data.fold} of {data.folds} was held out and validated on"
-    units = f"- Segmentation unit: that of `{config.segmenter}`, frozen.\n" if config.segmenter else ""
-    units += f"- Initial embedder: that of `{config.init_from}`.\n" if config.init_from else ""
+    taken = f"- Segmentation unit: that of `{config.segmenter}`, frozen.\n" if config.segmenter else ""
+    taken = f"- Segmentation unit and embedder: those of `{config.encoder}`, frozen.\n" if config.encoder else taken
+    taken += f"- Initial embedder: that of `{config.init_from}`.\n" if config.init_from else ""
     on = "all pairs, equal distances" if config.validation == "all-pairs" else "one episode per distance and area"
     mean = "; mean of 5 x 5 and 7 x 7" if config.select == "both" else ""
     successes = ", ".join(f"{100 * success:.1f} %" for success in result.success)
     return (
         f"# {config.variant.name}\n\n"
-        f"- Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}.\n{units}"
+        f"- Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}.\n{taken}"
         f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
         f"- Command: `{command}`\n"
         f"- Validation success of the {config.seeds} policies trained ({on}{mean}): "

@@ -12,7 +12,7 @@ the preset `paper` the paper's values:
 
 1. `crops`: areas are cropped at any offset of the training images, each in its four flips, not one in each image.
 2. `validation`: all pairs of start and goal, with equal distances, not one fixed episode for each distance and area.
-3. `position`: the index of the encoding starts again for y, and positions on other grids count from the border.
+3. `position`: positions on other grids count from the border.
 4. `anneal`: the learning rate falls linearly; off by default.
 
 The paper normalises "rewards" by distance. With `normalise="rewards"` these are the rewards of single moves. They are
@@ -82,6 +82,8 @@ class PolicyConfig:
     """Training and validation images."""
     variant: Variant = field(default_factory=Variant)
     """Parts of AiRLoc in use."""
+    encoder: str = ""
+    """Agent whose segmentation unit and embedder compute the features, if they are not those trained before."""
     grid: str = "5x5"
     """Training grid; square."""
     areas: int = 3000

@@ -7,7 +7,8 @@ paper's values:
 1. `crops`: patches are cropped at any offset and several scales, not from the cells of the search areas.
 2. `augmentation`: all eight symmetries and colour jitter, not flips alone.
 3. `building_weight`: the pixels of buildings, the rarer class, have more weight.
-4. `schedule`: the learning rate falls to zero along a cosine.
+4. `schedule` and `keep`: the learning rate falls to zero along a cosine, and the last weights are kept, not the best by
+   validation.
 5. The U-net has one convolution in a block (`airloc.vision.embedder.Layers`).
 
 For a cross-validation, each fold is one run with the same settings except `fold`. Its metrics hold the pixel counts of
@@ -31,7 +32,7 @@ from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
 from airloc.training.data import FLIPS, Augmentation, Crops, DataConfig, load_atlas, validation_areas
-from airloc.training.learner import Learner, RunningMean, Schedule, schedule_factor
+from airloc.training.learner import BestWeights, Keep, Learner, RunningMean, Schedule, schedule_factor
 from airloc.training.runs import (
     CONFIG,
     COUNT,
@@ -63,6 +64,8 @@ class SegmenterConfig:
     """Highest learning rate of Adam."""
     schedule: Schedule = "cosine"
     """The learning rate falls along a cosine, or is constant."""
+    keep: Keep = "last"
+    """Keep the last weights, or train until convergence and keep those with the highest IoU in validation."""
     building_weight: float = 3.0
     """Weight of building pixels in the loss; others have weight 1."""
     crops: Crops = "random"
@@ -93,7 +96,7 @@ def train_segmenter(
     with Run.open(folder, config) as run:
         if run.state:
             learner.load_state_dict(run.state["learner"])
-        if run.step + 1 < config.steps:
+        if run.step + 1 < config.steps and not (run.state or {}).get("done"):
             _train(run, config, segmenter, learner, on_step)
     return segmenter.eval()
 
@@ -128,10 +131,11 @@ def _train(
         return loss.detach()[None]
 
     fast_update = learner.capture(update)
-    running = RunningMean(1, device)
+    running, best = RunningMean(1, device), BestWeights(segmenter)
     if run.state:
         restore_rng(run.state["rng"])
         running.load_state_dict(run.state["running"])
+        best.load_state_dict(run.state["best"])
     for step in range(run.step + 1, config.steps):
         learner.set_learning_rate(config.learning_rate * schedule_factor(config.schedule, step, config.steps))
         running.add(fast_update())
@@ -146,11 +150,18 @@ def _train(
             running.reset()
             if (match := overlap(segmenter, validation, device)) is not None:
                 metrics |= {"iou": match.iou, "f1": match.f1, **match._asdict()}
+                if config.keep == "best":
+                    best.offer(match.iou)
             run.log(step, **metrics)
+        done = best.converged or step + 1 == config.steps
+        if done:
+            best.restore()
         state = {"learner": learner.state_dict(), "rng": rng_state(device), "running": running.state_dict()}
-        run.save_state(step, state)
+        run.save_state(step, {**state, "best": best.state_dict(), "done": done})
         if validates:
             on_step(step + 1, metrics)
+        if done:
+            return
 
 
 @torch.no_grad()

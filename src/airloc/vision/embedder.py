@@ -21,6 +21,7 @@ Legend: B patches or pairs, C input channels (RGB, or RGB and the building mask)
 segmentation unit takes any multiple of 16).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -34,8 +35,10 @@ SEGMENTER_WIDTHS = (8, 8, 16, 32, 64)
 """Channels of the light segmentation unit at full size and after each down block."""
 PAPER_SEGMENTER_WIDTHS = (4, 8, 16, 32, 64)
 """Channels of the paper's segmentation unit: doubled at each down block, as in its source, up to the stated 64."""
-WIDTHS = (24, 40, 64, 64)
-"""Channels of the four convolutions of an embedder branch, on maps of 48, 24, 12 and 6 px."""
+Widths = tuple[int, int, int, int]
+WIDTHS: Mapping[str, Widths] = {"wide": (24, 40, 64, 64), "paper": (12, 16, 24, 24)}
+"""Channels of the four convolutions of an embedder branch, on maps of 48, 24, 12 and 6 px. The paper does not
+state them; with these all its networks together take less than 4 MB of memory, as it says."""
 EMBEDDING = 256
 """Size of the pair embedding c."""
 HALF = 128
@@ -50,10 +53,16 @@ class Layers:
 
     batch_norm: bool = True
     """Normalise batches after the convolutions of the embedder. Without it, as in the paper."""
+    branches: Literal["wide", "paper"] = "wide"
+    """Channels of the embedder's branches: those of the shipped agents, or as many as the memory that the paper states
+    allows."""
     unet: Literal["light", "paper"] = "light"
     """Segmentation unit: blocks of one convolution, or those of the U-net that the paper adapts."""
     mask: Literal["probability", "binary"] = "probability"
     """Input of the embedder: the predicted probability of a building, or the binary mask of the paper."""
+
+
+PAPER_LAYERS = Layers(batch_norm=False, branches="paper", unet="paper", mask="binary")
 
 
 class PatchEncoder(nn.Module):
@@ -68,7 +77,7 @@ class PatchEncoder(nn.Module):
         super().__init__()
         self.layers = layers or Layers()
         self.segmenter = Segmenter(self.layers.unet) if sem_seg else None
-        self.embedder = PatchEmbedder(channels=4 if sem_seg else 3, batch_norm=self.layers.batch_norm)
+        self.embedder = PatchEmbedder(4 if sem_seg else 3, self.layers.batch_norm, WIDTHS[self.layers.branches])
 
     def preprocess(self, patches: torch.Tensor) -> torch.Tensor:
         """Turn patches (B, S, S, 3) uint8 into inputs of the embedder, (B, C, S, S)."""
@@ -90,18 +99,19 @@ class PatchEmbedder(nn.Module):
     Args:
         channels: 3 for RGB, 4 for RGB and the building mask.
         batch_norm: Normalise batches after each convolution and after the two embeddings.
+        widths: Channels of the four convolutions of a branch.
     """
 
-    def __init__(self, channels: int = 4, batch_norm: bool = True) -> None:
+    def __init__(self, channels: int = 4, batch_norm: bool = True, widths: Widths = WIDTHS["wide"]) -> None:
         super().__init__()
-        self.current_first = _first_half(channels, batch_norm)
-        self.goal_first = _first_half(channels, batch_norm)
-        between: list[nn.Module] = [nn.BatchNorm2d(2 * WIDTHS[2])] if batch_norm else []
+        self.current_first = _first_half(channels, widths, batch_norm)
+        self.goal_first = _first_half(channels, widths, batch_norm)
+        between: list[nn.Module] = [nn.BatchNorm2d(2 * widths[2])] if batch_norm else []
         self.meet = nn.Sequential(*between, nn.ReLU(inplace=True), nn.MaxPool2d(2))
         # The fourth convolutions of both branches as one grouped convolution.
-        self.fourth = nn.Sequential(*_convolution(2 * WIDTHS[2], 2 * WIDTHS[3], 3, groups=2, batch_norm=batch_norm))
-        self.current_last = _last(batch_norm)
-        self.goal_last = _last(batch_norm)
+        self.fourth = nn.Sequential(*_convolution(2 * widths[2], 2 * widths[3], 3, groups=2, batch_norm=batch_norm))
+        self.current_last = _last(widths[3], batch_norm)
+        self.goal_last = _last(widths[3], batch_norm)
         self.join = nn.Linear(2 * HALF, EMBEDDING)
         self.prior = nn.Linear(EMBEDDING, DIRECTIONS)
         if not batch_norm:
@@ -114,8 +124,8 @@ class PatchEmbedder(nn.Module):
         return self.relate(self.current_first(current), self.goal_first(goal))
 
     def relate(self, current: torch.Tensor, goal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Embed pairs from the outputs of `current_first` and `goal_first`, each (B, 128, 12, 12)."""
-        maps = self.fourth(self.meet(current + goal))  # (B, 128, 6, 6)
+        """Embed pairs from the outputs of `current_first` and `goal_first`, each (B, 2 widths[2], 12, 12)."""
+        maps = self.fourth(self.meet(current + goal))  # (B, 2 widths[3], 6, 6)
         first, second = maps.flatten(2).chunk(2, dim=1)
         halves = torch.cat([self.current_last(first.flatten(1)), self.goal_last(second.flatten(1))], dim=1)
         embedding: torch.Tensor = self.join(halves.relu())
@@ -164,20 +174,20 @@ def standardise(rgb: torch.Tensor) -> torch.Tensor:
     return (rgb - RGB_MEAN) / RGB_STD
 
 
-def _first_half(channels: int, batch_norm: bool) -> nn.Sequential:
+def _first_half(channels: int, widths: Widths, batch_norm: bool) -> nn.Sequential:
     """Return two convolutions, and this patch's term of the third convolution of both branches."""
     return nn.Sequential(
-        *_convolution(channels, WIDTHS[0], 5, batch_norm=batch_norm),
+        *_convolution(channels, widths[0], 5, batch_norm=batch_norm),
         nn.MaxPool2d(2),
-        *_convolution(WIDTHS[0], WIDTHS[1], 5, batch_norm=batch_norm),
+        *_convolution(widths[0], widths[1], 5, batch_norm=batch_norm),
         nn.MaxPool2d(2),
-        nn.Conv2d(WIDTHS[1], 2 * WIDTHS[2], 3, padding=1, bias=not batch_norm),
+        nn.Conv2d(widths[1], 2 * widths[2], 3, padding=1, bias=not batch_norm),
     )
 
 
-def _last(batch_norm: bool) -> nn.Sequential:
+def _last(channels: int, batch_norm: bool) -> nn.Sequential:
     """Return the layer that maps the last maps of a branch to its embedding."""
-    linear = nn.Linear(WIDTHS[3] * 36, HALF)
+    linear = nn.Linear(channels * 36, HALF)
     return nn.Sequential(linear, nn.BatchNorm1d(HALF)) if batch_norm else nn.Sequential(linear)
 
 

@@ -6,8 +6,9 @@ increasing wavelengths: for i = 1, ..., d / 2
     cos(x / 100^(2 (i - 1) / (d / 2)))  if i is odd,    sin(x / 100^(2 i / (d / 2)))  if i is even.
 
 In the printed equation i continues up to d in the second half, where the wavelengths are so long that y has almost no
-effect. In the shipped agents i starts again at 1, as the text ("similarly to Transformers") implies. Positions outside
-the area are encoded in the same way.
+effect. That contradicts the text, by which leaving the area "is easy to avoid given" the encoding. Here i starts again
+at 1, as in Transformers and in the authors' published code, unless the encoding is `printed`. Positions outside the
+area are encoded in the same way.
 
 A policy learns where the borders of its training grid are. On another grid, `to_training_grid` maps positions by their
 distance to the nearest border; otherwise the policy would take the far side of a larger grid for the outside. The paper
