@@ -14,7 +14,8 @@ from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid, distance
 from airloc.missions.searcher import Glimpse, Searcher
-from airloc.missions.team import FIRST, TeamSearcher, next_cell
+from airloc.missions.sweep import next_cell
+from airloc.missions.team import FIRST, TeamSearcher
 from airloc.task.cells import cut_patches
 from airloc.task.motion import STILL, Motion
 

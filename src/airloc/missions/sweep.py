@@ -1,23 +1,29 @@
-"""A planned sweep: a short path over the most probable cells, for a vehicle without an onboard computer.
+"""Where to fly next, and a planned sweep: a short path over the most probable cells for a vehicle without a computer.
 
 Legend: a belief is (rows, cols); the length of a path is in moves, the Chebyshev distance between its cells.
 """
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from airloc.agents.planner import Planner, move_values
+from airloc.agents.team import reach
 from airloc.areas.area import Mask
-from airloc.grid import Cell, distance, distances
+from airloc.grid import MOVES, Cell, distance, distances
 from airloc.missions.tours import plan_tours
 
 if TYPE_CHECKING:
     from airloc.areas.layout import Layout
 
-__all__ = ["best_cell_in_reach", "extend_sweep", "path_length", "plan_sweep"]
+__all__ = ["best_cell_in_reach", "extend_sweep", "next_cell", "path_length", "plan_sweep"]
+
+MAX_DETOUR = 8
+"""Moves over photographed cells after which a vehicle flies straight to the best cell."""
 
 
 def plan_sweep(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, budget: int) -> list[Cell]:
@@ -96,6 +102,41 @@ def best_cell_in_reach(belief: npt.NDArray[np.float64], left: Mask, position: Ce
     slant = np.abs(cells - np.array(position)).min(axis=1)
     row, col = cells[int(np.lexsort((slant, away, -value))[0])].tolist()
     return row, col
+
+
+def next_cell(
+    planner: Planner,
+    belief: npt.NDArray[np.float64],
+    free: Mask,
+    position: Cell,
+    moves_left: int,
+    others: Sequence[Cell],
+) -> Cell | None:
+    """Return the cell that a vehicle photographs next, or None if the budget reaches none.
+
+    The planner moves over the part of the belief that this vehicle reaches first, until it comes to a free cell.
+
+    Args:
+        planner: The planner.
+        belief: Probability of area, (rows, cols).
+        free: Cells that the vehicle may be sent to, (rows, cols).
+        position: Its cell.
+        moves_left: Moves left in its budget.
+        others: Cells of the other vehicles, or those they are heading to.
+    """
+    cells = np.moveaxis(np.indices(belief.shape), 0, -1)
+    own = belief * free
+    if others:
+        away = np.stack([np.abs(cells - other).max(axis=-1) for other in (position, *others)])
+        own = own * reach(away[0], away[1:].min(axis=0))
+    at = position
+    for made in range(min(MAX_DETOUR, moves_left) if own.any() else 0):
+        move = int(move_values(planner, own, at, moves_left - made).argmax())
+        row, col = (np.array(at) + MOVES[move]).tolist()
+        at = (row, col)
+        if free[at]:
+            return at
+    return best_cell_in_reach(own, free, position, moves_left)
 
 
 def path_length(path: list[Cell]) -> int:

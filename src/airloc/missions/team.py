@@ -25,23 +25,20 @@ import numpy as np
 from scipy import sparse
 
 from airloc.agents.belief import BeliefAgent
-from airloc.agents.planner import PLANNERS, Planner, move_values
-from airloc.agents.team import reach
+from airloc.agents.planner import PLANNERS
 from airloc.areas.area import Mask
 from airloc.errors import AirlocError
-from airloc.grid import MOVES, Cell, distance
+from airloc.grid import Cell, distance
 from airloc.missions.searcher import PERSON, Advice, Belief, Candidate, Find, Glimpse, Searcher, Status
-from airloc.missions.sweep import best_cell_in_reach
+from airloc.missions.sweep import next_cell
 from airloc.task.motion import STILL, Motion, diffuse
 from airloc.task.rules import check_budget
 
-__all__ = ["FIRST", "MAX_VEHICLES", "TeamSearcher", "Vehicle", "next_cell"]
+__all__ = ["FIRST", "MAX_VEHICLES", "TeamSearcher", "Vehicle"]
 
 FIRST = "1"
 """Name of the vehicle that a search begins with."""
 MAX_VEHICLES = 16
-MAX_DETOUR = 8
-"""Moves over photographed cells after which a vehicle flies straight to the best cell."""
 
 
 @dataclass
@@ -377,33 +374,3 @@ class TeamSearcher(Searcher):
 
     def _active(self) -> list[str]:
         return [name for name, vehicle in self.vehicles.items() if vehicle.active]
-
-
-def next_cell(
-    planner: Planner, belief: Belief, free: Mask, position: Cell, moves_left: int, others: Sequence[Cell]
-) -> Cell | None:
-    """Return the cell that a vehicle photographs next, or None if the budget reaches none.
-
-    The planner moves over the part of the belief that this vehicle reaches first, until it comes to a free cell.
-
-    Args:
-        planner: The planner.
-        belief: Probability of area, (rows, cols).
-        free: Cells that the vehicle may be sent to, (rows, cols).
-        position: Its cell.
-        moves_left: Moves left in its budget.
-        others: Cells of the other vehicles, or those they are heading to.
-    """
-    cells = np.moveaxis(np.indices(belief.shape), 0, -1)
-    own = belief * free
-    if others:
-        away = np.stack([np.abs(cells - other).max(axis=-1) for other in (position, *others)])
-        own = own * reach(away[0], away[1:].min(axis=0))
-    at = position
-    for made in range(min(MAX_DETOUR, moves_left) if own.any() else 0):
-        move = int(move_values(planner, own, at, moves_left - made).argmax())
-        row, col = (np.array(at) + MOVES[move]).tolist()
-        at = (row, col)
-        if free[at]:
-            return at
-    return best_cell_in_reach(own, free, position, moves_left)
