@@ -1,9 +1,10 @@
-"""Fixtures that open pages in a real browser, for the conftest of each server's tests; CI must have the browser."""
+"""Fixtures that open pages and reports in a real browser, for the conftest of their tests; CI must have the browser."""
 
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,6 +64,27 @@ def open_page(chromium) -> Iterator[Any]:
     assert [text for text in messages if "status of 409" not in text and "status of 401" not in text] == []
 
 
+@pytest.fixture
+def open_report(chromium) -> Iterator[Any]:
+    """Open the file of a page that must request nothing else and must not write to the console."""
+    pages, requests, messages = [], [], []
+
+    def open_one(path: Path, **options: Any) -> Any:
+        page = chromium.new_page(**{"viewport": {"width": 1200, "height": 900}, **options})
+        pages.append(page)
+        page.on("request", lambda request: requests.append((path.as_uri(), request.url)))
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
+        page.goto(path.as_uri(), wait_until="load")
+        return page
+
+    yield open_one
+    for page in pages:
+        page.close()
+    assert [url for file, url in requests if url != file and not url.startswith("data:")] == []
+    assert messages == []
+
+
 def check_accessibility(page: Any) -> None:
     """Fail on every finding of axe that is more than minor."""
     from axe_playwright_python.sync_playwright import Axe
@@ -73,3 +95,16 @@ def check_accessibility(page: Any) -> None:
         for one in findings
         if one["impact"] != "minor"
     ] == []
+
+
+SCREENS = (("light", {"width": 1280, "height": 850}), ("dark", {"width": 390, "height": 844}))
+"""A wide light and a narrow dark screen."""
+
+
+def check_screens(page: Any) -> None:
+    """Fail if a page is not accessible, or wider than the window, on one of two screens; it is left on the first."""
+    for scheme, size in reversed(SCREENS):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size(size)
+        check_accessibility(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

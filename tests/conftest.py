@@ -16,8 +16,8 @@ from airloc.areas.area import SearchArea
 from airloc.cli.main import main
 from airloc.grid import Grid
 
-# A busy machine makes single examples slow; no test is about time.
-settings.register_profile("airloc", deadline=None)
+# A busy machine makes single examples slow; no test is about time. Every run draws other examples.
+settings.register_profile("airloc", deadline=None, max_examples=50)
 settings.load_profile("airloc")
 
 

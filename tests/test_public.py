@@ -24,9 +24,23 @@ OPTIONAL = {
 }
 
 
+WEB = ("starlette", "airloc.game", "airloc.web")
+SCRIPT = """
+import sys, airloc.agents.registry, airloc.areas.registry, airloc.cli.evaluate, airloc.cli.main, airloc.cli.play
+import airloc.cli.study, airloc.evaluation.scores, airloc.rollout, airloc.task.env, airloc.task.suites
+print(type(airloc.rollout).__name__, *sys.modules)
+"""
+
+
 def run(script: str) -> str:
     """What a script prints in a Python process of its own."""
     return subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def loaded() -> list[str]:
+    """The type of `airloc.rollout` after many imports, and the modules that they load."""
+    return run(SCRIPT).split()
 
 
 def test_every_public_name_is_there():
@@ -40,9 +54,8 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = airloc.nosuch
 
 
-def test_importing_the_module_of_rollouts_does_not_hide_the_function():
-    script = "import airloc, airloc.rollout, airloc.evaluation.scores; print(type(airloc.rollout).__name__)"
-    assert run(script) == "function"
+def test_importing_the_module_of_rollouts_does_not_hide_the_function(loaded: list[str]):
+    assert loaded[0] == "function"
 
 
 def test_import_airloc_is_light_and_registers_the_environments():
@@ -52,9 +65,6 @@ def test_import_airloc_is_light_and_registers_the_environments():
     assert run(script) == "False True"
 
 
-def test_tasks_agents_and_evaluation_need_no_optional_package():
-    script = (
-        "import sys, airloc.agents.registry, airloc.areas.registry, airloc.cli.evaluate, airloc.evaluation.scores, "
-        "airloc.rollout, airloc.task.env, airloc.task.suites; print(*{name.partition('.')[0] for name in sys.modules})"
-    )
-    assert OPTIONAL & set(run(script).split()) == set()
+def test_tasks_agents_evaluation_and_the_command_line_load_no_optional_package_and_no_server(loaded: list[str]):
+    assert OPTIONAL & {name.partition(".")[0] for name in loaded[1:]} == set()
+    assert [name for name in loaded[1:] if name.startswith(WEB)] == []

@@ -78,9 +78,9 @@ def test_the_agent_stays_inside(agent: BeliefAgent, stage: Stage):
 def test_batched_play_equals_one_at_a_time_and_the_same_seed_gives_the_same_path(
     stage: Stage, agent: BeliefAgent, name: str, sample: bool
 ):
-    playing, small = dataclasses.replace(agent, planner=PLANNERS[name], sample=sample), Stage(stage.areas[:2])
+    playing, small = dataclasses.replace(agent, planner=PLANNERS[name], sample=sample), Stage(stage.areas[:1])
     whole = small.play(playing)
-    for batch in (1, 5):
+    for batch in (1, 3):
         assert np.array_equal(small.play(playing, batch=batch).path, whole.path)
 
 

@@ -1,14 +1,16 @@
 import errno
 import hashlib
+import itertools
 import json
+import multiprocessing
 import os
 import pickle
 import re
-import signal
 import subprocess
-import sys
 import threading
 import time
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -28,18 +30,13 @@ FILES = ["card.md", "config.json", "weights.safetensors"]
 
 STAMP = ["format", "airloc", "weights_sha256"]
 
-WRITER = """
-import sys
-from pathlib import Path
-import torch
-from airloc.agents.checkpoint import save_checkpoint
-number = 0
-while True:
-    number += 1
-    tensors = {"a": torch.full((50_000,), float(number)), "b": torch.tensor(number)}
-    save_checkpoint(Path(sys.argv[1]), tensors, {"number": number}, str(number))
-    print(number, flush=True)
-"""
+
+def save_again_and_again(folder: Path, saved: Connection) -> None:
+    """Save checkpoint after checkpoint, and send the number of each."""
+    for number in itertools.count(1):
+        tensors = {"a": torch.full((50_000,), float(number)), "b": torch.tensor(number)}
+        save_checkpoint(folder, tensors, {"number": number}, str(number))
+        saved.send(number)
 
 
 def network() -> torch.nn.Module:
@@ -172,12 +169,19 @@ def test_a_disk_that_is_really_full_keeps_the_previous_checkpoint(tmp_path):
 def test_killed_at_any_moment_while_saving_leaves_the_old_or_the_new_checkpoint(tmp_path):
     folder = tmp_path / "best"
     chance = np.random.default_rng()
-    for _ in range(2):
-        with subprocess.Popen([sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True) as writer:
-            writer.stdout.readline()
-            time.sleep(chance.uniform(0, 0.05))
-            writer.send_signal(signal.SIGKILL)
-            done = int(("0\n" + writer.stdout.read()).split()[-1])
+    for _ in range(4):
+        received, sent = multiprocessing.Pipe(duplex=False)
+        # A fork starts at once, where a new process would import PyTorch again.
+        writer = multiprocessing.get_context("fork").Process(target=save_again_and_again, args=(folder, sent))
+        writer.start()
+        sent.close()
+        done = received.recv()
+        time.sleep(chance.uniform(0, 0.05))
+        writer.kill()
+        writer.join()
+        with suppress(EOFError):
+            while True:
+                done = received.recv()
         checkpoint = load_checkpoint(folder)
         number = checkpoint.config["number"]
         assert number >= done

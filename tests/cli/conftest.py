@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from browser_pages import chromium, open_report  # noqa: F401
+
 
 def _draw_image(seed: int, height: int = 120, width: int = 120) -> Image.Image:
     return Image.fromarray(np.random.default_rng(seed).integers(0, 256, size=(height, width, 3), dtype=np.uint8))

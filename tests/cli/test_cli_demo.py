@@ -1,8 +1,6 @@
 """`airloc demo` writes one self-contained page, which a browser shows without further requests."""
 
-import os
 import re
-import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,11 +9,6 @@ import pytest
 from airloc.cli.demo import AGENTS
 
 pytestmark = pytest.mark.long
-
-BROWSER_OPTIONS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--no-first-run"),
-]
 
 
 class Parts(HTMLParser):
@@ -80,29 +73,12 @@ def test_the_page_has_a_table_a_chart_eight_trajectories_and_a_search_step_by_st
 
 
 @pytest.mark.browser
-def test_a_browser_shows_the_page_and_asks_nobody_for_anything(demo: Path):
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("chromium is not installed, and CI must have it")
-        pytest.skip("chromium is not installed")
-    from playwright.sync_api import sync_playwright
-
-    asked, said = [], []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=BROWSER_OPTIONS)
-        page = browser.new_page(viewport={"width": 1200, "height": 900})
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.goto(demo.as_uri(), wait_until="load")
-        widths = page.eval_on_selector_all("img", "pictures => pictures.map(p => p.naturalWidth)")
-        agents = page.eval_on_selector_all("tbody th", "cells => cells.map(c => c.innerText)")
-        chart = page.locator("svg").first.bounding_box()
-        sideways = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
-        browser.close()
-    assert [url for url in asked if not url.startswith("data:")] == [demo.as_uri()]
-    assert said == []
+def test_a_browser_shows_the_page_and_asks_nobody_for_anything(demo: Path, open_report):
+    page = open_report(demo)
+    widths = page.eval_on_selector_all("img", "pictures => pictures.map(p => p.naturalWidth)")
+    agents = page.eval_on_selector_all("tbody th", "cells => cells.map(c => c.innerText)")
+    chart = page.locator("svg").first.bounding_box()
+    sideways = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
     assert len(widths) == 9
     assert min(widths) > 0
     assert sorted(agents) == sorted([*AGENTS, "blind optimum"])

@@ -38,7 +38,7 @@ def area(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_projected(tmp_path_factory.mktemp("area") / "ortho.tif", ground(4))
 
 
-def position_of(area: Path, cell=(0, 0)) -> str:
+def position_of(area: Path, cell=(1, 2)) -> str:
     with Raster(area) as raster:
         return "{:.7f},{:.7f}".format(*lay_out(raster, None, 96.0).lat_lon(cell))
 

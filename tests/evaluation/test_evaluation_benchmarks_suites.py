@@ -91,6 +91,7 @@ def test_commands_are_quoted_for_the_shell():
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
 def test_the_commands_of_a_suite_give_the_stored_result(
     suite: SuiteSpec, data: Path, airloc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,7 +15,7 @@ from airloc.evaluation.shortcuts import TOLERANCE, Outcome, phase_preference, pl
 from airloc.grid import Grid
 from airloc.task.suites import per_distance
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 CHECKPOINT = "belief"
 GRID = Grid()

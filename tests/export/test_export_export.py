@@ -4,10 +4,12 @@ Small untrained networks are exported once for all tests; the pretrained ones ar
 """
 
 import copy
+import functools
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +44,17 @@ from untrained import untrained_airloc, untrained_relation
 pytestmark = pytest.mark.export
 
 GRID = Grid(5, 5)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def operators_once() -> Iterator[None]:
+    """Translate PyTorch's table of ONNX operators once; every export would do it again, for a third of its time."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    table = ONNXRegistry.from_torchlib.__func__
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ONNXRegistry, "from_torchlib", classmethod(functools.cache(table)))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,6 @@
-"""The application is loaded only when it is needed, and its middleware limits every client."""
+"""The middleware of the application limits every client."""
 
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,16 +9,6 @@ from airloc.game import Limits
 from airloc.game.app import TokenBuckets
 from airloc.web import SECURITY_HEADERS
 from game_server import Client, play_room, playing
-
-LOADED = """
-import sys, airloc, airloc.cli.main, airloc.cli.play, airloc.cli.study
-web = ("fastapi", "starlette", "uvicorn", "airloc.game", "airloc.web")
-print([name for name in sys.modules if name.startswith(web)])
-"""
-
-
-def test_neither_airloc_nor_its_command_line_loads_the_web_framework_before_it_is_needed():
-    assert subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 @pytest.fixture(scope="module")

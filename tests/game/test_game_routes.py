@@ -79,7 +79,7 @@ def url():
         yield url
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(actions=st.lists(ACTIONS, min_size=1, max_size=25))
 def test_hostile_clients_cannot_make_the_game_differ_from_the_rules(url: str, actions: list[tuple]):
     client, stranger = Client(url), Client(url)

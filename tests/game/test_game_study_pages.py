@@ -12,7 +12,7 @@ from airloc.agents.registry import AGENTS, make_agent
 from airloc.game import Episode, PlayRoom, WatchService, watch_routes
 from airloc.game.watch import record_search
 from airloc.game.worker_pool import AgentCache
-from browser_pages import check_accessibility
+from browser_pages import SCREENS, check_accessibility, check_screens
 from game_server import (
     LETTERS,
     Believer,
@@ -31,10 +31,6 @@ from game_server import (
 
 pytestmark = pytest.mark.browser
 
-SCREENS = [
-    pytest.param({"viewport": {"width": 1200, "height": 850}}, id="wide and light"),
-    pytest.param({"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}, id="narrow and dark"),
-]
 SAMPLER = noise_sampler(3)
 EPISODE = Episode(1, (4, 0), (1, 3))
 SEARCH = "area=noise_1&start=4,0&goal=1,3"
@@ -54,16 +50,13 @@ def url(room: PlayRoom) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.parametrize(("age", "touch"), [("31", False), ("", True)], ids=["mouse", "touch"])
-def test_a_participant_practises_and_plays_and_the_results_are_there(
-    open_page, airloc, tmp_path: Path, age: str, touch: bool
-):
+def test_a_participant_practises_and_plays_on_a_phone_and_the_results_are_there(open_page, airloc, tmp_path: Path):
     study = small_study(tmp_path / "s.db", people=1)
     with serving_study(study, ("lawnmower",)) as (url, lobby):
         games_room, practice_room = lobby.rooms
-        phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True} if touch else {}
+        phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
         page = open_page(f"{url}join/{study.participants()[0].token}", **phone)
-        press = page.tap if touch else page.click
+        press = page.tap
         assert "/join/" not in page.url, "the secret does not stay in the address bar"
         page.wait_for_selector("#consent:not([hidden])")
         assert page.inner_text("#consent-text").split() == study.config.consent.split()
@@ -71,17 +64,17 @@ def test_a_participant_practises_and_plays_and_the_results_are_there(
         assert "Nothing about you has been recorded" in page.inner_text("#note-text")
         page.reload()
         page.wait_for_selector("#consent:not([hidden])")
-        page.fill("#age", age)
-        page.select_option("#gender", "woman" if age else "")
+        page.fill("#age", "31")
+        page.select_option("#gender", "woman")
         press("#consent-form button")
         page.wait_for_selector("#welcome:not([hidden])")
 
         press("#start")
         page.wait_for_selector("#game:not([hidden])")
-        win(page, practice_room, tap=touch)
+        win(page, practice_room, tap=True)
         press("#again")
         page.wait_for_selector("#game:not([hidden])")
-        win(page, practice_room, tap=touch)
+        win(page, practice_room, tap=True)
         press("#stop-practice")
         assert "2 games are recorded" in page.inner_text("#confirm-text")
         press("#confirm-no")
@@ -95,7 +88,7 @@ def test_a_participant_practises_and_plays_and_the_results_are_there(
             if number == 2:
                 page.reload()
                 page.wait_for_selector("#game:not([hidden])")
-            win(page, games_room, tap=touch)
+            win(page, games_room, tap=True)
             press("#again")
         page.wait_for_selector("#note:not([hidden])")
         assert "2 places" in page.inner_text("#note-text")
@@ -107,7 +100,7 @@ def test_a_participant_practises_and_plays_and_the_results_are_there(
     assert (outcome.code, outcome.err) == (0, "")
     record = json.loads(out.read_text())
     assert (record["agent"], record["episodes"], record["success"]) == ("Human", 2, 1.0)
-    assert record["study"]["age"]["span"] == ([31, 31] if age else None)
+    assert record["study"]["age"]["span"] == [31, 31]
 
 
 def test_a_participant_withdraws_by_keyboard_and_nothing_about_them_is_left(open_page, tmp_path: Path):
@@ -153,20 +146,19 @@ def test_a_participant_withdraws_by_keyboard_and_nothing_about_them_is_left(open
         assert [one["stage"] for one in lobby.progress()] == ["withdrawn"]
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-def test_the_pages_of_a_study_are_accessible_and_need_a_link_or_a_token(open_page, tmp_path: Path, screen):
+def test_the_pages_of_a_study_are_accessible_and_need_a_link_or_a_token(open_page, tmp_path: Path):
     study = small_study(tmp_path / "s.db", people=2)
     with serving_study(study) as (url, _):
-        page = open_page(f"{url}join/{study.participants()[0].token}", **screen)
+        page = open_page(f"{url}join/{study.participants()[0].token}")
         page.wait_for_selector("#consent:not([hidden])")
-        check_accessibility(page)
+        check_screens(page)
 
-        uninvited = open_page(url, ready="#note:not([hidden])", **screen)
+        uninvited = open_page(url, ready="#note:not([hidden])")
         assert "link" in uninvited.inner_text("#note-text")
-        check_accessibility(uninvited)
+        check_screens(uninvited)
 
-        admin = open_page(f"{url}admin", ready="#enter", **screen)
-        check_accessibility(admin)
+        admin = open_page(f"{url}admin", ready="#enter")
+        check_screens(admin)
         admin.fill("#token", "wrong")
         admin.click("#enter button")
         admin.wait_for_selector("#error:not([hidden])")
@@ -176,32 +168,32 @@ def test_the_pages_of_a_study_are_accessible_and_need_a_link_or_a_token(open_pag
         admin.wait_for_selector("#people:not([hidden])")
         rows = admin.locator("#rows tr").all_inner_texts()
         assert [person.token in row for person, row in zip(study.participants(), rows, strict=True)] == [True, True]
-        check_accessibility(admin)
+        check_screens(admin)
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-def test_the_game_page_is_accessible(open_page, url: str, room: PlayRoom, screen):
-    page = open_page(url, **screen)
-    check_accessibility(page)
+def test_the_game_page_is_accessible(open_page, url: str, room: PlayRoom):
+    page = open_page(url)
+    check_screens(page)
     start_game(page)
     for turn in range(2):
         game = game_of(page, room)
         click_move(page, room, move_away(game.position, game.episode.goal, room.sampler.grid))
         if turn == 0:
-            check_accessibility(page)
+            check_screens(page)
     page.wait_for_selector("#ending:not([hidden])")
-    check_accessibility(page)
+    check_screens(page)
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-def test_the_watch_page_is_accessible(open_page, url: str, screen):
-    page = open_page(f"{url}watch?area=noise_0&start=4,0&goal=1,3&agents=airloc,lawnmower", **screen)
+def test_the_watch_page_is_accessible(open_page, url: str):
+    page = open_page(f"{url}watch?area=noise_0&start=4,0&goal=1,3&agents=airloc,lawnmower")
     page.click("#forward")
     page.click("#more summary")
-    check_accessibility(page)
-    panel, settings = (page.locator(name).bounding_box() for name in (".panel >> nth=0", ".controls"))
-    narrow = screen["viewport"]["width"] < 500
-    assert panel["y"] < settings["y"] if narrow else panel["x"] < settings["x"], "panels come before settings"
+    check_screens(page)
+    for _, size in SCREENS:
+        page.set_viewport_size(size)
+        panel, settings = (page.locator(name).bounding_box() for name in (".panel >> nth=0", ".controls"))
+        narrow = size["width"] < 500
+        assert panel["y"] < settings["y"] if narrow else panel["x"] < settings["x"], "panels come before settings"
 
 
 def test_every_agent_has_a_name_for_people(open_page, url: str):

@@ -113,7 +113,7 @@ def test_a_verdict_on_no_photo_is_an_error(patches):
             search.judge(number, True)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 24), st.booleans(), st.integers(0, 30)), max_size=12))
 def test_any_photos_and_verdicts_keep_a_search_consistent(patches, events):
     search = searcher(patches)

@@ -61,7 +61,7 @@ def test_a_pattern_over_everything_finds_what_is_detected():
     assert (pattern.pod, pattern.pos, pattern.moves) == (pytest.approx(0.5), pytest.approx(0.5), 62)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     name=st.sampled_from(sorted(PATTERNS)),
     seed=st.integers(0, 999),

@@ -175,7 +175,7 @@ SOURCES = (
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     chosen=st.lists(st.sampled_from(SOURCES), max_size=4),
     start=st.tuples(st.integers(0, 7), st.integers(0, 7)),

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.long
 
 GOAL = (0, 3)
 CHECKS = [not_a_server_error, response_schema_conformance, status_code_conformance, content_type_conformance]
-EXAMPLES = 8
+EXAMPLES = 4
 """Generated requests per operation."""
 
 
@@ -49,13 +49,21 @@ def client(app: ASGIApp) -> TestClient:
     return TestClient(app, headers=HEADERS)
 
 
+@pytest.fixture(scope="module")
+def shared_client(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
+    """The client of a server without searches, for tests that create none."""
+    store = SearchStore(tmp_path_factory.mktemp("shared") / "searches.sqlite")
+    return TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+
+
 def looking_east(photo: bytes) -> str:
     """The photo of a camera whose upper edge points east, in base64."""
     return base64.b64encode(encode_png(np.rot90(np.asarray(Image.open(io.BytesIO(photo)))))).decode()
 
 
-def test_a_search_is_flown_to_its_find(client: TestClient, search_ground: SearchGround):
-    state = create(client, search_ground, GOAL)
+@pytest.mark.parametrize("heading", [None, 0])
+def test_a_search_is_flown_to_its_find(client: TestClient, search_ground: SearchGround, heading: int | None):
+    state = create(client, search_ground, GOAL, goal_heading=heading)
     first = search_ground.position((state["next"]["row"], state["next"]["col"]))
     assert state["next"]["lat"] == pytest.approx(first["lat"], abs=1e-7)
     assert state["match_probability"] is None
@@ -219,7 +227,7 @@ def test_a_search_that_left_the_memory_is_rebuilt_from_the_store(
     client: TestClient, search_ground: SearchGround, monkeypatch
 ):
     monkeypatch.setattr(service, "MAX_IN_MEMORY", 1)
-    state = create(client, search_ground, GOAL, agent="airloc")
+    state = create(client, search_ground, GOAL, agent="airloc", goal_heading=None)
     state = post(client, search_ground, state).json()
     create(client, search_ground, (0, 0))
     rebuilt = client.get(f"/searches/{state['id']}").json()
@@ -320,12 +328,12 @@ LARGE_TIFF = large_tiff()
         ({"lkp": {"lat": 59, "lon": 15}, "subject": "pirate"}, "pirate"),
     ],
 )
-def test_an_invalid_request_creates_no_search(client: TestClient, search_ground: SearchGround, change, fact: str):
-    response = client.post("/searches", json=search_ground.request(GOAL) | change)
+def test_an_invalid_request_creates_no_search(shared_client, search_ground: SearchGround, change, fact: str):
+    response = shared_client.post("/searches", json=search_ground.request(GOAL) | change)
     assert response.status_code == 422
     assert set(response.json()) == {"problem", "cure"}
     assert fact in response.json()["problem"]
-    assert client.get("/searches").json()["searches"] == []
+    assert shared_client.get("/searches").json()["searches"] == []
 
 
 def test_what_is_known_begins_the_belief_and_survives_a_restart(tmp_path: Path, search_ground: SearchGround):

@@ -1,8 +1,6 @@
 """The report of a reproduction, from results written by hand."""
 
 import json
-import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -30,14 +28,7 @@ def test_the_report_escapes_text_links_its_data_and_prints_commands(tmp_path: Pa
 
 
 @pytest.mark.browser
-def test_every_table_with_all_its_rows_fits_a_window_of_1200_px(tmp_path: Path):
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("chromium is not installed, and CI must have it")
-        pytest.skip("chromium is not installed")
-    from playwright.sync_api import sync_playwright
-
+def test_every_table_with_all_its_rows_fits_a_window_of_1200_px(tmp_path: Path, open_report):
     setups = {Setup.of(each, row) for each in TABLES for row in each.rows if row.seed != "average"}
     setups |= {Setup("belief-no-memory", each.data, each.split, "7x7") for each in TABLES}
     found = results(*((setup, record(0.6, 0.251, 0.748)) for setup in sorted(setups, key=str)))
@@ -46,11 +37,6 @@ def test_every_table_with_all_its_rows_fits_a_window_of_1200_px(tmp_path: Path):
     tables.append(successor_html(results((far, record(0.6, 0.251, 0.748, d4=0.5, d5=0.5, d6=1.0, d7=1.0, d8=1.0)))))
     path = tmp_path / "page.html"
     path.write_text(page("Tables", "\n".join(tables)))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        window = browser.new_page(viewport={"width": 1200, "height": 900})
-        window.goto(path.as_uri(), wait_until="load")
-        widths = window.eval_on_selector_all(".table", "all => all.map(t => [t.scrollWidth, t.clientWidth])")
-        browser.close()
+    widths = open_report(path).eval_on_selector_all(".table", "all => all.map(t => [t.scrollWidth, t.clientWidth])")
     assert len(widths) == len(tables)
     assert [(needed, given) for needed, given in widths if needed > given] == []

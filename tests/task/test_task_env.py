@@ -1,5 +1,6 @@
 """The Gymnasium, vector and tensor environments follow the same rules, in every variant."""
 
+import functools
 from pathlib import Path
 
 import gymnasium as gym
@@ -27,7 +28,7 @@ from airloc.task.vector_env import SearchVectorEnv
 
 GRID = Grid(4, 5, 8, 2)
 BUDGET = 10
-EPISODES = 1000
+EPISODES = 300
 COST = 1.5
 ENDINGS = ("found", "false_alarm", "missed")
 
@@ -38,9 +39,14 @@ def small_areas() -> list[SearchArea]:
     return [SearchArea(f"small_{n}", rng.integers(0, 256, (*GRID.size, 3), dtype=np.uint8)) for n in range(7)]
 
 
+@functools.cache
+def all_patches(areas: tuple[SearchArea, ...]) -> np.ndarray:
+    return np.concatenate([cut_patches(one.image, GRID) for one in areas])
+
+
 def patches_at(areas: list[SearchArea], area: np.ndarray, position: np.ndarray) -> np.ndarray:
     """The patches at positions (B, 2) of areas (B,), black outside."""
-    table = np.concatenate([cut_patches(one.image, GRID) for one in areas])
+    table = all_patches(tuple(areas))
     index = area * GRID.count + position @ [GRID.cols, 1]
     within = rules.inside(position, GRID)
     return np.where(within[:, None, None, None], table[np.where(within, index, 0)], 0)
@@ -135,7 +141,7 @@ def test_all_environments_agree_with_the_rules_step_by_step(
     assert not playing.any()
     assert made > 4 * EPISODES
     assert sum(counts.values()) == EPISODES
-    assert (min(counts.values()) > 50) == declare
+    assert (min(counts.values()) > 15) == declare
 
     single = SearchEnv(small_areas, grid, BUDGET, **how)
     for n in range(0, EPISODES, 10):

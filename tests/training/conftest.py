@@ -1,14 +1,24 @@
 """A small data folder that all units can be trained on, with masks, splits and ground sizes."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from airloc.areas.synthetic import generate
+from airloc.training import embedder
 
 TILES = ("11_0_0", "11_5_0", "22_0_0", "33_0_0", "44_0_0")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_normalisation() -> Iterator[None]:
+    """Every training of an embedder ends with its normalisation, here over few patches."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedder, "NORMALISED_BLOCKS", 2)
+        yield
 
 
 @pytest.fixture(scope="session")

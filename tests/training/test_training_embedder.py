@@ -126,7 +126,7 @@ def test_normalising_the_embedding_scales_c_alone_to_one_standard_deviation(atla
     current, goal = (encoder.add_mask(sample_blocks(atlas, 14, 0.0)) for _ in range(2))
     with torch.no_grad():
         before, prior_before = encoder.embedder(current, goal)
-        normalise_embedding(encoder, atlas)
+        normalise_embedding(encoder, atlas, 14)
         after, prior_after = encoder.embedder(current, goal)
     torch.testing.assert_close(prior_after, prior_before, rtol=1e-3, atol=1e-3)
     ratio = after.std(dim=0) / before.std(dim=0)

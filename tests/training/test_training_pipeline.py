@@ -182,6 +182,23 @@ def test_a_segmentation_unit_that_cannot_be_taken_is_refused(whole, config, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_embedder_can_start_with_that_of_another_agent(whole, config, tmp_path):
+    settings = replace(config, init_from=str(whole / "agent"), embedder_learning_rate=1e-9, rescale=False, seed=5)
+    train(tmp_path, settings)
+    before, after = (load_units(folder / "agent").encoder.embedder for folder in (whole, tmp_path))
+    torch.testing.assert_close(after.join.weight, before.join.weight)
+    assert "Initial embedder" in (tmp_path / "agent" / "card.md").read_text()
+
+
+def test_an_initial_embedder_that_does_not_fit_is_refused(config, tmp_path):
+    for settings, until in ((config, "segmenter"), (replace(config, layers=Layers(batch_norm=False)), "embedder")):
+        with pytest.raises(AirlocError, match="--init-from"):
+            train(tmp_path, replace(settings, init_from="airloc"), until=until)
+    with pytest.raises(AirlocError, match="--init-from"):
+        train(tmp_path, replace(config, init_from="airloc-no-sem-seg"), until="embedder")
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_any_images_it_trains_on_procedural_areas(tmp_path, monkeypatch):
     monkeypatch.setattr(data_module, "VALIDATION_COUNT", 1)
     data_module._procedural_validation_areas.cache_clear()

@@ -3,6 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airloc.task.photos import blur
 from airloc.vision.offsets import (
     NUM_NEAR,
     NUM_OFFSETS,
@@ -186,3 +187,11 @@ def test_new_blocks_change_nothing_at_first_and_something_once_trained(network: 
     assert {name.split(".")[0] for name in missing} == {"side_blocks", "map_blocks"}
     torch.testing.assert_close(deeper.eval()(*pair), network(*pair), rtol=1e-5, atol=1e-5)
     assert not torch.allclose(untrained_relation(blocks=2)(*pair), network(*pair), atol=1e-2)
+
+
+@torch.inference_mode()
+def test_a_blurred_network_compares_blurred_patches(pair):
+    network = untrained_relation()
+    expected = network(*map(blur, pair))
+    network.blurred = True
+    torch.testing.assert_close(network(*pair), expected)

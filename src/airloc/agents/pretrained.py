@@ -136,16 +136,17 @@ def load_belief(
     memory: bool = True,
     seams: bool = True,
     textures: bool = True,
+    blurred: bool = False,
 ) -> BeliefAgent:
     """Create the belief agent of a checkpoint, with a planner of `PLANNERS`.
 
     Without `memory` only the last glimpse counts, without `seams` only the patches as a whole, and without `textures`
-    only their sides and corners.
+    only their sides and corners. With `blurred` the network compares blurred patches.
     """
     _print_terms(name, checkpoint.config)
     relation = load_relation(checkpoint)
     network = optimize_for_inference(relation, options.device, bfloat16=not options.full_precision)
-    network.seams, network.textures = seams, textures
+    network.seams, network.textures, network.blurred = seams, textures, blurred
     text = RESEARCH_TEXT if checkpoint.folder.name.endswith("-research") else DEFAULT_TEXT
     return BeliefAgent(
         name,

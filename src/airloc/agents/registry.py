@@ -61,6 +61,7 @@ AGENTS: dict[str, Baseline | Pretrained] = {
     "airloc-no-sem-seg-priv": Pretrained("airloc-no-sem-seg-priv", load_airloc),
     "airloc-no-residual-no-sem-seg-priv": Pretrained("airloc-no-residual-no-sem-seg-priv", load_airloc),
     "airloc-no-prior-no-sem-seg-priv": Pretrained("airloc-no-prior-no-sem-seg-priv", load_airloc),
+    "airloc-photos": Pretrained("airloc-photos", load_airloc),
     "local": Pretrained("airloc", load_local),
     "priv-local": Pretrained("airloc", load_local, {"privileged": True}),
     "local-no-sem-seg": Pretrained("airloc-no-sem-seg", load_local),
@@ -72,6 +73,7 @@ AGENTS: dict[str, Baseline | Pretrained] = {
     "belief-no-memory": Pretrained("belief", load_belief, {"memory": False}),
     "belief-seams": Pretrained("belief", load_belief, {"textures": False}),
     "belief-textures": Pretrained("belief", load_belief, {"seams": False}),
+    "belief-blurred": Pretrained("belief", load_belief, {"blurred": True}),
     "belief-research": Pretrained("belief-research", load_belief),
 }
 

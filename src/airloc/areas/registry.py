@@ -131,7 +131,13 @@ def _find_dataset(source: str | Path, root: Path | None = None) -> tuple[type[Da
         return GeoTiff, path
     if has_images(path) and not Prepared.detect(path):
         return Folder, path
-    return next((kind for kind in all_datasets().values() if kind.detect(path)), Folder), path
+    return next((kind for kind in _all_kinds() if kind.detect(path)), Folder), path
+
+
+def _all_kinds() -> Iterator[type[Dataset]]:
+    """Iterate over all datasets; those of other packages last, because to look for them takes longer than the rest."""
+    yield from DATASETS.values()
+    yield from (kind for name, kind in all_datasets().items() if name not in DATASETS)
 
 
 def _load_plugin(entry: EntryPoint) -> type[Dataset]:

@@ -70,6 +70,8 @@ _ADJACENT = [
 EMBEDDING_STD = 0.3
 """Standard deviation that the numbers of c are scaled to. Over the cells of 5 x 5 the encoded position varies by more
 than this in 34 of its 256 numbers, and by at most 0.8."""
+NORMALISED_BLOCKS = 28
+"""Number of blocks over whose patches the standard deviation is taken."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class EmbedderConfig:
     """Use building masks as input of the embedder."""
     segmenter: str = ""
     """Agent whose segmentation unit predicts the masks, if it is not the one trained before."""
+    init_from: str = ""
+    """Agent whose embedder the training starts with, if its weights are not random."""
     steps: int = 30_000
     """Number of updates."""
     batches: Literal["blocks", "pairs"] = "blocks"
@@ -165,7 +169,7 @@ def train_embedder(
             atlas = load_atlas(config.data, config.crop_side, device, crops=config.crops)
             _train(run, config, encoder, atlas, learner, on_step)
             if config.rescale:
-                normalise_embedding(encoder, atlas)
+                normalise_embedding(encoder, atlas, NORMALISED_BLOCKS)
             state = {"learner": learner.state_dict(), "rng": rng_state(device), "done": True}
             run.save_state(config.steps - 1, state)
     return encoder.eval()
@@ -237,8 +241,10 @@ def _train(
 
 
 @torch.no_grad()
-def normalise_embedding(encoder: PatchEncoder, atlas: Atlas, std: float = EMBEDDING_STD, blocks: int = 28) -> None:
+def normalise_embedding(encoder: PatchEncoder, atlas: Atlas, blocks: int) -> None:
     """Scale the numbers of c to one standard deviation, without changing u.
+
+    The standard deviations are those of pairs of patches from this number of blocks.
 
     The temporal unit reads c + p. If c is much larger than the encoded position p, the position has little effect. ReLU
     is homogeneous, so that the next layer can undo the scale of the layer that computes c.
@@ -249,7 +255,7 @@ def normalise_embedding(encoder: PatchEncoder, atlas: Atlas, std: float = EMBEDD
     goal = encoder.embedder.goal_first(encoder.add_mask(sample_blocks(atlas, blocks, strength=0.0)))
     # Pairs of unrelated patches, each patch in eight of them.
     embedding = torch.cat([encoder.embedder.relate(current, goal.roll(shift, dims=0))[0] for shift in range(8)])
-    scale = std / embedding.std(dim=0).clamp(min=1e-6)
+    scale = EMBEDDING_STD / embedding.std(dim=0).clamp(min=1e-6)
     encoder.embedder.join.weight.mul_(scale[:, None])
     encoder.embedder.join.bias.mul_(scale)
     encoder.embedder.prior.weight.div_(scale)

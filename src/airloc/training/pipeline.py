@@ -80,6 +80,8 @@ class AirlocConfig:
     """Updates of the segmentation unit, at most."""
     building_weight: float = 1.0
     """Weight of building pixels in the loss of the segmentation unit; others have weight 1."""
+    init_from: str = ""
+    """Start with the embedder of this agent, a name or a checkpoint folder, instead of random weights."""
     embedder: Literal["pairs", "blocks"] = "pairs"
     """The embedder learns from pairs of patches, or from blocks of 3 x 3 patches."""
     embedder_steps: int = 30_000
@@ -154,6 +156,7 @@ class AirlocConfig:
             data=self.data,
             sem_seg=self.variant.sem_seg,
             segmenter=self.segmenter,
+            init_from=self.init_from,
             steps=self.embedder_steps,
             batches=self.embedder,
             blocks=self.embedder_blocks,
@@ -205,7 +208,8 @@ SEGMENTER_OPTIONS = ("segmenter_steps", "building_weight", "layers", "crops", "a
 """Settings that decide the segmentation unit, besides data and seed."""
 EMBEDDER_OPTIONS = (
     *SEGMENTER_OPTIONS,
-    *("embedder", "embedder_steps", "embedder_pairs", "embedder_blocks", "embedder_learning_rate", "rescale", "photos"),
+    *("init_from", "embedder", "embedder_steps", "embedder_pairs", "embedder_blocks", "embedder_learning_rate"),
+    *("rescale", "photos"),
 )
 """Settings that decide the embedder, besides data, variant and seed."""
 
@@ -267,12 +271,14 @@ def train_stages(
             "There are no images to train on",
             "Give --root with the folder of the datasets, or --synthetic 500 for procedural areas",
         )
-    taken = _pretrained(config, until)
-    agents = [taken.config.get("terms", "")] if taken else []
+    taken, initial = _pretrained(config, until), _initial_embedder(config, until)
+    agents = [units.config.get("terms", "") for units in (taken, initial) if units is not None]
     all_terms = " and ".join(dict.fromkeys(filter(None, (terms(config.data), *agents))))
     torch.manual_seed(config.seed)
     encoder = taken.encoder if taken and config.encoder else PatchEncoder(config.variant.sem_seg, config.layers)
     encoder.to(device)
+    if initial is not None:
+        encoder.embedder.load_state_dict(initial.encoder.embedder.state_dict())
 
     def report(stage: str, step: int, metrics: dict[str, float]) -> None:
         write_settings(folder / CONFIG, config)
@@ -314,9 +320,9 @@ def _pretrained(config: AirlocConfig, until: Stage) -> Units | None:
 
 def _pretrained_encoder(config: AirlocConfig, until: Stage) -> Units:
     """Load the agent whose segmentation unit and embedder the config names."""
-    if config.segmenter or until in ("segmenter", "embedder"):
+    if config.segmenter or config.init_from or until in ("segmenter", "embedder"):
         problem = f"The embedder of {config.encoder!r} takes the place of the units that would be trained"
-        raise AirlocError(problem, "Leave --encoder out, or train the policy alone, without --segmenter")
+        raise AirlocError(problem, "Leave --encoder out, or --segmenter and --init-from, and train the policy")
     units = load_units(find_checkpoint(config.encoder))
     if (units.encoder.segmenter is not None) != config.variant.sem_seg:
         problem = f"The agent {config.encoder!r} has {'a' if units.encoder.segmenter else 'no'} segmentation unit"
@@ -344,6 +350,24 @@ def _pretrained_segmenter(config: AirlocConfig, until: Stage) -> Units | None:
     return units
 
 
+def _initial_embedder(config: AirlocConfig, until: Stage) -> Units | None:
+    """Load the agent whose embedder the training starts with, if the config names one."""
+    if not config.init_from:
+        return None
+    if until == "segmenter":
+        problem = f"The embedder of {config.init_from!r} is not used in this training"
+        raise AirlocError(problem, "Leave --init-from out, or train a later stage")
+    units = load_units(find_checkpoint(config.init_from))
+    trained, wanted = (
+        (encoder.segmenter is not None, encoder.layers.batch_norm, encoder.layers.branches)
+        for encoder in (units.encoder, PatchEncoder(config.variant.sem_seg, config.layers))
+    )
+    if trained != wanted:
+        problem = f"The embedder of {config.init_from!r} has other layers than the one to train"
+        raise AirlocError(problem, "Give --init-from an agent with the same --sem-seg, --batch-norm and --branches")
+    return units
+
+
 def _of_stage(stage: str, on_step: OnStep) -> Callable[[int, dict[str, float]], None]:
     return lambda step, metrics: on_step(stage, step, metrics)
 
@@ -354,14 +378,15 @@ def _airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_t
     datasets = ", ".join(data.datasets) if data.root else "none"
     only = "" if data.only == "*" else f" (files that match `{data.only}`)"
     fold = "" if data.fold is None else f"; fold {data.fold} of {data.folds} was held out and validated on"
-    taken = f"- Segmentation unit: that of `{config.segmenter}`, frozen.\n" if config.segmenter else ""
-    taken = f"- Segmentation unit and embedder: those of `{config.encoder}`, frozen.\n" if config.encoder else taken
+    units = f"- Segmentation unit: that of `{config.segmenter}`, frozen.\n" if config.segmenter else ""
+    units += f"- Segmentation unit and embedder: those of `{config.encoder}`, frozen.\n" if config.encoder else ""
+    units += f"- Initial embedder: that of `{config.init_from}`.\n" if config.init_from else ""
     on = "all pairs, equal distances" if config.validation == "all-pairs" else "one episode per distance and area"
     mean = "; mean of 5 x 5 and 7 x 7" if config.select == "both" else ""
     successes = ", ".join(f"{100 * success:.1f} %" for success in result.success)
     return (
         f"# {config.variant.name}\n\n"
-        f"- Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}.\n{taken}"
+        f"- Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}.\n{units}"
         f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
         f"- Command: `{command}`\n"
         f"- Validation success of the {config.seeds} policies trained ({on}{mean}): "

@@ -29,7 +29,6 @@ import contextlib
 import fcntl
 import io
 import json
-import logging
 import math
 import os
 import time
@@ -37,7 +36,6 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
-from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
@@ -46,12 +44,10 @@ import torch
 from airloc import __version__
 from airloc.errors import AirlocError
 from airloc.files import check_writable, write_atomically
+from airloc.training.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-    from torch.utils.tensorboard import SummaryWriter
-
-log = logging.getLogger(__name__)
 
 _ConfigT = TypeVar("_ConfigT", bound="DataclassInstance")
 
@@ -125,9 +121,7 @@ class Run:
         self._created = created
         self._saved_at = time.monotonic()
         with _translate_write_errors(folder / METRICS, self.step):
-            self._logged = _truncate_metrics(folder / METRICS, self.step)
-            self._metrics = (folder / METRICS).open("ab", buffering=0)
-            self._board = _tensorboard(folder, self.step + 1)
+            self._metrics = MetricsLog(folder / METRICS, self.step)
 
     @classmethod
     def open(cls, folder: Path, config: "DataclassInstance") -> "Run":
@@ -156,18 +150,8 @@ class Run:
             AirlocError: If the metrics cannot be written.
             ValueError: If the step was logged before.
         """
-        if step <= self._logged:
-            raise ValueError(f"Step {step} follows step {self._logged}; log every step once, in order")
-        numbers = {name: value if isinstance(value, int) else float(value) for name, value in values.items()}
-        finite = {name: number if math.isfinite(number) else None for name, number in numbers.items()}
-        line = json.dumps({"step": step, **finite}, allow_nan=False).encode() + b"\n"
-        with _translate_write_errors(self.folder / METRICS, self.step):
-            while line:
-                line = line[self._metrics.write(line) :]
-            if self._board:
-                for name, number in numbers.items():
-                    self._board.add_scalar(name, number, step)
-        self._logged = step
+        with _translate_write_errors(self._metrics.path, self.step):
+            self._metrics.write(step, values)
 
     def is_due(self) -> bool:
         """Return True if the last save, or the start, is `SAVE_SECONDS` or more ago."""
@@ -182,10 +166,8 @@ class Run:
             AirlocError: If the state cannot be written; the previous state is kept.
             TypeError: If the file could not be read back because of the type of a value.
         """
-        with _translate_write_errors(self.folder / METRICS, self.step):
-            os.fsync(self._metrics.fileno())
-            if self._board:
-                self._board.flush()
+        with _translate_write_errors(self._metrics.path, self.step):
+            self._metrics.sync()
         with _translate_write_errors(self.folder / STATE, self.step):
             self.state = write_state(self.folder / STATE, step, state)
         self.step, self._saved_at = step, time.monotonic()
@@ -195,9 +177,6 @@ class Run:
         if self._metrics.closed:
             return
         self._metrics.close()
-        if self._board:
-            with contextlib.suppress(OSError):  # the JSON lines hold all metrics
-                self._board.close()
         os.close(self._lock)
 
     def __enter__(self) -> "Run":
@@ -205,7 +184,7 @@ class Run:
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         self.close()
-        if error is not None and self.folder in self._created and self.step < 0 and self._logged < 0:
+        if error is not None and self.folder in self._created and self.step < 0 and self._metrics.last < 0:
             self._remove()
 
     def _remove(self) -> None:
@@ -422,33 +401,6 @@ def _take_lock(path: Path) -> int:
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
     return descriptor
-
-
-def _truncate_metrics(path: Path, step: int) -> int:
-    """Truncate the metrics after a step, and an incomplete line. Return the last step that is kept, or -1."""
-    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-    kept = list(takewhile(lambda line: 0 <= _step_of(line) <= step, lines))
-    if kept != lines:
-        os.truncate(path, sum(map(len, kept)))  # in place: works on a full disk, and at any point of a kill
-    return _step_of(kept[-1]) if kept else -1
-
-
-def _step_of(line: bytes) -> int:
-    """Return the step of a line of metrics; -1 for an incomplete line."""
-    try:
-        return int(json.loads(line)["step"]) if line.endswith(b"\n") else -1
-    except (ValueError, LookupError, TypeError):
-        return -1
-
-
-def _tensorboard(folder: Path, first: int) -> "SummaryWriter | None":
-    """Return a TensorBoard writer that purges the steps from `first` on; None if TensorBoard is not installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        log.info("No TensorBoard log is written to %s: TensorBoard is not installed (airloc[train])", folder)
-        return None
-    return SummaryWriter(str(folder), purge_step=first)
 
 
 @contextlib.contextmanager

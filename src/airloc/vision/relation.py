@@ -28,6 +28,7 @@ import torch
 from torch import nn
 
 from airloc.grid import MOVES, Grid
+from airloc.task.photos import blur
 from airloc.vision.embedder import standardise
 from airloc.vision.offsets import (
     NUM_ROTATIONS,
@@ -79,6 +80,8 @@ class RelationNetwork(nn.Module):
     Attributes:
         seams: Use sides and corners. Without them only the whole counts.
         textures: Use the whole. Without it only sides and corners count.
+        blurred: Blur patches before they are encoded. Fine detail tells neighbours of one day apart; between days, and
+            in goals off the grid, it misleads.
     """
 
     def __init__(self, width: int = 32, blocks: int = 0) -> None:
@@ -86,6 +89,7 @@ class RelationNetwork(nn.Module):
         self.width = width
         self.blocks = blocks
         self.seams = self.textures = True
+        self.blurred = False
         middle, last, dense = 2 * width, 3 * width, 4 * width
         self.edge = nn.Sequential(nn.Conv2d(3, width, (5, EDGE), padding=(2, 0), bias=False), nn.BatchNorm2d(width))
         self.tip = nn.Sequential(nn.Conv2d(3, width, EDGE, bias=False), nn.BatchNorm2d(width), nn.Flatten())
@@ -144,6 +148,7 @@ class RelationNetwork(nn.Module):
 
     def encode(self, standardised: torch.Tensor) -> Encoding:
         """Encode standardised patches (N, 3, S, S), each in four frames."""
+        standardised = blur(standardised) if self.blurred else standardised
         frames = torch.stack([standardised.rot90(turn, (2, 3)) for turn in range(NUM_ROTATIONS)], dim=1)
         frames = frames.flatten(0, 1).contiguous(memory_format=torch.channels_last)  # (N K, 3, S, S)
         band, maps = frames[..., -BAND:], self.map_blocks(self.map(frames))

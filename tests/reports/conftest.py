@@ -1,0 +1,3 @@
+"""The browser that shows reports."""
+
+from browser_pages import chromium, open_report  # noqa: F401
