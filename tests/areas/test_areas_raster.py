@@ -93,6 +93,23 @@ def test_floats_with_nan_holes_are_black_there(tmp_path: Path, image):
     assert ground_.pixels.max() > 50
 
 
+def test_a_black_collar_that_nothing_marks_has_no_data_but_black_ground_inside_has(tmp_path: Path, image):
+    bright = np.maximum(image, 1)
+    bright[:, :20] = 0
+    bright[100:110, 100:110] = 0
+    with Raster(write_projected(tmp_path / "collar.tif", bright)) as raster:
+        plane = raster.plane()
+        assert raster.collared
+        assert plane is not None
+        height, width = bright.shape[:2]
+        points = [((x - width / 2) * 2, (height / 2 - y) * 2) for x, y in ((10, 50), (30, 50), (105, 105))]
+        assert raster.has_data(plane, np.array(points), 2.0).tolist() == [False, True, True]
+        left = np.array([(-width, 100), (-width + 80, 100), (-width + 80, 20), (-width, 20)], dtype=float)
+        assert raster.read_quad(plane, left, (20, 20)).coverage == pytest.approx(0.5, abs=0.05)
+    with Raster(write_projected(tmp_path / "whole.tif", np.maximum(image, 1))) as raster:
+        assert not raster.collared
+
+
 def test_nodata_is_black_and_counts_as_not_seen(tmp_path: Path, image):
     bright = np.maximum(image, 1)
     bright[:104] = 0

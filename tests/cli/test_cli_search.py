@@ -427,11 +427,12 @@ def test_a_no_fly_zone_is_not_flown_over(airloc, tmp_path: Path, area: Path):
     assert [polygon["inclusion"] for polygon in fence] == [True, False]
 
 
-def test_a_nodata_collar_is_not_searched(airloc, tmp_path: Path):
+@pytest.mark.parametrize("nodata", [0, None])
+def test_a_black_collar_is_not_searched(airloc, tmp_path: Path, nodata: int | None):
     image = ground(4)
     image[np.add.outer(np.arange(204), np.arange(204)) < 130] = 0  # the corner of a rotated image
     image[:, 160:] = 0
-    write_tiff(tmp_path / "collar.tif", image, *GEOREFERENCE, nodata=0)
+    write_tiff(tmp_path / "collar.tif", image, *GEOREFERENCE, nodata=nodata)
     options = ("--goal", position_of(tmp_path / "collar.tif", (3, 1)), "--cell", "96m", "--agent", "lawnmower")
     outcome = airloc(
         "search", "--area", tmp_path / "collar.tif", *options, "--budget", 60, "--false-alarm-cost", 1e6,

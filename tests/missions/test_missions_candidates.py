@@ -20,12 +20,13 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.missions.photos import Goal, View, find_flaw
 from airloc.missions.plan import SearchPlan, format_position, lay_out_search, start_search
+from airloc.missions.recovery import recover_store
 from airloc.missions.report import candidates_page
 from airloc.missions.searcher import Glimpse, Searcher, UnusablePhotoError
 from airloc.missions.server import make_app
 from airloc.missions.service import SearchService
 from airloc.missions.simulation import simulate
-from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoredVerdict, recover_store
+from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoredVerdict
 from field_files import ground, write_projected
 from field_server import HEADERS, TOKEN, SearchGround, create, encode_png, fly, post, server_thread
 
@@ -140,7 +141,7 @@ def test_the_page_of_candidates_shows_the_goal_and_every_photo_in_the_order_of_t
     photos = search.searcher.photos
     assert len(photos) > 1
     assert text.count("data:image/") == len(photos) + 1
-    shown = [float(number) for number in re.findall(r"match probability ([\d.]+) %", text)]
+    shown = [float(number) for number in re.findall(r"confidence ([\d.]+) %", text)]
     assert shown == sorted(shown, reverse=True)
     assert len(shown) == len(photos)
     best = search.searcher.candidates()[0].find

@@ -1,6 +1,12 @@
 """Position, height, heading, gimbal and field of view are read from the photos of every maker."""
 
+import json
 import math
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,3 +66,55 @@ def test_no_damage_of_a_file_is_an_error(at: int, noise: bytes):
     data[at : at + len(noise)] = noise
     assert isinstance(read_tags(bytes(data)), PhotoTags)
     assert isinstance(read_tags(bytes(data[:at])), PhotoTags)
+
+
+@pytest.mark.skipif(shutil.which("exiftool") is None, reason="exiftool (libimage-exiftool-perl) is not installed")
+@pytest.mark.parametrize("maker", [dji, autel, parrot, skydio])
+def test_exiftool_reads_the_same_position_height_and_angles(tmp_path: Path, maker):
+    path = tmp_path / "photo.jpg"
+    path.write_bytes(jpeg(PIXELS, maker(*PLACE, 85.4, -30.0, -89.5), PLACE))
+    command = ["exiftool", "-json", "-n", "-struct", "-G0", str(path)]
+    (fields,) = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    numbers = [float(value) for value in _leaves(fields) if re.fullmatch(r"[+-]?\d+(\.\d+)?", str(value))]
+    tags = read_tags(path.read_bytes())
+    for expected in (tags.lat, tags.height_m, tags.pitch):
+        assert expected is not None
+        assert min(abs(number - expected) for number in numbers) < 1e-5
+
+
+def _leaves(node):
+    """Yield the values of nested objects."""
+    for value in node.values():
+        if isinstance(value, dict):
+            yield from _leaves(value)
+        else:
+            yield value
+
+
+def test_an_independent_reader_of_the_file_finds_the_same_exif_position():
+    data = jpeg(PIXELS, b"", PLACE)
+    lat, lon = gps_of(data)
+    assert read_tags(data)[:2] == pytest.approx((lat, lon), abs=1e-6)
+
+
+def gps_of(data: bytes) -> tuple[float, float]:
+    """Read the position of a JPEG file's EXIF from its bytes, by the layout of TIFF directories."""
+    tiff = data[data.index(b"Exif\0\0") + 6 :]
+    order = "<" if tiff[:2] == b"II" else ">"
+
+    def unpack(kind: str, at: int) -> tuple[int, ...]:
+        return struct.unpack_from(order + kind, tiff, at)
+
+    def directory(at: int) -> dict[int, tuple[int, int, int]]:
+        (count,) = unpack("H", at)
+        entries = [unpack("HHII", at + 2 + 12 * number) for number in range(count)]
+        return {tag: (kind, size, value) for tag, kind, size, value in entries}
+
+    gps = directory(directory(unpack("I", 4)[0])[0x8825][2])
+    angles = []
+    for reference, angle in ((1, 2), (3, 4)):
+        parts = unpack("IIIIII", gps[angle][2])
+        degrees = sum(parts[2 * part] / parts[2 * part + 1] / 60**part for part in range(3))
+        side = struct.pack(order + "I", gps[reference][2])[:1]
+        angles.append(-degrees if side in (b"S", b"W") else degrees)
+    return angles[0], angles[1]

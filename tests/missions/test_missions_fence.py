@@ -12,14 +12,16 @@ from shapely.geometry import LineString, MultiPolygon, Point, Polygon
 
 from airloc.agents.registry import make_agent
 from airloc.areas.layout import lay_out_outline
-from airloc.areas.raster import Plane
+from airloc.areas.raster import Plane, Raster
 from airloc.errors import AirlocError
 from airloc.missions.endurance import FlightSettings
 from airloc.missions.fence import fence_in
 from airloc.missions.flight import qgc_plan, waypoints
 from airloc.missions.plan import FieldSearch, SearchPlan, lay_out_search, start_search
 from airloc.missions.routes import make_flight
+from airloc.missions.simulation import simulate
 from airloc.missions.vehicles import vehicle_states
+from field_files import ground, write_projected
 
 PLANE = Plane(59.35, 15.0)
 GOAL = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
@@ -182,13 +184,17 @@ def test_an_outline_that_is_a_no_fly_zone_is_refused():
         search_of(L_SHAPE, no_fly=in_degrees(L_SHAPE.buffer(10)))
 
 
-def test_only_the_part_of_the_outline_with_the_start_is_searched():
+def test_a_no_fly_zone_may_cut_the_outline_into_parts_of_which_that_with_the_start_is_flown_first():
     wall = Polygon([(280, -50), (420, -50), (420, 900), (280, 900)])
     left = search_of(L_SHAPE, no_fly=in_degrees(wall))
-    assert all(PLANE.from_degrees(left.layout.lat_lon(cell))[0] < 300 for cell in np.argwhere(left.layout.searchable))
-    plan = SearchPlan(cell_m=60.0, start=tuple(PLANE.to_degrees((700.0, 150.0)).tolist()), flight=left.plan.flight)
-    right = lay_out_search(plan, MultiPolygon([in_degrees(L_SHAPE)]))
-    assert all(PLANE.from_degrees(right.lat_lon(cell))[0] > 400 for cell in np.argwhere(right.searchable))
+    place = PLANE.from_degrees(left.layout.lat_lon(left.searcher.vehicles["1"].start))
+    assert place[0] < 300  # the largest part
+    start = tuple(PLANE.to_degrees((700.0, 150.0)).tolist())
+    plan = SearchPlan(cell_m=60.0, agent="spiral", start=start, flight=left.plan.flight)
+    right = start_search(plan, lay_out_search(plan, MultiPolygon([in_degrees(L_SHAPE)])), GOAL, make_agent("spiral"))
+    reach = right.reach(right.searcher.vehicles["1"].start)
+    assert all(PLANE.from_degrees(right.layout.lat_lon(cell))[0] > 400 for cell in np.argwhere(reach))
+    assert reach.sum() < right.layout.searchable.sum() == left.layout.searchable.sum()
 
 
 def test_a_whole_image_has_no_fence_and_a_negative_margin_is_refused():
@@ -197,3 +203,38 @@ def test_a_whole_image_has_no_fence_and_a_negative_margin_is_refused():
     assert fence_in(whole, None) == (whole, None)
     with pytest.raises(AirlocError, match="margin"):
         fence_in(layout, None, margin_m=-1.0)
+
+
+TWO_PARTS = [Polygon([(0, 0), (300, 0), (300, 300), (0, 300)]), Polygon([(600, 0), (780, 0), (780, 240), (600, 240)])]
+
+
+@pytest.mark.parametrize(("drones", "names"), [(1, {"1", "1-2"}), (2, {"1", "2", "1-2"})])
+def test_unconnected_parts_are_all_searched_each_on_a_sortie_of_its_own_and_no_leg_leaves_them(tmp_path, drones, names):
+    plan = SearchPlan(cell_m=60.0, agent="spiral", budget=40, false_alarm_cost=1e9, drones=drones)
+    layout = lay_out_search(plan, MultiPolygon([in_degrees(part) for part in TWO_PARTS]))
+    search = start_search(plan, layout, GOAL, make_agent("spiral"))
+    with Raster(write_projected(tmp_path / "far.tif", ground(2))) as raster:  # shows nothing of the area
+        record = simulate(search, raster)
+    vehicles = search.searcher.vehicles
+    assert set(vehicles) == names
+    assert {photo.cell for photo in record.photos} == {tuple(cell) for cell in np.argwhere(layout.searchable)}
+    allowed = shapely.union_all(TWO_PARTS).buffer(TOLERANCE)
+    for vehicle in vehicles.values():
+        assert vehicle.flown
+        assert allowed.covers(flown_path(search, vehicle.flown))
+    assert json.loads(qgc_plan(make_flight(search, vehicles["1-2"].flown, "b", search.searcher.prior), [(0, 0)]))
+
+
+def test_a_drone_launched_in_another_part_searches_there_and_home_has_a_corridor_to_each_part():
+    home = tuple(PLANE.to_degrees((450, -100)).tolist())
+    plan = SearchPlan(cell_m=60.0, agent="spiral", budget=40, drones=2, flight=FlightSettings(home=home))
+    plan = replace(plan, launches=(tuple(PLANE.to_degrees((690, 120)).tolist()),))
+    layout = lay_out_search(plan, MultiPolygon([in_degrees(part) for part in TWO_PARTS]))
+    search = start_search(plan, layout, GOAL, make_agent("spiral"))
+    assert search.searcher.part_count == 2
+    for vehicle in search.searcher.vehicles.values():
+        path = flown_path(search, [vehicle.start])
+        assert search.fence is not None
+        assert Point(path.coords[0]).distance(Point(450, -100)) < TOLERANCE
+    parts = {int(search.fence.parts[vehicle.start]) for vehicle in search.searcher.vehicles.values()}
+    assert parts == {0, 1}

@@ -8,13 +8,17 @@ import zipfile
 from pathlib import Path
 
 import fastkml
+import pyogrio
 import pytest
 import shapely
 from fastkml.utils import find_all
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from lxml import etree
 
 from airloc.missions.flight import Flight, Waypoint, great_circle_distance
 from airloc.missions.formats import FORMATS, caltopo, dji, geopackage, kmz, litchi
+from flight_schemas import litchi_faults, wayline_faults
 
 POINTS = [
     Waypoint(59.352710123, 15.002684456, (0, 1), 0.02),
@@ -74,6 +78,29 @@ def test_a_wayline_of_dji_stops_looks_down_and_takes_a_photo_at_every_waypoint()
         done = [one.text for one in mark.findall(".//wpml:actionActuatorFunc", WPML)]
         assert done == ["gimbalRotate", "hover", "takePhoto"]
         assert mark.findtext(".//wpml:gimbalPitchRotateAngle", namespaces=WPML) == "-90"
+
+
+FLIGHTS = st.builds(
+    lambda count, height, speed, hover: Flight("a", POINTS[:count], height, speed, hover, (59.3527, 15.0026)),
+    st.integers(1, 3), st.floats(0.5, 500), st.floats(0.2, 30), st.floats(0, 60),
+)  # fmt: skip
+
+
+@settings(max_examples=20, deadline=None)
+@given(FLIGHTS)
+def test_waylines_of_dji_and_missions_of_litchi_follow_their_published_descriptions(flight: Flight):
+    with zipfile.ZipFile(io.BytesIO(dji(flight, OUTLINE))) as archive:
+        assert wayline_faults(archive.read("wpmz/template.kml"), template=True) == []
+        assert wayline_faults(archive.read("wpmz/waylines.wpml"), template=False) == []
+    assert litchi_faults(litchi(flight, OUTLINE)) == []
+
+
+@pytest.mark.parametrize("name", ["template.kml", "waylines.wpml"])
+def test_gdal_reads_the_positions_of_a_wayline(tmp_path: Path, name: str):
+    with zipfile.ZipFile(io.BytesIO(dji(FLIGHT, OUTLINE))) as archive:
+        (tmp_path / "a.kml").write_bytes(archive.read(f"wpmz/{name}"))
+    geometries = pyogrio.raw.read(tmp_path / "a.kml")[2]
+    assert agree([(one.y, one.x) for one in map(shapely.from_wkb, geometries)])
 
 
 def test_litchi_rows_have_all_columns_and_take_a_photo():

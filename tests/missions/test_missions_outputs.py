@@ -22,7 +22,7 @@ from airloc.areas.raster import Raster
 from airloc.missions.formats import FORMATS
 from airloc.missions.outputs import write_search
 from airloc.missions.plan import SearchPlan, lay_out_search, prepare_goal, start_search
-from airloc.missions.report import summary
+from airloc.missions.report import _clues, summary
 from airloc.missions.simulation import SearchRecord, simulate
 from field_files import ground, write_geographic, write_projected
 
@@ -180,3 +180,14 @@ def test_the_summary_of_a_search_without_a_find_names_the_best_cell(written: Wri
     best = record.searcher.advice().best
     assert "{:.6f},{:.6f}".format(*layout.lat_lon(best)) in summary(record)
     assert "2 photos" in summary(record)
+
+
+def test_the_summary_of_a_search_without_a_find_names_its_clues(monkeypatch: pytest.MonkeyPatch, written: Written):
+    monkeypatch.setattr("airloc.missions.report.CLUE", 0.0)
+    monkeypatch.setattr("airloc.missions.report.MAX_CLUES", 2)
+    record = written.record
+    text = _clues(record)
+    assert text.count("confidence") == min(2, len(record.searcher.photos))
+    assert text.startswith("Clues: photo ")
+    monkeypatch.setattr("airloc.missions.report.CLUE", 1.1)
+    assert _clues(record) == "No photo is a clue."

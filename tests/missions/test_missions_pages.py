@@ -104,14 +104,14 @@ def test_three_drones_have_tracks_and_waypoints_of_their_own(open_page, url: str
         post(client, search_ground, state | {"next": vehicle["next"]}, vehicle=vehicle["id"])
     wait_for_photos(page, 3)
     expect(page.locator(".label.vehicle")).to_have_text(["1", "2", "3"])
-    expect(page.locator(".label.next")).to_have_text(["Next: 1", "Next: 2", "Next: 3"])
+    expect(page.locator(".label.next")).to_have_text(["\u2192 1", "\u2192 2", "\u2192 3"])
     expect(page.locator("#summary")).to_contain_text("Next segments: drone 1 row")
     expect(page.locator("#photos li").first).to_contain_text("drone ")
     page.get_by_label("Withdraw: drone 2").click()
     expect(page.locator("#drones tr").nth(1)).to_contain_text("withdrawn")
-    expect(page.locator(".label.next")).to_have_text(["Next: 1", "Next: 3"])
+    expect(page.locator(".label.next")).to_have_text(["\u2192 1", "\u2192 3"])
     page.get_by_label("Next sortie: drone 2").click()
-    expect(page.locator(".label.next")).to_have_text(["Next: 1", "Next: 2", "Next: 3"])
+    expect(page.locator(".label.next")).to_have_text(["\u2192 1", "\u2192 2", "\u2192 3"])
     page.click("#add-drone")
     expect(page.locator("#drones th")).to_have_text(["1", "2", "3", "4"])
     assert [one["id"] for one in client.get(f"/searches/{state['id']}").json()["vehicles"]] == ["1", "2", "3", "4"]
@@ -212,6 +212,31 @@ def test_a_search_is_started_from_the_form(open_page, url: str, client, search_g
     expect(page.locator("#summary")).to_contain_text("The search was stopped.")
     expect(page.locator("#stop")).to_be_hidden()
     assert client.get(f"/searches/{search}").json()["status"] == "cancelled"
+
+
+def test_a_search_from_a_home_with_a_flight_time_shows_it_and_an_orthophoto_that_is_sent(
+    open_page, tmp_path: Path, search_ground: SearchGround
+):
+    with server_thread(tmp_path / "plain.sqlite") as url:
+        page = signed_in(open_page, url, "new", ignore_console=True)  # Chromium writes the status 422 to the console
+        page.set_input_files("#outline-file", files_of(search_ground, "geojson"))
+        goal = {"name": "g.png", "mimeType": "image/png", "buffer": search_ground.photo(GOAL)}
+        page.set_input_files("#goal-file", goal)
+        page.fill("#cell", "96")
+        page.fill("#endurance", "10")
+        page.click("text=More about the goal and the flight")
+        page.fill("#home", "{},{}".format(*search_ground.layout.lat_lon((3, 0))))
+        page.fill("#wind", "3")
+        page.fill("#reserve", "20")
+        page.click("text=Start the search >> visible=true")
+        wait_for_photos(page, 0)
+        expect(page.locator(".label.vehicle")).to_have_text(["Home"])
+        assert page.locator("#layers label", has_text="Orthophoto").count() == 0
+        page.click("text=Orthophoto below the grid")
+        page.set_input_files("#ortho-file", {"name": "a.tif", "mimeType": "image/tiff", "buffer": b"no image"})
+        expect(page.locator("#error")).to_contain_text("not a GeoTIFF")
+        page.set_input_files("#ortho-file", search_ground.raster.path)
+        expect(page.locator("#layers label", has_text="Orthophoto")).to_have_count(1)
 
 
 def test_an_invalid_outline_is_refused_with_the_reason(open_page, url: str):

@@ -12,7 +12,6 @@ from airloc.areas.layout import read_cell
 from airloc.areas.raster import Raster
 from airloc.cli.search import SearchOptions, make_plan
 from airloc.errors import AirlocError
-from airloc.missions.messages import NewSearch
 from airloc.missions.plan import (
     SearchPlan,
     lay_out_search,
@@ -21,6 +20,7 @@ from airloc.missions.plan import (
     searchable_cell,
     start_search,
 )
+from airloc.missions.settings import NewSearch
 from airloc.missions.simulation import SearchRecord, simulate
 from airloc.task.rules import MAX_BUDGET
 from field_files import ground, write_projected

@@ -182,16 +182,21 @@ SOURCES = (
     agent=st.sampled_from(["belief", "lawnmower", "blind"]),
     drones=st.integers(1, 3),
     motion=st.sampled_from([STILL, Motion(0.4)]),
+    roads=st.booleans(),
+    cut=st.booleans(),
     seed=st.integers(0, 99),
 )
 def test_the_belief_sums_to_one_under_every_mixture_of_priors_drones_motions_and_rejections(
-    chosen, start, agent, drones, motion, seed
+    chosen, start, agent, drones, motion, roads, cut, seed
 ):
     prior = combine_priors(LAYOUT, chosen)
     assert prior.sum() == pytest.approx(1)
     photos = np.random.default_rng(seed).integers(0, 255, (4, 48, 48, 3), dtype=np.uint8)
     grid = LAYOUT.grid
-    options = {"start": start, "budget": 6, "prior": prior, "threshold": 1.0, "motion": motion}
+    ease = np.where(np.arange(grid.cols) % 3 == 0, 4.0, 0.5) * np.ones(grid.shape) if roads else None
+    parts = (np.arange(grid.cols) >= 4).astype(int) * np.ones(grid.shape, dtype=int) if cut else None
+    options = {"start": start, "budget": 6, "prior": prior, "threshold": 1.0, "motion": motion, "ease": ease}
+    options["parts"] = parts
     search = TeamSearcher(cached_agent(agent), photos[0], grid, **options)
     for number in range(2, drones + 1):
         search.join(str(number), start, 6)
@@ -200,6 +205,7 @@ def test_the_belief_sums_to_one_under_every_mixture_of_priors_drones_motions_and
         vehicle = search.next_to_arrive()
         if vehicle is None or vehicle.next is None:
             break
+        assert parts is None or parts[vehicle.next] == parts[start], "no vehicle flies to another part"
         search.observe(vehicle.next, Glimpse(photo), check=False, vehicle=vehicle.name)
         search.judge(len(search.photos), goal=False)
         belief = search.belief()

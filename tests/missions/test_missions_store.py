@@ -12,9 +12,10 @@ from fastapi.testclient import TestClient
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.photos import centre_crop, read_photo
+from airloc.missions.recovery import recover_store
 from airloc.missions.server import make_app
 from airloc.missions.service import SearchService, valid_settings
-from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoreError, recover_store
+from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoreError
 from field_server import HEADERS, TOKEN, SearchGround, create, fly, post
 
 pytestmark = pytest.mark.long

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airloc.missions.tours import parallel_tracks, plan_tours, soonest_leg
+from airloc.missions.tour_search import improve_tours, seen_fractions
+from airloc.missions.tours import parallel_tracks, plan_tours
+
+
+@pytest.fixture(autouse=True)
+def _short_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airloc.missions.tour_search.ROUNDS_PER_CELL", 2)
 
 
 def length(path: list[tuple[int, int]]) -> float:
@@ -47,17 +53,30 @@ def test_parallel_tracks_cover_all_cells_with_probability():
     assert {cell for path in paths for cell in path} >= {(int(row), int(col)) for row, col in np.argwhere(mass)}
 
 
-def test_the_soonest_leg_flies_to_the_nearest_hot_spot_first():
-    mass = np.full((21, 21), 1e-6)
-    mass[10, 14], mass[10, 2] = 1.0, 1.0
-    leg = soonest_leg(mass, (10, 10), 20, radius=1.0, discount=0.9)
-    assert len(leg) == 21
-    assert any(math.dist(cell, (10, 14)) <= 1 for cell in leg[:5])
-    assert all(max(abs(a[0] - b[0]), abs(a[1] - b[1])) == 1 for a, b in itertools.pairwise(leg))
-
-
 def test_no_probability_gives_no_way():
     assert plan_tours(np.zeros((3, 3)), [(1, 1)], [9.0]) == [[(1, 1)]]
     assert parallel_tracks(np.zeros((3, 3)), [(1, 1)]) == [[(1, 1)]]
     with pytest.raises(ValueError, match="zip"):
         plan_tours(np.ones((3, 3)), [(1, 1)], [])
+
+
+def test_the_search_finds_more_than_the_tour_that_it_begins_with(monkeypatch: pytest.MonkeyPatch):
+    mass = np.random.default_rng(3).random((12, 12)) ** 3
+    mass[0, 0] = 0
+    first = [[(0, 0), *((0, col) for col in range(1, 12))]]
+    monkeypatch.setattr("airloc.missions.tour_search.ROUNDS_PER_CELL", 16)
+    better = improve_tours(mass, first, [30.0], filmed=False)[0]
+    assert length(better) == pytest.approx(30, abs=3)
+    assert sum(mass[cell] for cell in better) > 1.8 * sum(mass[cell] for cell in first[0])
+
+
+def test_a_film_misses_the_outer_corner_of_a_turn():
+    table = seen_fractions([(0, 1), (0, -1), (1, 0), (1, 1), (-1, -1)])
+    assert table[(0, 1), (0, -1)] == 1.0
+    assert table[(0, 1), (1, 0)] == pytest.approx(1 - (1 - math.pi / 4) / 4, abs=0.01)
+    assert table[(1, 1), (-1, -1)] == pytest.approx(1 - (math.sqrt(2) - 1) ** 2 / 2, abs=0.02)
+
+
+def test_the_same_seed_gives_the_same_tours():
+    mass = np.random.default_rng(5).random((8, 8))
+    assert plan_tours(mass, [(0, 0)], [20.0], seed=3) == plan_tours(mass, [(0, 0)], [20.0], seed=3)

@@ -6,7 +6,8 @@ coordinate reference system, resolution, rotation and band layout works:
 - Red, green and blue are the bands marked as such, else the first three; a single band is grey.
 - Bytes are used as they are. Values of more than 8 bits are scaled to bytes by one range for the whole file, from its
   0.5th to its 99.5th percentile, sampled at windows that are spread over the file.
-- Nodata, transparent and masked pixels, and everything outside the image, are black and do not count as covered.
+- Nodata, transparent and masked pixels, and everything outside the image, are black and do not count as covered. If the
+  file marks none, a black collar along its edges, as turned or clipped mosaics have it, counts as nodata.
 - An image without a georeference works in pixels: its plane has x to the right and y upwards, both in pixels.
 
 A file that changes while it is open is refused from then on, so that old and new pixels never mix.
@@ -24,7 +25,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +38,7 @@ from pyproj.exceptions import CRSError, ProjError
 from rasterio.enums import ColorInterp, MaskFlags, Resampling
 from rasterio.errors import NotGeoreferencedWarning, RasterioError, RasterioIOError
 from rasterio.windows import Window
+from scipy.ndimage import label
 
 from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
@@ -51,6 +53,8 @@ _SAMPLE_SIDE = 64
 """Side of these windows, in pixels."""
 _MAX_MASK_SIDE = 4096
 """Largest side at which the mask of valid data is read, in pixels."""
+_MIN_COLLAR = 0.02
+"""Smallest fraction of the edges of an image that is black if it has a black collar."""
 _CACHE_MB = 64
 """Size of GDAL's block cache."""
 _GEOREFERENCE = "Georeference it (gdal_translate -a_srs EPSG:... -a_ullr west north east south)"
@@ -178,9 +182,8 @@ class Raster:
         """
         pixels = self._pixels(plane, points)
         inside = ((pixels >= 0) & (pixels < (self.width, self.height))).all(axis=-1)
-        flags = [flag for band in self._file.mask_flag_enums for flag in band]
         floats = any(kind.startswith(("float", "complex")) for kind in self._file.dtypes)
-        if set(flags) == {MaskFlags.all_valid} and not floats:
+        if self._all_valid and not floats and not self.collared:
             return np.asarray(inside)
         here, right = self._pixels(plane, np.array([points.reshape(-1, 2)[0], points.reshape(-1, 2)[0] + (1, 0)]))
         coarse = max(1.0, resolution * math.dist(here, right), max(self.width, self.height) / _MAX_MASK_SIDE)
@@ -189,8 +192,26 @@ class Raster:
             valid = self._file.dataset_mask(out_shape=shape) > 0
             if floats:
                 valid &= np.isfinite(self._file.read(self._bands[0], out_shape=shape))
+            if self.collared:
+                valid &= ~_collar(self._file.read(self._bands, out_shape=shape))
         col, row = np.moveaxis(pixels * (shape[1] / self.width, shape[0] / self.height), -1, 0).astype(int)
         return np.asarray(inside & valid[np.clip(row, 0, shape[0] - 1), np.clip(col, 0, shape[1] - 1)])
+
+    @property
+    def _all_valid(self) -> bool:
+        """True if the file marks no pixel as nodata, transparent or masked."""
+        return {flag for band in self._file.mask_flag_enums for flag in band} == {MaskFlags.all_valid}
+
+    @cached_property
+    def collared(self) -> bool:
+        """True if the file marks no nodata and has a black collar along its edges, which is no data then."""
+        if not self._all_valid or self._file.dtypes[0].startswith(("float", "complex")):
+            return False
+        edges = [(0, 0, self.width, 1), (0, self.height - 1, self.width, 1)]
+        edges += [(0, 0, 1, self.height), (self.width - 1, 0, 1, self.height)]
+        with self._translate_errors():
+            lines = [self._file.read(self._bands, window=Window(*edge)).reshape(len(self._bands), -1) for edge in edges]
+        return bool((np.concatenate(lines, axis=1) == 0).all(axis=0).mean() >= _MIN_COLLAR)
 
     def sample(self, plane: Plane | None, points: Points) -> npt.NDArray[np.float64]:
         """Return the values of the first band at points of the plane (..., 2), (...); NaN where the image has no data.
@@ -221,6 +242,8 @@ class Raster:
         values = np.moveaxis(bands, 0, -1)
         if values.dtype.kind in "fc":
             valid = np.where(np.isfinite(values).all(axis=-1), valid, 0).astype(np.uint8)
+        if self.collared:
+            valid = np.where(values.any(axis=-1), valid, 0).astype(np.uint8)
         rgb = values if values.dtype == np.uint8 else self._bytes(values)
         if rgb.shape[-1] == 1:
             rgb = np.repeat(rgb, 3, axis=-1)
@@ -344,6 +367,13 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     """Return values that change when a file is written, truncated or replaced."""
     status = path.stat()
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _collar(bands: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return the black pixels of bands (n, h, w) that are connected with the edges, (h, w)."""
+    parts, _ = label((bands == 0).all(axis=0))
+    edges = np.unique(np.concatenate([parts[0], parts[-1], parts[:, 0], parts[:, -1]]))
+    return np.isin(parts, edges[edges > 0])
 
 
 def _choose_bands(file: Any, wanted: Sequence[int] | None, path: Path) -> tuple[list[int], bool]:

@@ -37,7 +37,7 @@ def run(options: "SearchOptions", folder: Path) -> None:
         written = write_ranking(options.out, goal, ranked)
     best = ranked[0]
     place = "" if best.position is None else " at {:.6f},{:.6f}".format(*best.position)
-    probability = f"match probability {100 * best.probability:.0f} %"
+    probability = f"confidence {100 * best.probability:.0f} %"
     say(f"{plural(len(ranked), 'photo')} compared. The most alike is {best.path.name}{place}, {probability}.")
     say(f"{len(written)} files in {options.out.resolve()}")
 

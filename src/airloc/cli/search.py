@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from airloc.missions.photos import Goal
     from airloc.missions.plan import FieldSearch, SearchPlan
     from airloc.missions.priors import PriorSource
+    from airloc.missions.routes import ElevationModel
+    from airloc.missions.session import Belief
 
 Format = Literal["geojson", "kml", "gpx", "plan", "waypoints", "dji", "litchi", "kmz", "gpkg", "caltopo"]
 USUAL_FORMATS: tuple[Format, ...] = ("geojson", "kml", "gpx", "plan", "waypoints")
@@ -136,6 +138,8 @@ class SearchOptions:
     """Launch position of the second and each further drone; the start by default. Repeatable."""
     moving: str | None = None
     """Walking speed of a target that moves, such as 1.2m/s; the goal image shows where it was at first."""
+    roads: Path | None = None
+    """Roads and trails, which a target that walks prefers: lines as .geojson, .kml or .kmz. Slopes count with --dem."""
     drift: Annotated[str | None, arg(metavar="SPEED,DIRECTION")] = None
     """Drift of the target, such as 0.5m/s,90 for a drift to the east."""
 
@@ -179,8 +183,8 @@ def rehearse(options: SearchOptions, area: Path, made_by: str) -> None:
     with Raster(area, crs=options.crs, bands=options.bands) as raster:
         dem = options.flight.elevation_model()
         with progress.status("planning the search"):
-            search, truth = _start(options, raster)
-        most_photos = search.searcher.most_photos * options.sorties
+            search, truth = _start(options, raster, dem)
+        most_photos = search.searcher.most_photos * options.sorties * search.searcher.part_count
         with writable_outputs(options.out / PAGE):
             with progress_bar("searching", most_photos) as advance:
                 record = simulate(search, raster, truth, _announce_duration(advance, most_photos))
@@ -230,7 +234,9 @@ def _announce_duration(advance: Callable[[int], None], total: int) -> Callable[[
     return step
 
 
-def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, tuple[float, float] | None]":
+def _start(
+    options: SearchOptions, raster: "Raster", dem: "ElevationModel | None"
+) -> "tuple[FieldSearch, tuple[float, float] | None]":
     """Build the search, and locate the goal on the grid if it is known; print warnings if the input is valid."""
     from airloc.areas.outline import read_outline
     from airloc.missions.plan import lay_out_search, start_search
@@ -240,18 +246,37 @@ def _start(options: SearchOptions, raster: "Raster") -> "tuple[FieldSearch, tupl
         meaning = "red, green, blue" if len(raster.bands) == 3 else "grey"
         taken = f"band {', '.join(map(str, raster.bands))} as {meaning}; --bands chooses others"
         warnings.append(f"{options.area} does not mark its colours: {taken}")
+    if raster.collared:
+        warnings.append(f"{options.area} marks no nodata: its black collar is not searched")
     plan = make_plan(options, georeferenced=raster.georeferenced)
     outline = None if options.within is None else read_outline(options.within)
     layout = lay_out_search(plan, outline, raster)
     goal, truth = _goal(options, raster, layout, warnings)
     agent = make_agent(options.agent, AgentOptions(seed=options.seed))
-    search = start_search(plan, layout, goal, agent, prior_sources(options, goal, agent))
+    sources, ease = prior_sources(options, goal, agent), _ease(options, layout, dem)
+    search = start_search(plan, layout, goal, agent, sources, ease)
+    if (parts := search.searcher.part_count) > 1:
+        warnings.append(f"the search area has {parts} unconnected parts: each is a sortie of its own")
     if search.layout.plane is not None and search.height_m > HEIGHT_LIMIT:
         limit = f"the {HEIGHT_LIMIT:.0f} m that many countries allow; smaller cells or a larger --fov lower it"
         warnings.append(f"the flight height is {search.height_m:.0f} m, above {limit}")
     for warning in warnings:
         _warn(warning)
     return search, truth
+
+
+def _ease(options: SearchOptions, layout: "Layout", dem: "ElevationModel | None") -> "Belief | None":
+    """Return how easily a target that walks moves in each cell, by roads and slopes."""
+    from airloc.areas.features import SUFFIXES, read_features
+    from airloc.missions.terrain import walking_ease
+
+    if options.moving is None:
+        if options.roads is not None:
+            raise AirlocError("Roads are for a target that moves", "Give --moving, or use --prior for the roads")
+        return None
+    if options.roads is not None and options.roads.suffix.lower() not in SUFFIXES:
+        raise AirlocError(f"The road file {options.roads} is not a map", f"Give a file with {', '.join(SUFFIXES)}")
+    return walking_ease(layout, [] if options.roads is None else read_features(options.roads, "road file"), dem)
 
 
 def prior_sources(options: SearchOptions, goal: "Goal", agent: Agent) -> "list[PriorSource]":
@@ -351,7 +376,8 @@ def _without_georeference(options: SearchOptions) -> str:
         AirlocError: If an option needs a georeference.
     """
     needing = [*options.formats, *(["sweep"] if options.sweep else []), *(["endurance"] if options.endurance else [])]
-    needing += [name for name, value in (("moving", options.moving), ("drift", options.drift)) if value]
+    moving = {"moving": options.moving, "drift": options.drift, "roads": options.roads}
+    needing += [name for name, value in moving.items() if value]
     needing += options.flight.needing_georeference()
     if needing:
         raise AirlocError(

@@ -38,7 +38,8 @@ class ServeOptions:
     agent: str = DEFAULT_AGENT
     """Agent of searches whose request does not name one."""
     map: Path | None = None
-    """Orthophoto of the ground, a GeoTIFF, that the live map shows below the grid; by default a plain grid."""
+    """Orthophoto of the ground, a GeoTIFF: the live map shows it below the grid, and searches may match their goal
+    against it. By default a plain grid."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -52,9 +53,10 @@ def run(options: ServeOptions) -> None:
     """Check the options, open the store and serve until stopped."""
     import torch
 
+    from airloc.missions.recovery import recover_store
     from airloc.missions.server import make_app, run_server
     from airloc.missions.service import SearchService, valid_settings
-    from airloc.missions.store import SearchStore, recover_store
+    from airloc.missions.store import SearchStore
     from airloc.web import bind, url_of
 
     token, is_new = _token(options)
@@ -72,7 +74,7 @@ def run(options: ServeOptions) -> None:
             say(f"Recovered {found} from {options.store}")
         with progress.status(f"checking the store {path}"):
             store = SearchStore(path)
-            searches = SearchService(store, options.agent)
+            searches = SearchService(store, options.agent, options.map)
             try:
                 searches.check_store()
             except BaseException:

@@ -10,8 +10,8 @@
 | `photos`       | photos become glimpses of a cell; `detection` has the measured POD           |
 | `outputs`      | the files of a search: flight files, `report`, belief as GeoTIFF             |
 | `flight`       | camera footprint and flight files, `formats` has more of them                |
-| `patterns`     | search patterns as fixed paths; `sweep` plans one over the likely cells      |
-| `server`       | searches over HTTP: `service`, `store`, `messages`, `vehicles`               |
+| `patterns`     | search patterns as fixed paths; `sweep`, `tours` and `filmed` plan by the map |
+| `server`       | searches over HTTP: `service`, `settings`, `messages`, `store`, `vehicles`   |
 | `exif`         | position, height and gimbal of drone photos; `ranking` searches a folder     |
 | `coverage`     | what an actual flight has seen; `tracks` reads GPX, logs and photos          |
 | `fence`        | where a vehicle may fly; `routes` and `endurance` make flights of cells      |
@@ -21,6 +21,7 @@ This module exports the parts that need no extra packages. `plan`, `outputs` and
 server needs the extras `field` and `web`.
 """
 
+from airloc.missions.filmed import plan_filmed_flights
 from airloc.missions.flight import Camera, Flight, Waypoint
 from airloc.missions.photos import Goal, PhotoPose, View, centre_crop, crop_to_cell, crop_to_view, make_goal, read_photo
 from airloc.missions.searcher import Advice, Candidate, Find, Glimpse, Searcher, UnusablePhotoError
@@ -43,6 +44,7 @@ __all__ = [
     "crop_to_cell",
     "crop_to_view",
     "make_goal",
+    "plan_filmed_flights",
     "plan_sweep",
     "read_photo",
 ]

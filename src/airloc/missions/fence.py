@@ -40,21 +40,26 @@ MAX_CORNERS = 120
 
 @dataclass(frozen=True, eq=False)
 class Fence:
-    """The connected region in which a vehicle may fly."""
+    """The region in which a vehicle may fly. It may have several parts; no leg leads from one to another."""
 
-    region: Polygon
+    region: Polygon | MultiPolygon
     """Region of the plane that no leg leaves."""
-    inner: Polygon
+    inner: Polygon | MultiPolygon
     """The region without a strip along its edge; waypoints lie in it."""
     layout: Layout
+    pieces: Sequence[Polygon]
+    """Unconnected parts of the region, each without a strip along its edge; the first one has the start."""
+    parts: npt.NDArray[np.int64]
+    """Number of the part in which each cell is photographed, from 0, (rows, cols); -1 for cells not searched."""
 
     def place(self, cell: Cell) -> tuple[float, float]:
         """Return the place from which a cell is photographed: its centre, or the nearest place of the cell inside."""
         centre = Point(self.layout.centres(cell))
-        if self.inner.covers(centre):
+        piece = self.pieces[max(0, int(self.parts[cell]))]
+        if piece.covers(centre):
             return float(cell[0]), float(cell[1])
-        inside = Polygon(self.layout.corners(cell)).intersection(self.inner)
-        nearest = shapely.get_coordinates(shapely.shortest_line(inside if not inside.is_empty else self.inner, centre))
+        inside = Polygon(self.layout.corners(cell)).intersection(piece)
+        nearest = shapely.get_coordinates(shapely.shortest_line(inside if not inside.is_empty else piece, centre))
         return self.layout.grid_position(nearest[0])
 
     def route(self, start: Points, end: Points) -> Points:
@@ -89,7 +94,7 @@ class Fence:
     def _graph(self) -> tuple[Points, Points]:
         """Corners around which a path may bend, (n, 2), and distances, (n, n), zero if one does not see the other."""
         shapely.prepare(self.region)
-        corners = _reflex_corners(self.inner)
+        corners = np.concatenate([_reflex_corners(part) for part in _parts(self.inner)])
         simpler, tolerance = self.inner, MAX_INSET
         while len(corners) > MAX_CORNERS and not simpler.is_empty:
             # What lies within the tolerance of the edge is given up, so that simplifying does not leave the fence.
@@ -104,10 +109,11 @@ class Fence:
         seen = shapely.covers(self.region, lines)
         return np.where(seen, np.linalg.norm(corners - point, axis=1), 0.0)
 
-    def rings(self) -> tuple[Ring, Sequence[Ring]]:
-        """Return the outer ring and the rings of the holes in latitude and longitude, not closed."""
+    def rings(self, around: Points) -> tuple[Ring, Sequence[Ring]]:
+        """Return the outer ring and the holes of the part around a point, in latitude and longitude, not closed."""
         plane = self.layout.require_plane()
-        rings = [shapely.get_coordinates(ring)[:-1] for ring in (self.region.exterior, *self.region.interiors)]
+        part = min(_parts(self.region), key=lambda each: each.distance(Point(around)))
+        rings = [shapely.get_coordinates(ring)[:-1] for ring in (part.exterior, *part.interiors)]
         outer, *holes = [[(lat, lon) for lat, lon in plane.to_degrees(ring).tolist()] for ring in rings]
         return outer, holes
 
@@ -124,7 +130,7 @@ def fence_in(
 
     Args:
         layout: The grid.
-        start: Point of the first photo; the largest part of the outline is searched if None.
+        start: Point of the first photo, whose part of the outline comes first; the largest part if None.
         margin_m: Metres that the vehicle may fly outside the outline and over its holes.
         no_fly: No-fly zones in (lon, lat), which the margin does not widen into.
         ports: Points of take-off and landing; a corridor leads from each to the fence.
@@ -143,12 +149,13 @@ def fence_in(
     wanted = Polygon(layout.frame()) if layout.region is None else layout.region
     region = shapely.make_valid((wanted.buffer(margin_m, quad_segs=4) if margin_m else wanted).difference(closed))
     inset = min(MAX_INSET, INSET * layout.cell_m)
-    piece = _piece(_parts(region.buffer(-inset, join_style="mitre")), start)
-    searchable = layout.searchable.ravel().copy()
-    cells = layout.polygons()[searchable]
+    pieces = _parts(region.buffer(-inset, join_style="mitre"))
+    pieces.sort(key=lambda part: -part.area if start is None else part.distance(Point(start)))
+    cells = layout.polygons()
     free = shapely.area(shapely.intersection(cells, wanted.difference(closed))) >= MIN_FREE * layout.cell_m**2
-    searchable[searchable] = free & shapely.intersects(piece, cells) if piece is not None else False
-    if piece is None or searchable.sum() < 2:
+    inside = np.array([shapely.area(shapely.intersection(piece, cells)) for piece in pieces]).reshape(-1, len(cells))
+    searchable = layout.searchable.ravel() & free & (inside > 0).any(axis=0)
+    if searchable.sum() < 2:
         raise AirlocError(
             "Fewer than two cells can be reached without leaving the outline or entering a no-fly zone",
             "Give a larger --margin, smaller cells, or start in another part of the outline",
@@ -157,7 +164,15 @@ def fence_in(
     if lost:
         left_out = f"{lost} cell{'s' * (lost > 1)} in no-fly zones or out of reach inside the outline"
         log.warning("not searched: %s; a larger --margin may reach more", left_out)
-    fence = Fence(_part_around(region, piece), piece, replace(layout, searchable=searchable.reshape(layout.grid.shape)))
+    used = np.unique(inside.argmax(axis=0)[searchable])
+    parts = np.where(searchable, np.searchsorted(used, inside.argmax(axis=0)), -1).reshape(layout.grid.shape)
+    fence = Fence(
+        shapely.union_all([_part_around(region, pieces[number]) for number in used]),
+        shapely.union_all([pieces[number] for number in used]),
+        replace(layout, searchable=parts >= 0),
+        [pieces[number] for number in used],
+        parts,
+    )
     for port in ports:
         fence = _with_corridor(fence, port, closed)
     return fence.layout, fence
@@ -167,33 +182,31 @@ MIN_FREE = 0.25
 """Smallest fraction of a searched cell that is inside the outline and outside no-fly zones."""
 
 
-def _piece(parts: list[Polygon], start: Points | None) -> Polygon | None:
-    """Return the part nearest to the start, or the largest one."""
-    if not parts:
-        return None
-    return max(parts, key=lambda part: part.area if start is None else -part.distance(Point(start)))
-
-
 def _part_around(region: Polygon | MultiPolygon, piece: Polygon) -> Polygon:
     """Return the part of a region that contains a piece of it."""
     return next(part for part in _parts(region) if part.intersects(piece))
 
 
 def _with_corridor(fence: Fence, port: Points, closed: MultiPolygon) -> Fence:
-    """Return a fence that a corridor joins with a point of take-off or landing."""
+    """Return a fence whose parts corridors join with a point of take-off or landing."""
     point = Point(port)
     if closed.intersects(point):
         raise AirlocError("Home or the landing is in a no-fly zone", "Take off and land elsewhere")
-    if fence.inner.covers(point):
-        return fence
-    way = shapely.shortest_line(point, fence.inner)
+    for piece in fence.pieces:
+        if not piece.covers(point):
+            fence = _with_way(fence, shapely.shortest_line(point, piece), closed)
+    return fence
+
+
+def _with_way(fence: Fence, way: LineString, closed: MultiPolygon) -> Fence:
+    """Return a fence with a corridor around a way."""
     if closed.intersects(way):
         problem = "A no-fly zone lies between home or the landing and the search area"
         raise AirlocError(problem, "Take off and land where the straight way to the search area is free")
     corridor = way.buffer(CORRIDOR, quad_segs=4).difference(closed.buffer(MAX_INSET / 2))
     corridor = next(part for part in _parts(corridor) if part.intersects(way))
     inner = fence.inner.union(way.buffer(0.1, quad_segs=1).difference(closed))
-    return Fence(_part_around(fence.region.union(corridor), fence.inner), inner, fence.layout)
+    return replace(fence, region=fence.region.union(corridor), inner=inner)
 
 
 def _parts(shape: Polygon | MultiPolygon) -> list[Polygon]:

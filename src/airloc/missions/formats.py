@@ -44,9 +44,12 @@ __all__ = ["FORMATS", "caltopo", "dji", "geopackage", "kmz", "litchi"]
 KML, WPML = "http://www.opengis.net/kml/2.2", "http://www.dji.com/wpmz/1.0.2"
 MAVIC_3E, MAVIC_3E_CAMERA = 77, 66
 """Numbers of drone and payload in DJI's format."""
-LITCHI_ACTIONS = 15
+LITCHI_ACTIONS, MAX_STAY = 15, 32_000
+"""Number of actions at a waypoint of Litchi, and the longest stay in milliseconds."""
 STAY, PHOTO, NOTHING = 0, 1, -1
 """Actions of Litchi."""
+MAX_SPEED = 15.0
+"""Largest speed that DJI and Litchi allow, in metres per second."""
 DOWN = -90
 """Pitch of the gimbal in degrees."""
 PATH_COLOUR, GRID_COLOUR = "#FF0000", "#0000FF"
@@ -63,6 +66,17 @@ def dji(flight: Flight, outline: Ring) -> bytes:
     return _zip({f"wpmz/{name}": _wayline(flight, template) for name, template in DJI_FILES.items()})
 
 
+def _dji_speed(flight: Flight) -> str:
+    """Return the speed of a flight within what DJI allows."""
+    return f"{min(max(flight.speed, 1.0), MAX_SPEED):g}"
+
+
+DJI_HEADING = {
+    "waypointHeadingMode": "followWayline",
+    "waypointHeadingAngle": 0,
+    "waypointHeadingPathMode": "followBadArc",
+}
+DJI_TURN = "toPointAndStopWithDiscontinuityCurvature"
 DJI_FILES = {"template.kml": True, "waylines.wpml": False}
 """Files of a wayline, and whether they are its template."""
 
@@ -80,8 +94,8 @@ def _wayline(flight: Flight, template: bool) -> bytes:
         "finishAction": "goHome",
         "exitOnRCLost": "executeLostAction",
         "executeRCLostAction": "goBack",
-        "takeOffSecurityHeight": f"{min(flight.height, 20):.1f}",
-        "globalTransitionalSpeed": f"{flight.speed:g}",
+        "takeOffSecurityHeight": f"{max(1.2, min(flight.height, 20)):.1f}",
+        "globalTransitionalSpeed": _dji_speed(flight),
         "droneInfo": {"droneEnumValue": MAVIC_3E, "droneSubEnumValue": 0},
         "payloadInfo": {"payloadEnumValue": MAVIC_3E_CAMERA, "payloadPositionIndex": 0},
     }
@@ -90,11 +104,13 @@ def _wayline(flight: Flight, template: bool) -> bytes:
     if template:
         system = {"coordinateMode": "WGS84", "heightMode": "relativeToStartPoint"}
         _add(folder, {"templateType": "waypoint", "templateId": 0, "waylineCoordinateSysParam": system})
-        _add(folder, {"autoFlightSpeed": f"{flight.speed:g}", "globalHeight": f"{flight.height:.2f}"})
+        _add(folder, {"autoFlightSpeed": _dji_speed(flight), "globalHeight": f"{flight.height:.2f}"})
+        _add(folder, {"gimbalPitchMode": "usePointSetting", "globalWaypointHeadingParam": DJI_HEADING})
+        _add(folder, {"globalWaypointTurnMode": DJI_TURN, "globalUseStraightLine": 1})
     else:
         _add(folder, {"templateId": 0, "executeHeightMode": "relativeToStartPoint", "waylineId": 0})
         _add(folder, {"distance": f"{flight.metres:.1f}", "duration": f"{flight.seconds:.1f}"})
-        _add(folder, {"autoFlightSpeed": f"{flight.speed:g}"})
+        _add(folder, {"autoFlightSpeed": _dji_speed(flight)})
     for number, point in enumerate(flight.waypoints):
         _add_placemark(folder, number, point, flight, template)
     return bytes(ElementTree.tostring(root, "UTF-8", xml_declaration=True))
@@ -106,10 +122,12 @@ def _add_placemark(folder: ElementTree.Element, number: int, point: Waypoint, fl
     ElementTree.SubElement(place, f"{{{KML}}}coordinates").text = f"{point.lon:.9f},{point.lat:.9f}"
     height = f"{_height(point, flight):.2f}"
     heights = {"ellipsoidHeight": height, "height": height} if template else {"executeHeight": height}
-    heading = {"waypointHeadingMode": "followWayline", "waypointHeadingAngle": 0}
-    turn = {"waypointTurnMode": "toPointAndStopWithDiscontinuityCurvature", "waypointTurnDampingDist": 0}
-    _add(placemark, {"index": number, **heights, "waypointSpeed": f"{flight.speed:g}"})
-    _add(placemark, {"waypointHeadingParam": heading, "waypointTurnParam": turn, "useStraightLine": 1})
+    turn = {"waypointTurnMode": DJI_TURN, "waypointTurnDampingDist": 0}
+    _add(placemark, {"index": number, **heights, "waypointSpeed": _dji_speed(flight)})
+    _add(placemark, {"waypointHeadingParam": DJI_HEADING, "waypointTurnParam": turn, "useStraightLine": 1})
+    if template:
+        own = ("useGlobalHeight", "useGlobalSpeed", "useGlobalHeadingParam", "useGlobalTurnParam")
+        _add(placemark, {**dict.fromkeys(own, 0), "gimbalPitchAngle": DOWN})
     if point.photo:
         _add(placemark, {"actionGroup": _photo_actions(number, flight)})
 
@@ -117,14 +135,19 @@ def _add_placemark(folder: ElementTree.Element, number: int, point: Waypoint, fl
 def _photo_actions(number: int, flight: Flight) -> dict[str, Any]:
     """Return the actions at a waypoint: turn the gimbal down, hover, take a photo."""
     axes = {"Pitch": DOWN, "Roll": 0, "Yaw": 0}
-    gimbal: dict[str, Any] = {"gimbalRotateMode": "absoluteAngle"}
+    gimbal: dict[str, Any] = {"gimbalHeadingYawBase": "north", "gimbalRotateMode": "absoluteAngle"}
     for axis, angle in axes.items():
         gimbal |= {f"gimbal{axis}RotateEnable": int(axis == "Pitch"), f"gimbal{axis}RotateAngle": angle}
     gimbal |= {"gimbalRotateTimeEnable": 0, "gimbalRotateTime": 0, "payloadPositionIndex": 0}
     functions = {
         "gimbalRotate": gimbal,
         "hover": {"hoverTime": f"{flight.hover:g}"},
-        "takePhoto": {"payloadPositionIndex": 0, "fileSuffix": f"cell{number + 1}"},
+        "takePhoto": {
+            "payloadPositionIndex": 0,
+            "fileSuffix": f"cell{number + 1}",
+            "payloadLensIndex": "visable",  # as DJI spells it
+            "useGlobalPayloadLensIndex": 0,
+        },
     }
     actions = [
         {"actionId": order, "actionActuatorFunc": name, "actionActuatorFuncParam": parameters}
@@ -160,10 +183,10 @@ def litchi(flight: Flight, outline: Ring) -> str:
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(columns)
     for point in flight.waypoints:
-        done = [STAY, round(1000 * flight.hover), PHOTO, 0] if point.photo else []
+        done = [STAY, min(round(1000 * flight.hover), MAX_STAY), PHOTO, 0] if point.photo else []
         done += [NOTHING, 0] * (LITCHI_ACTIONS - len(done) // 2)
         place = [f"{point.lat:.9f}", f"{point.lon:.9f}", f"{_height(point, flight):.2f}", 0, 0, 0, 2, DOWN]
-        rows.writerow([*place, *done, 0, f"{flight.speed:g}", 0, 0, 0, 0, -1, -1])
+        rows.writerow([*place, *done, 0, f"{min(flight.speed, MAX_SPEED):g}", 0, 0, 0, 0, -1, -1])
     return file.getvalue()
 
 

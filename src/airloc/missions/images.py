@@ -8,16 +8,16 @@ from collections.abc import Callable
 
 import numpy as np
 from PIL import Image
-from shapely.geometry import Polygon
 from starlette.concurrency import run_in_threadpool
 
 from airloc.areas.area import Pixels
+from airloc.areas.layout import Layout
 from airloc.areas.raster import Raster
 from airloc.files import encode_png
-from airloc.missions.intake import RequestError
+from airloc.missions.messages import RequestError
+from airloc.missions.orthophotos import background_corners, open_tiff, shows
 from airloc.missions.photos import read_photo
 from airloc.missions.service import ActiveSearch, SearchService
-from airloc.missions.views import background_corners
 
 __all__ = ["SearchImages"]
 
@@ -48,12 +48,10 @@ class SearchImages:
         """WebP of the ground, by search."""
 
     def shows(self, active: ActiveSearch) -> bool:
-        """Return True if the orthophoto shows some of the grid of a search."""
-        plane = active.field.layout.plane
-        if self._raster is None or plane is None:
-            return False
-        corners = background_corners(active.field.layout)
-        return bool(Polygon(self._raster.border(plane)).intersects(Polygon(corners)))
+        """Return True if there is an orthophoto that shows some of the grid of a search."""
+        if self._searches.orthophoto(active.stored.id) is not None:
+            return True
+        return self._raster is not None and shows(self._raster, active.field.layout)
 
     def _read_thumbnail(self, search: str, number: int) -> bytes:
         return _encode_jpeg(read_photo(self._searches.photo(search, number)))
@@ -69,15 +67,24 @@ class SearchImages:
 
     def _read_background(self, search: str) -> bytes:
         active = self._searches.inspect(search, lambda active, _: active)
+        own = self._searches.orthophoto(search)
+        if own is not None:
+            with open_tiff(own, "orthophoto") as raster:
+                return _draw_background(raster, active.field.layout)
         if self._raster is None or not self.shows(active):
             problem = "The server has no orthophoto of this place"
-            raise RequestError(404, problem, "Start it with --map and a GeoTIFF of the search area")
-        corners = background_corners(active.field.layout)
-        width, height = (float(np.linalg.norm(side)) for side in (corners[1] - corners[0], corners[3] - corners[0]))
-        scale = BACKGROUND / max(width, height)
-        size = max(1, round(height * scale)), max(1, round(width * scale))
+            raise RequestError(404, problem, "Send one with PUT /searches/ID/orthophoto, or use serve --map")
         with self._raster_lock:
-            return _encode_transparent(self._raster.read_quad(active.field.layout.plane, corners, size).pixels)
+            return _draw_background(self._raster, active.field.layout)
+
+
+def _draw_background(raster: Raster, layout: Layout) -> bytes:
+    """Encode the ground below a grid."""
+    corners = background_corners(layout)
+    width, height = (float(np.linalg.norm(side)) for side in (corners[1] - corners[0], corners[3] - corners[0]))
+    scale = BACKGROUND / max(width, height)
+    size = max(1, round(height * scale)), max(1, round(width * scale))
+    return _encode_transparent(raster.read_quad(layout.plane, corners, size).pixels)
 
 
 class ImageCache:
@@ -101,6 +108,10 @@ class ImageCache:
         if key not in self._pending:
             self._pending[key] = asyncio.create_task(self._load(key))
         return await asyncio.shield(self._pending[key])  # a watcher that leaves does not disturb the others
+
+    def forget(self, *key: str | int) -> None:
+        """Read an image again when somebody asks for it."""
+        self._images.pop(key, None)
 
     async def _load(self, key: tuple[str | int, ...]) -> bytes:
         try:

@@ -5,22 +5,21 @@ Every error of a client is a `RequestError` with an HTTP status.
 
 import base64
 import binascii
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 
 from airloc.areas.area import Pixels
-from airloc.areas.features import parse_geojson
+from airloc.areas.features import Feature, parse_geojson
 from airloc.areas.layout import Layout
-from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.exif import STEEPEST, read_tags
-from airloc.missions.messages import NewSearch, PhotoPosition, PhotoQuery, SearchSettings
+from airloc.missions.messages import PhotoPosition, PhotoQuery, RequestError
+from airloc.missions.orthophotos import StoredWeights, open_tiff
 from airloc.missions.photos import (
     MIN_COVERAGE,
     SIDE,
@@ -36,15 +35,17 @@ from airloc.missions.plan import FieldSearch, format_position, nearest_searchabl
 from airloc.missions.priors import PriorSource, RasterPrior, feature_prior, last_known_point
 from airloc.missions.searcher import Glimpse
 from airloc.missions.session import Belief
+from airloc.missions.settings import NewSearch, SearchSettings, StoredSettings
 from airloc.missions.store import StoredGlimpse, StoredSearch
 
 __all__ = [
-    "RequestError",
     "camera_position",
     "cell_below",
     "crop_photo",
     "decode_goal",
+    "decode_map",
     "prior_sources",
+    "road_features",
     "stored_glimpse",
     "stored_goal",
     "stored_position",
@@ -53,16 +54,6 @@ __all__ = [
 MAX_POSITIONS = 5000
 """Largest number of corners and points of a prior."""
 MAX_RASTER_PIXELS = 16_000_000
-TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
-"""First bytes of TIFF and BigTIFF files."""
-
-
-class RequestError(AirlocError):
-    """An invalid request, with its HTTP status."""
-
-    def __init__(self, status: int, problem: str, cure: str) -> None:
-        super().__init__(problem, cure)
-        self.status = status
 
 
 def decode_goal(request: NewSearch) -> bytes:
@@ -74,6 +65,13 @@ def decode_goal(request: NewSearch) -> bytes:
     return _decode(request.goal, "goal")
 
 
+def decode_map(request: NewSearch) -> bytes | None:
+    """Decode the orthophoto of a request, if it has one."""
+    if request.match_map and request.goal is None:
+        raise RequestError(422, "Only a picture of the goal can be matched with the orthophoto", "Send goal, an image")
+    return None if request.map_tif is None else _decode(request.map_tif, "map_tif")
+
+
 def _decode(text: str, name: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
@@ -81,18 +79,29 @@ def _decode(text: str, name: str) -> bytes:
         raise RequestError(422, f"The {name} is not valid base64", "Encode the bytes of the file in base64") from None
 
 
-def prior_sources(settings: SearchSettings) -> list[PriorSource]:
+def prior_sources(settings: StoredSettings) -> list[PriorSource]:
     """Return what a client knows about the place of the goal."""
     sources: list[PriorSource] = []
     if settings.prior is not None:
-        features = parse_geojson(settings.prior, "prior")
-        if sum(len(ring) for feature in features for ring in feature.rings) > MAX_POSITIONS:
-            raise RequestError(422, f"The prior has more than {MAX_POSITIONS} positions", "Simplify it first")
-        sources.append(feature_prior(features, "prior"))
+        sources.append(feature_prior(_features(settings.prior, "prior"), "prior"))
     if settings.prior_tif is not None:
         sources.append(_RasterFile(_decode(settings.prior_tif, "prior_tif")))
+    if settings.map_weights is not None:
+        sources.append(StoredWeights(settings.map_weights))
     point = None if settings.lkp is None else (settings.lkp.lat, settings.lkp.lon)
     return [*sources, *last_known_point(point, settings.subject)]
+
+
+def road_features(settings: SearchSettings) -> list[Feature]:
+    """Return the roads and trails that a client knows."""
+    return [] if settings.roads is None else _features(settings.roads, "roads")
+
+
+def _features(given: dict[str, Any], name: str) -> list[Feature]:
+    features = parse_geojson(given, name)
+    if sum(len(ring) for feature in features for ring in feature.rings) > MAX_POSITIONS:
+        raise RequestError(422, f"The {name} has more than {MAX_POSITIONS} positions", "Simplify it first")
+    return features
 
 
 @dataclass(frozen=True)
@@ -106,19 +115,11 @@ class _RasterFile:
 
     def weights(self, layout: Layout) -> Belief:
         """Return the mean of the raster over every cell."""
-        if not self.content.startswith(TIFF):  # other formats may name files of the server
-            raise RequestError(422, "The prior_tif is not a GeoTIFF", "Send a GeoTIFF in base64")
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "prior.tif"
-            path.write_bytes(self.content)
-            try:
-                with Raster(path) as raster:
-                    if raster.width * raster.height > MAX_RASTER_PIXELS:
-                        problem = f"The prior_tif has {raster.width} x {raster.height} pixels"
-                        raise AirlocError(problem, f"Send at most {MAX_RASTER_PIXELS / 1e6:.0f} megapixels")
-                return RasterPrior(path).weights(layout)
-            except AirlocError as error:  # without the name of the temporary file
-                raise RequestError(422, error.problem.replace(str(path), "prior_tif"), error.cure) from error
+        with open_tiff(self.content, "prior_tif") as raster:
+            if raster.width * raster.height > MAX_RASTER_PIXELS:
+                problem = f"The prior_tif has {raster.width} x {raster.height} pixels"
+                raise AirlocError(problem, f"Send at most {MAX_RASTER_PIXELS / 1e6:.0f} megapixels")
+            return RasterPrior(raster.path).weights(layout)
 
 
 def _pictured_goal(settings: SearchSettings, picture: bytes, layout: Layout) -> Goal:

@@ -9,7 +9,8 @@
 | GET /searches/ID/view                       | state, photos, tracks and probabilities                    |
 | GET /searches/ID/events                     | the view now and after every change, as server-sent events |
 | GET /searches/ID/goal                       | the goal image                                             |
-| GET /searches/ID/background                 | the ground below the grid, if the server has an orthophoto |
+| GET /searches/ID/background                 | the ground below the grid, if there is an orthophoto       |
+| PUT /searches/ID/orthophoto                 | send an orthophoto of the search area, a GeoTIFF           |
 | GET /searches/ID/photos/N/thumbnail         | a photo, reduced                                           |
 | GET /searches/ID/photos/N/cell              | the part of a photo that shows its cell                    |
 """
@@ -28,8 +29,7 @@ from starlette.requests import HTTPConnection
 from airloc.areas.raster import Raster
 from airloc.missions.feed import SearchFeed
 from airloc.missions.images import SearchImages
-from airloc.missions.intake import RequestError
-from airloc.missions.messages import Message, Problem
+from airloc.missions.messages import Message, Problem, RequestError, SearchState
 from airloc.missions.priors import subjects
 from airloc.missions.service import SearchService
 from airloc.missions.team import MAX_VEHICLES
@@ -45,6 +45,13 @@ CACHED = {"cache-control": "private, max-age=86400"}
 STREAM = PRIVATE | {"x-accel-buffering": "no"}
 """Headers of a stream, which proxies must not hold back."""
 
+ORTHOPHOTO_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
 PhotoNumber = Annotated[int, Path(description="number of the photo, from 1")]
 
 
@@ -58,6 +65,7 @@ class FormOptions(Message):
     """What the form of a new search offers."""
 
     subjects: Annotated[list[str], Field(description="categories of lost persons")]
+    orthophoto: Annotated[bool, Field(description="whether the server has an orthophoto to match goals with")]
     max_drones: Annotated[int, Field(description="largest number of drones of a search")]
 
 
@@ -113,7 +121,7 @@ def live_routes(searches: SearchService, feed: SearchFeed, background: Raster | 
     @router.get("/options", responses=_errors(401, 408, 413))
     def read_options() -> FormOptions:
         """Return what the form of a new search offers."""
-        return FormOptions(subjects=list(subjects()), max_drones=MAX_VEHICLES)
+        return FormOptions(subjects=list(subjects()), orthophoto=background is not None, max_drones=MAX_VEHICLES)
 
     @router.get("/searches/{search}/map", responses=_errors())
     def read_map(search: str) -> SearchGeometry:
@@ -142,8 +150,15 @@ def live_routes(searches: SearchService, feed: SearchFeed, background: Raster | 
 
     @router.get("/searches/{search}/background", responses=_content("image/webp") | _errors(), response_class=Response)
     async def read_background(search: str) -> Response:
-        """Return the ground below the grid from the orthophoto of the server, turned like the grid."""
+        """Return the ground below the grid from the orthophoto of the search or of the server, turned like the grid."""
         return Response(await images.backgrounds.get(search), media_type="image/webp")
+
+    @router.put("/searches/{search}/orthophoto", responses=_errors(), openapi_extra=ORTHOPHOTO_BODY)
+    async def put_orthophoto(search: str, request: Request) -> SearchState:
+        """Show an orthophoto, the GeoTIFF in the body, below the grid of a search."""
+        state = await run_in_threadpool(searches.set_orthophoto, search, await request.body())
+        images.backgrounds.forget(search)
+        return state
 
     @router.get(
         "/searches/{search}/photos/{number}/thumbnail",

@@ -1,18 +1,12 @@
-"""Requests and responses of the search server, as pydantic models."""
+"""Requests and responses of the search server, as pydantic models; `settings` has the request that creates a search."""
 
-import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import shapely
-from pydantic import BaseModel, ConfigDict, Field, field_validator
-from shapely.geometry import MultiPolygon, Polygon
+from pydantic import BaseModel, ConfigDict, Field
 
-from airloc.areas.outline import read_outline
-from airloc.missions.endurance import FlightSettings
-from airloc.missions.flight import Camera
-from airloc.missions.plan import SearchPlan
-from airloc.missions.team import FIRST, MAX_VEHICLES
-from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET
+from airloc.errors import AirlocError
+from airloc.missions.team import FIRST
+from airloc.task.rules import MAX_BUDGET
 
 __all__ = [
     "BeliefMap",
@@ -20,7 +14,6 @@ __all__ = [
     "CandidatePhoto",
     "CellLocation",
     "Health",
-    "NewSearch",
     "NewVehicle",
     "PhotoOutcome",
     "PhotoPosition",
@@ -28,8 +21,8 @@ __all__ = [
     "PhotoResult",
     "Position",
     "Problem",
+    "RequestError",
     "SearchList",
-    "SearchSettings",
     "SearchState",
     "SearchSummary",
     "VehicleState",
@@ -53,143 +46,6 @@ class Position(Message):
 
     lat: Latitude
     lon: Longitude
-
-
-class SearchSettings(Message):
-    """Settings of a search; the store keeps them."""
-
-    name: Annotated[str | None, Field(max_length=100, description="name of the search for people")] = None
-    outline: Annotated[
-        list[Position], Field(min_length=2, max_length=2000, description="corners of the search area; two are a box")
-    ]
-    cell_m: Annotated[float, Field(gt=0, le=100_000, description="side of a cell in metres")] = 100.0
-    gap_m: Annotated[
-        float | None, Field(ge=0, le=100_000, description="gap between cells; a twelfth of a cell by default")
-    ] = None
-    heading: Annotated[float, Field(ge=-360, le=360, description="compass direction of the grid's columns")] = 0.0
-    margin_m: Annotated[
-        float, Field(ge=0, le=100_000, description="metres that waypoints may lie outside the outline")
-    ] = 0.0
-    no_fly: Annotated[
-        list[Annotated[list[Position], Field(min_length=3, max_length=2000)]],
-        Field(max_length=200, description="zones that no waypoint lies in, each by its corners"),
-    ] = []
-    start: Annotated[
-        Position | None, Field(description="position of the first photo; the centre of the grid by default")
-    ] = None
-    budget: Annotated[
-        int | None, Field(ge=1, le=MAX_BUDGET, description="moves; twice the longer side of the grid by default")
-    ] = None
-    agent: Annotated[
-        str | None, Field(max_length=64, description="name of an agent; the server's agent by default")
-    ] = None
-    goal_width_m: Annotated[
-        float | None, Field(gt=0, le=100_000, description="width of the ground that the goal image shows")
-    ] = None
-    goal_width_max_m: Annotated[
-        float | None, Field(gt=0, le=100_000, description="largest width of that ground, if it is not known exactly")
-    ] = None
-    goal_heading: Annotated[
-        float | None,
-        Field(ge=-360, le=360, description="compass direction of the goal image's upper edge; unknown by default"),
-    ] = None
-    footprint: Annotated[
-        float, Field(ge=1, le=4, description="shorter side of the ground that a photo shows, in cells")
-    ] = 4 / 3
-    false_alarm_cost: Annotated[float, Field(ge=0, le=1e9, description="cost of a false alarm, in finds")] = (
-        FALSE_ALARM_COST
-    )
-    goal_text: Annotated[
-        str | None,
-        Field(min_length=1, max_length=4000, description="description of the goal in English words"),
-    ] = None
-    goal_same_day: Annotated[bool, Field(description="the goal image is from the day of the flight")] = False
-    detection: Annotated[
-        float | None,
-        Field(ge=0, le=1, description="probability of detection in a photo of the whole cell; measured by default"),
-    ] = None
-    fov: Annotated[
-        float, Field(ge=1, le=160, description="field of view across the longer side of a photo, in degrees")
-    ] = 73.7
-    aspect: Annotated[float, Field(ge=1, le=4, description="longer side of a photo over its shorter side")] = 4 / 3
-    seed: Annotated[int, Field(ge=0, le=2**31, description="random seed for agents that sample")] = 0
-    prior: Annotated[
-        dict[str, Any] | None,
-        Field(description="GeoJSON of what is known: polygons with the property weight or poa; roads and trails"),
-    ] = None
-    prior_tif: Annotated[
-        str | None, Field(max_length=6_000_000, description="GeoTIFF of probabilities in base64, such as prior.tif")
-    ] = None
-    lkp: Annotated[Position | None, Field(description="last known point of a lost person; needs subject")] = None
-    subject: Annotated[
-        str | None, Field(max_length=64, description="category of the lost person, such as hiker; needs lkp")
-    ] = None
-    drones: Annotated[
-        int, Field(ge=1, le=MAX_VEHICLES, description="vehicles 1, 2, ... that begin the search, each with the budget")
-    ] = 1
-    launches: Annotated[
-        list[Position], Field(max_length=MAX_VEHICLES - 1, description="launch positions of vehicles 2, 3, ...")
-    ] = []
-    walking_m_s: Annotated[
-        float, Field(ge=0, le=50, description="walking speed of a target that moves, while vehicles fly 8 m/s")
-    ] = 0.0
-    drift_m_s: Annotated[float, Field(ge=0, le=50, description="speed of a target that drifts")] = 0.0
-    drift_direction: Annotated[
-        float, Field(ge=-360, le=360, description="compass direction that the target drifts to")
-    ] = 0.0
-
-    @field_validator("prior")
-    @classmethod
-    def _is_json(cls, prior: dict[str, Any] | None) -> dict[str, Any] | None:
-        try:
-            json.dumps(prior, allow_nan=False)  # the store keeps JSON
-        except RecursionError:
-            raise ValueError("the GeoJSON is nested too deeply") from None
-        return prior
-
-    def shape(self) -> MultiPolygon:
-        """Return the outline as a geometry in (lon, lat)."""
-        return read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in self.outline))
-
-    def plan(self, default_agent: str) -> SearchPlan:
-        """Return the plan of the search."""
-        return SearchPlan(
-            cell_m=self.cell_m,
-            gap_m=self.gap_m,
-            heading=self.heading,
-            start=None if self.start is None else (self.start.lat, self.start.lon),
-            budget=self.budget,
-            agent=self.agent or default_agent,
-            false_alarm_cost=self.false_alarm_cost,
-            detection=self.detection,
-            footprint=self.footprint,
-            camera=Camera(self.fov, self.aspect),
-            flight=FlightSettings(margin_m=self.margin_m, no_fly=_zones(self.no_fly)),
-            seed=self.seed,
-            drones=self.drones,
-            launches=tuple((launch.lat, launch.lon) for launch in self.launches),
-            walking=self.walking_m_s,
-            drift=(self.drift_m_s, self.drift_direction),
-        )
-
-
-def _zones(zones: list[list[Position]]) -> MultiPolygon | Polygon | None:
-    """Return no-fly zones as one geometry in (lon, lat)."""
-    outlines = [read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in zone)) for zone in zones]
-    return shapely.union_all(outlines) if outlines else None
-
-
-class NewSearch(SearchSettings):
-    """Request that creates a search."""
-
-    goal: Annotated[
-        str | None,
-        Field(
-            min_length=1,
-            max_length=24_000_000,
-            description="image of the goal, JPEG or PNG in base64; not needed with goal_text",
-        ),
-    ] = None
 
 
 class PhotoQuery(Message):
@@ -216,7 +72,7 @@ class NewVehicle(Message):
     """Request of a vehicle to take part in a search, or to take part again after it has left."""
 
     id: Annotated[VehicleId, Field(description="name of the vehicle")]
-    start: Annotated[Position | None, Field(description="where it is launched; the start of the search by default")] = (
+    start: Annotated[Position | None, Field(description="where it is launched; by default the start of the search")] = (
         None
     )
     budget: Annotated[
@@ -272,6 +128,8 @@ class SearchState(Message):
     rows: int
     cols: int
     height_m: Annotated[float, Field(description="flight height from which a photo shows the footprint")]
+    home: Annotated[Position | None, Field(description="where vehicles take off; null for their first cell")]
+    landing: Annotated[Position | None, Field(description="where they land; null for home")]
     vehicles: Annotated[list[VehicleState], Field(description="all vehicles; next and moves_left are of one of them")]
     created: Annotated[str, Field(description="time of creation in UTC, ISO 8601")]
 
@@ -341,6 +199,14 @@ class Health(Message):
     """Version of a running server."""
 
     airloc: str
+
+
+class RequestError(AirlocError):
+    """An invalid request, with its HTTP status."""
+
+    def __init__(self, status: int, problem: str, cure: str) -> None:
+        super().__init__(problem, cure)
+        self.status = status
 
 
 class Problem(Message):

@@ -16,6 +16,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,24 +136,28 @@ def _plan_sweeps(search: FieldSearch, dem: ElevationModel | None) -> dict[str, F
     active = [vehicle for vehicle in search.searcher.vehicles.values() if vehicle.active]
     if len(active) == 1:
         return {"sweep": _plan_sweep(search, dem)}
-    belief = search.searcher.belief()
-    budgets = [float(vehicle.budget) for vehicle in active]  # in moves, of which none is longer than a diagonal
-    paths = plan_tours(belief * search.layout.searchable, [vehicle.start for vehicle in active], budgets)
-    return {
-        "sweep" if vehicle is active[0] else f"sweep-{vehicle.name}": make_flight(
-            search, cells, f"airloc sweep, drone {vehicle.name}", belief, dem
-        )
-        for vehicle, cells in zip(active, paths, strict=True)
-    }
+    belief, flights = search.searcher.belief(), {}
+    for reach in {search.reach(vehicle.start).tobytes(): search.reach(vehicle.start) for vehicle in active}.values():
+        team = [vehicle for vehicle in active if reach[vehicle.start]]  # drones in the same part of the search area
+        budgets = [float(vehicle.budget) for vehicle in team]  # in moves, of which none is longer than a diagonal
+        paths = plan_tours(belief * reach, [vehicle.start for vehicle in team], budgets)
+        for vehicle, cells in zip(team, paths, strict=True):
+            name = "sweep" if vehicle is active[0] else f"sweep-{vehicle.name}"
+            flights[name] = make_flight(search, cells, f"airloc sweep, drone {vehicle.name}", belief, dem)
+    return flights
 
 
 def _plan_sweep(search: FieldSearch, dem: ElevationModel | None) -> Flight:
     """Plan another flight from the same start, with the whole budget or endurance, on the belief after the search."""
     plan, searcher, belief = search.plan, search.searcher, search.searcher.belief()
-    cells = plan_sweep(belief, search.layout.searchable, searcher.flown[0], searcher.budget)
+    reach = search.reach(searcher.flown[0])
+    cells = plan_sweep(belief, reach, searcher.flown[0], searcher.budget)
     if plan.endurance is not None:
-        usable = usable_seconds(plan.endurance, plan.flight, search.height_m)
-        cells = extend_sweep(cells, belief, search.layout, endurance=usable, speed=plan.speed, hover=plan.hover)
+        usable, part = (
+            usable_seconds(plan.endurance, plan.flight, search.height_m),
+            replace(search.layout, searchable=reach),
+        )
+        cells = extend_sweep(cells, belief, part, endurance=usable, speed=plan.speed, hover=plan.hover)
     flight = make_flight(search, cells, "airloc sweep", belief, dem)
     while plan.endurance is not None and len(cells) > 1 and flight.seconds > plan.endurance * (1 - plan.flight.reserve):
         cells = cells[:-1]  # wind, detours and the way to the launch take time, too

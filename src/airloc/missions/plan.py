@@ -10,7 +10,7 @@ and y down, if the layout has no georeference.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from shapely.geometry import MultiPolygon
 from airloc.agents.agent import Agent
 from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import DEFAULT_AGENT
-from airloc.areas.area import Pixels
+from airloc.areas.area import Mask, Pixels
 from airloc.areas.layout import Layout, lay_out, lay_out_outline, read_square
 from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
@@ -39,6 +39,7 @@ __all__ = [
     "FieldSearch",
     "PreparedGoal",
     "SearchPlan",
+    "budget_of",
     "format_position",
     "lay_out_search",
     "nearest_cell",
@@ -143,6 +144,11 @@ class FieldSearch(NamedTuple):
     def height_m(self) -> float:
         """Flight height from which the shorter side of a photo shows the footprint of the plan."""
         return _height(self.plan, self.layout)
+
+    def reach(self, cell: Cell) -> Mask:
+        """Return the cells to which legs inside the fence lead from a cell, (rows, cols)."""
+        searchable = self.layout.searchable
+        return searchable if self.fence is None else searchable & (self.fence.parts == self.fence.parts[cell])
 
     def place(self, cell: Cell) -> tuple[float, float]:
         """Return the fractional row and column from which a cell is photographed: its centre if that is allowed."""
@@ -268,7 +274,12 @@ def read_goal(
 
 
 def start_search(
-    plan: SearchPlan, layout: Layout, goal: Goal, agent: Agent, sources: Sequence[PriorSource] = ()
+    plan: SearchPlan,
+    layout: Layout,
+    goal: Goal,
+    agent: Agent,
+    sources: Sequence[PriorSource] = (),
+    ease: npt.NDArray[np.float64] | None = None,
 ) -> FieldSearch:
     """Build the searcher of a plan.
 
@@ -278,30 +289,34 @@ def start_search(
         goal: The goal.
         agent: The agent that `plan.agent` names.
         sources: What is known about the place of the goal; they multiply.
+        ease: How easily a target walks in each cell, (rows, cols); all cells alike if None.
 
     Raises:
         AirlocError: If the start is outside the search area, the endurance is too short, or the prior is not valid.
     """
-    start = _start_cell(plan, layout)
+    fence = _fence_in(plan, layout)[1]
+    start = _start_cell(plan, layout if fence is None else replace(layout, searchable=fence.parts == 0))
     searcher = TeamSearcher(
         agent,
         goal,
         layout.grid,
         start=start,
-        budget=_budget(plan, layout, start),
+        budget=budget_of(plan, layout, start),
         searchable=layout.searchable,
         threshold=declaration_threshold(plan.false_alarm_cost),
         detection=plan.detection,
         seed=plan.seed,
         prior=combine_priors(layout, sources) if sources else None,
         motion=target_motion(plan, layout),
+        ease=ease,
+        parts=None if fence is None else fence.parts,
     )
     for number in range(2, plan.drones + 1):
         launched = plan.launches[number - 2 : number - 1]
         cell = searchable_cell(layout, launched[0], f"launch of drone {number}") if launched else start
-        searcher.join(str(number), cell, _budget(plan, layout, cell))
+        searcher.join(str(number), cell, budget_of(plan, layout, cell))
     names = tuple(str(source) for source in sources)
-    return FieldSearch(plan, layout, goal, searcher, names, _fence_in(plan, layout)[1])
+    return FieldSearch(plan, layout, goal, searcher, names, fence)
 
 
 def target_motion(plan: SearchPlan, layout: Layout) -> Motion:
@@ -312,12 +327,14 @@ def target_motion(plan: SearchPlan, layout: Layout) -> Motion:
 
 
 def _start_cell(plan: SearchPlan, layout: Layout) -> Cell:
+    """Return the cell of the first photo, by default the one nearest to the centre of the grid."""
     if plan.start is None:
         return nearest_searchable(layout, layout.centres([(side - 1) / 2 for side in layout.grid.shape]))
     return searchable_cell(layout, plan.start, "start")
 
 
-def _budget(plan: SearchPlan, layout: Layout, start: Cell) -> int:
+def budget_of(plan: SearchPlan, layout: Layout, start: Cell) -> int:
+    """Return the moves that a vehicle may fly from a cell: the budget of the plan, or what its endurance allows."""
     if plan.endurance is not None:
         height = _height(plan, layout)
         return budget_from_endurance(layout, start, plan.endurance, plan.speed, plan.hover, plan.flight, height)

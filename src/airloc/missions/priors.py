@@ -50,6 +50,7 @@ __all__ = [
     "read_prior",
     "ring_distances",
     "subjects",
+    "valid_line",
 ]
 
 Weights = npt.NDArray[np.float64]
@@ -194,7 +195,7 @@ def feature_prior(features: Sequence[Feature], name: str) -> FeaturePrior:
     for feature in features:
         numbers = _numbers(feature.properties, name)
         if feature.kind == "LineString":
-            lines.append((_valid_line(feature, name), numbers.get("decay", DECAY)))
+            lines.append((valid_line(feature, name), numbers.get("decay", DECAY)))
         elif feature.kind == "Polygon" and "poa" in numbers:
             segments.append((valid_polygon(feature.rings, name), numbers["poa"]))
         elif feature.kind == "Polygon":
@@ -230,7 +231,12 @@ def _number(value: Any, key: str, name: str) -> float:
     return number
 
 
-def _valid_line(feature: Feature, name: str) -> LineString:
+def valid_line(feature: Feature, name: str) -> LineString:
+    """Return a line as a geometry in (lon, lat).
+
+    Raises:
+        AirlocError: If it has fewer than two points, or points that are no positions.
+    """
     points = feature.rings[0] if feature.rings else []
     if len(set(points)) < 2 or not all(
         math.isfinite(lon) and abs(lon) <= 360 and math.isfinite(lat) and abs(lat) <= 90 for lon, lat in points

@@ -211,7 +211,7 @@ def _caption(photo: RankedPhoto) -> str:
     """Return file, position and probability of a photo as text."""
     place = "no position" if photo.position is None else "{:.6f},{:.6f}".format(*photo.position)
     slanted = ", taken obliquely" if photo.oblique else ""
-    return f"{photo.path.name}: {place}{slanted}, match probability {100 * photo.probability:.1f} %"
+    return f"{photo.path.name}: {place}{slanted}, confidence {100 * photo.probability:.1f} %"
 
 
 def _to_json(photo: RankedPhoto, number: int) -> dict[str, Any]:

@@ -38,8 +38,12 @@ ENLARGED, RING = 3, 7
 TERMS = (
     "Probability of area (POA): the probability that the goal is in a cell. Probability of detection (POD): the "
     "probability that the search recognises a goal in that cell. Probability of success (POS): POA before the search "
-    "times POD, summed over all cells."
+    "times POD, summed over all cells. Segment: a cell, photographed as a whole. Sortie: one flight of a drone "
+    "with one battery. Clue: a photo that looks like the goal, for people to confirm or reject. Confidence: the "
+    "probability that a photo shows the goal (match probability)."
 )
+CLUE, MAX_CLUES = 0.05, 3
+"""Confidence from which a photo is a clue, and the number of clues that a summary lists."""
 
 Row = list[str | float | None]
 
@@ -168,13 +172,27 @@ def summary(record: SearchRecord) -> str:
     if advice.declared is None:
         return (
             f"Not found in {count}. The probability of success (POS) is {100 * record.searcher.pos:.0f} %. "
-            f"Most probable cell: {_cell_name(record, advice.best)}, {100 * advice.best_probability:.1f} %."
+            f"Most probable segment: {_cell_name(record, advice.best)}, {100 * advice.best_probability:.1f} %. "
+            f"{_clues(record)}"
         )
     verdict = "" if record.correct is None else _verdict(record)
     return (
         f"Declared after {count} at {_place_name(record, advice.declared)}, "
-        f"match probability {100 * (advice.match_probability or 0):.0f} %.{verdict}"
+        f"confidence {100 * (advice.match_probability or 0):.0f} %.{verdict}"
     )
+
+
+def _clues(record: SearchRecord) -> str:
+    """Return the photos that look most like the goal in one sentence."""
+    clues = [photo for photo in record.searcher.candidates() if photo.find.probability >= CLUE]
+    if not clues:
+        return "No photo is a clue."
+    named = [
+        f"photo {clue.number} ({format_cell(clue.find.cell)}), confidence {100 * clue.find.probability:.0f} %"
+        for clue in clues[:MAX_CLUES]
+    ]
+    more = f"; {len(clues) - MAX_CLUES} more on candidates.html" if len(clues) > MAX_CLUES else ""
+    return f"Clues: {'; '.join(named)}{more}."
 
 
 def _verdict(record: SearchRecord) -> str:
@@ -195,12 +213,13 @@ def _cell_name(record: SearchRecord, cell: Cell) -> str:
 def _facts(record: SearchRecord, flight: Flight | None) -> Html:
     searcher, layout = record.searcher, record.layout
     flown = sum(len(vehicle.flown) for vehicle in searcher.vehicles.values())
-    rows: list[Row] = [["Cells flown", f"{flown} of {int(layout.searchable.sum())}"]]
+    rows: list[Row] = [["Segments flown", f"{flown} of {int(layout.searchable.sum())}"]]
     for name, vehicle in searcher.vehicles.items():
-        whose = f" by drone {name}" if searcher.team_size > 1 else ""
+        drone, _, sortie = name.partition("-")
+        whose = f" by drone {drone}{f', sortie {sortie}' * bool(sortie)}" if searcher.team_size > 1 else ""
         rows.append([f"Moves flown{whose}", f"{vehicle.moves_flown} of {vehicle.budget}"])
     rows += [
-        ["Probability of detection in a photo of a whole cell", f"{100 * searcher.detection:.0f} %"],
+        ["Probability of detection in a photo of a whole segment", f"{100 * searcher.detection:.0f} %"],
         ["Probability of success", f"{100 * searcher.pos:.1f} %"],
         ["Grid heading", f"{layout.heading:g} degrees"],
         ["Known before the search", "; ".join(record.search.sources) or "nothing: all cells are equally probable"],
@@ -284,14 +303,14 @@ def ranking_page(
     ]
     count = f"{len(shown)} of {len(ranked)} photos" if len(shown) < len(ranked) else f"{len(ranked)} photos"
     picture = _goal_figure(goal, "The goal, to the scale of the photos")
-    order = f"Photos in the order of their match probability, {turned}. A ring marks where the goal would be."
+    order = f"Photos in the order of their confidence, the best clue first, {turned}. A ring marks the goal's place."
     body = paragraph(order, " ", more) + beside(picture, row(*shown))
     return page("Photos most like the goal", body, subtitle=count)
 
 
 def _caption(photo: Candidate, record: SearchRecord) -> str:
-    probability = f"match probability {100 * photo.find.probability:.1f} %"
-    return f"Photo {photo.number}: {_place_name(record, photo.find)}, {probability}"
+    confidence = f"confidence {100 * photo.find.probability:.1f} %"
+    return f"Photo {photo.number}: {_place_name(record, photo.find)}, {confidence}"
 
 
 def _draw_photo(photo: Candidate, pitch: int) -> Pixels:
@@ -329,6 +348,6 @@ def _photos(record: SearchRecord) -> Html:
         ]
         for number, photo in enumerate(record.photos[:MAX_ROWS], start=1)
     ]
-    listed = table(["Photo", "Position", "POA before", "Match probability", "POS so far"], rows)
+    listed = table(["Photo", "Segment", "POA before", "Confidence", "POS so far"], rows)
     more = len(record.photos) - MAX_ROWS
     return Html(listed + paragraph(f"path.json lists {more} more.")) if more > 0 else listed

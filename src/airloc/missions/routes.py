@@ -4,6 +4,7 @@ Without an elevation model (DEM) all waypoints have the same height above the ta
 has the same height above the ground below it, and legs over rising ground bend upwards.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -48,7 +49,7 @@ class ElevationModel:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            with rasterio.open(path) as file:
+            with warnings.catch_warnings(action="ignore"), rasterio.open(path) as file:
                 if file.crs is None or file.transform.is_identity:
                     raise AirlocError(f"The elevation model {path} has no georeference", "Give a GeoTIFF with one")
                 self._size, self._transform = (file.height, file.width), file.transform
@@ -135,7 +136,7 @@ def make_flight(
         (home_lat, home_lon),
         None if settings.landing is None else (lat, lon),
         settings,
-        None if search.fence is None else search.fence.rings(),
+        None if search.fence is None else search.fence.rings(stops[0]),
     )
     return flight if dem is None else _above_ground(flight, dem, layout.pitch_m)
 

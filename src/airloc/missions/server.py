@@ -27,16 +27,17 @@ from airloc.missions.messages import (
     BeliefMap,
     CandidateList,
     Health,
-    NewSearch,
     NewVehicle,
     PhotoQuery,
     PhotoResult,
     Problem,
+    RequestError,
     SearchList,
     SearchState,
     Verdict,
 )
-from airloc.missions.service import RequestError, SearchService
+from airloc.missions.service import SearchService
+from airloc.missions.settings import NewSearch
 from airloc.missions.store import StoreError
 from airloc.missions.views import view_of
 from airloc.web import BodyLimitMiddleware, SameOriginMiddleware, SecurityHeadersMiddleware, make_server, serve

@@ -9,6 +9,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
@@ -17,15 +18,17 @@ from airloc.agents.agent import Agent
 from airloc.agents.registry import AGENTS, DEFAULT_AGENT, make_agent
 from airloc.areas.area import Pixels
 from airloc.areas.layout import Layout
+from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.intake import (
-    RequestError,
     camera_position,
     cell_below,
     crop_photo,
     decode_goal,
+    decode_map,
     prior_sources,
+    road_features,
     stored_glimpse,
     stored_goal,
     stored_position,
@@ -34,32 +37,36 @@ from airloc.missions.messages import (
     BeliefMap,
     CandidateList,
     CandidatePhoto,
-    NewSearch,
     NewVehicle,
     PhotoOutcome,
     PhotoPosition,
     PhotoQuery,
     PhotoResult,
+    RequestError,
     SearchList,
-    SearchSettings,
     SearchState,
     SearchSummary,
 )
+from airloc.missions.orthophotos import check_orthophoto, match_map, open_tiff
 from airloc.missions.photos import read_photo
 from airloc.missions.plan import FieldSearch, lay_out_search, start_search
-from airloc.missions.searcher import Searcher, UnusablePhotoError
+from airloc.missions.searcher import UnusablePhotoError
+from airloc.missions.settings import NewSearch, StoredSettings
 from airloc.missions.store import SearchStore, StoredGlimpse, StoredSearch, StoredVehicle, StoredVerdict, StoreError
-from airloc.missions.team import FIRST, TeamSearcher
+from airloc.missions.team import FIRST
+from airloc.missions.terrain import walking_ease
 from airloc.missions.vehicles import (
     Replay,
     cell_location,
     change_team,
+    check_number,
+    check_vehicle,
     new_vehicle,
-    vehicle_states,
-    waypoint_location,
+    outcome_of,
+    search_state,
 )
 
-__all__ = ["ActiveSearch", "PhotoArrival", "RequestError", "SearchService", "valid_settings"]
+__all__ = ["ActiveSearch", "PhotoArrival", "SearchService", "valid_settings"]
 
 T = TypeVar("T")
 
@@ -89,6 +96,10 @@ class ActiveSearch(NamedTuple):
     arrivals: list[PhotoArrival]
     """One for each photo, in their order."""
 
+    def state(self, cancelled: bool, vehicle: str | None = None) -> SearchState:
+        """Return the state of the search, with the next cell of a vehicle, by default of the next one to arrive."""
+        return search_state(self.stored, self.field, cancelled, vehicle)
+
 
 class SearchService:
     """All searches of a server.
@@ -96,10 +107,11 @@ class SearchService:
     Args:
         store: The store of the searches.
         default_agent: Agent of searches whose request does not name one.
+        orthophoto: An orthophoto that searches may match their goal against.
     """
 
-    def __init__(self, store: SearchStore, default_agent: str) -> None:
-        self._store, self._default_agent = store, default_agent
+    def __init__(self, store: SearchStore, default_agent: str, orthophoto: Path | None = None) -> None:
+        self._store, self._default_agent, self._orthophoto = store, default_agent, orthophoto
         self._active: OrderedDict[str, ActiveSearch] = OrderedDict()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._lock = threading.Lock()
@@ -112,19 +124,48 @@ class SearchService:
         agent = request.agent or self._default_agent
         if agent not in AGENTS:  # never a folder: clients do not choose which files the server loads
             raise RequestError(422, f"There is no agent {agent!r}", f"Use one of {', '.join(AGENTS)}")
-        settings = request.model_dump(exclude={"goal"}) | {"agent": agent}
+        settings = request.model_dump(exclude={"goal", "map_tif"}) | {"agent": agent}
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        name = secrets.token_urlsafe(9)
-        active = self._build(StoredSearch(name, created, settings, b"", False, decode_goal(request)))
-        active = active._replace(stored=active.stored._replace(goal=active.field.goal.patch.tobytes()))
+        stored = StoredSearch(secrets.token_urlsafe(9), created, settings, b"", False, decode_goal(request))
+        ground = decode_map(request)
+        active = self._build(stored)
+        if ground is not None:
+            check_orthophoto(ground, active.field.layout, "map_tif")
+        if request.match_map:
+            settings["map_weights"] = self._match_map(active, ground)
+            active = self._build(stored)
+        active = active._replace(stored=stored._replace(goal=active.field.goal.patch.tobytes()))
         self._store.add(active.stored)
+        if ground is not None:
+            self._store.set_orthophoto(stored.id, ground)
         self._remember(active)
-        return _state(active, cancelled=False)
+        return active.state(cancelled=False)
+
+    def _match_map(self, active: ActiveSearch, ground: bytes | None) -> str:
+        """Match the goal of a search against its own orthophoto, or that of the server; return the weights of cells."""
+        search, agent = active.field, self._agent(active.field.plan.agent)
+        if ground is not None:
+            with open_tiff(ground, "map_tif") as raster:
+                return match_map(raster, search.goal, agent, search.layout)
+        if self._orthophoto is None:
+            raise RequestError(422, "There is no orthophoto to match the goal with", "Send map_tif, or use serve --map")
+        with Raster(self._orthophoto) as raster:
+            return match_map(raster, search.goal, agent, search.layout)
+
+    def set_orthophoto(self, search: str, content: bytes) -> SearchState:
+        """Show an orthophoto below the grid of a search."""
+        with self._locked(search) as active:
+            self._store.set_orthophoto(search, check_orthophoto(content, active.field.layout, "orthophoto"))
+            return active.state(self._is_cancelled(search))
+
+    def orthophoto(self, search: str) -> bytes | None:
+        """Return the orthophoto that was sent for a search, if there is one."""
+        return self._store.orthophoto(search)
 
     def state(self, search: str) -> SearchState:
         """Return the state of a search."""
         with self._locked(search) as active:
-            return _state(active, self._is_cancelled(search))
+            return active.state(self._is_cancelled(search))
 
     def belief(self, search: str) -> BeliefMap:
         """Return the probabilities of all cells."""
@@ -140,13 +181,13 @@ class SearchService:
     def inspect(self, search: str, reader: Callable[[ActiveSearch, SearchState], T]) -> T:
         """Return what a function reads from a search, which does not change meanwhile."""
         with self._locked(search) as active:
-            return reader(active, _state(active, self._is_cancelled(search)))
+            return reader(active, active.state(self._is_cancelled(search)))
 
     def cancel(self, search: str) -> SearchState:
         """Cancel a search; cancelling it again changes nothing."""
         with self._locked(search) as active:
             self._store.cancel(search)
-            return _state(active, cancelled=True)
+            return active.state(cancelled=True)
 
     def observe(self, search: str, data: bytes, query: PhotoQuery) -> PhotoResult:
         """Update a search with a photo; the photo is on the disk before the call returns."""
@@ -161,7 +202,7 @@ class SearchService:
                 outcome, number = self._observe_cell(active, cell, data, photo, position)
             except UnusablePhotoError as error:
                 outcome, reason = "unusable", str(error)
-            state = _state(active, cancelled=False, vehicle=position.vehicle).model_dump()
+            state = active.state(cancelled=False, vehicle=position.vehicle).model_dump()
             return PhotoResult(
                 **state, photo=cell_location(layout, cell), outcome=outcome, number=number, reason=reason
             )
@@ -171,7 +212,7 @@ class SearchService:
     ) -> tuple[PhotoOutcome, int]:
         """Store and observe a photo; return its outcome and its number."""
         searcher = active.field.searcher
-        _check_vehicle(searcher, position.vehicle)
+        check_vehicle(searcher, position.vehicle)
         glimpse = crop_photo(active.field, cell, photo, position)
         if (same := searcher.find_photo(cell, glimpse)) is not None:
             return "repeated", same.number
@@ -179,7 +220,7 @@ class SearchService:
             raise RequestError(409, "The search has ended", "Create another search")
         if not position.accept:
             searcher.check_use(cell, glimpse)
-        outcome = _outcome(searcher, cell, position.vehicle)
+        outcome = outcome_of(searcher, cell, position.vehicle)
         pixels, received = glimpse.pixels.tobytes(), datetime.now(UTC).isoformat(timespec="seconds")
         stored = StoredGlimpse(*cell, glimpse.coverage, pixels, data, position.model_dump_json(), received)
         self._store.append(active.stored.id, len(searcher.photos), stored)
@@ -205,7 +246,7 @@ class SearchService:
     def photo(self, search: str, number: int) -> bytes:
         """Return the file of a photo as it was sent."""
         with self._locked(search) as active:
-            _check_number(active.field.searcher, number)
+            check_number(active.field.searcher, number)
             file = self._store.photo(search, number)
             if file is None:
                 problem = f"The file of photo {number} is not in the store"
@@ -215,7 +256,7 @@ class SearchService:
     def glimpse(self, search: str, number: int) -> Pixels:
         """Return the part of a photo that shows its cell."""
         with self._locked(search) as active:
-            _check_number(active.field.searcher, number)
+            check_number(active.field.searcher, number)
             return active.field.searcher.photos[number - 1].glimpse.pixels
 
     def judge(self, search: str, number: int, goal: bool) -> SearchState:
@@ -224,11 +265,11 @@ class SearchService:
             if self._is_cancelled(search):
                 raise RequestError(409, "The search is cancelled", "Create another search")
             searcher = active.field.searcher
-            _check_number(searcher, number)
+            check_number(searcher, number)
             if searcher.photos[number - 1].verdict is not goal:
                 self._store.append_verdict(search, StoredVerdict(number, goal, len(searcher.photos)))
                 searcher.judge(number, goal)
-            return _state(active, cancelled=False)
+            return active.state(cancelled=False)
 
     def join(self, search: str, request: NewVehicle) -> SearchState:
         """Let a vehicle take part in a search; its arrival is on the disk before the call returns."""
@@ -243,18 +284,18 @@ class SearchService:
             searcher.check_join(event.vehicle, (event.row, event.col), event.budget)
             self._store.append_vehicle(search, event)
             change_team(searcher, event)
-            return _state(active, cancelled=False, vehicle=request.id)
+            return active.state(cancelled=False, vehicle=request.id)
 
     def leave(self, search: str, vehicle: str) -> SearchState:
         """Let a vehicle leave a search; its departure is on the disk before the call returns."""
         with self._locked(search) as active:
             searcher = active.field.searcher
-            _check_vehicle(searcher, vehicle)
+            check_vehicle(searcher, vehicle)
             searcher.check_leave(vehicle)
             event = StoredVehicle(vehicle, 0, 0, 0, len(searcher.photos), len(self._store.verdicts(search)))
             self._store.append_vehicle(search, event)
             change_team(searcher, event)
-            return _state(active, self._is_cancelled(search))
+            return active.state(self._is_cancelled(search))
 
     def require(self, search: str) -> StoredSearch:
         """Return the stored beginning of a search, or raise an error if there is none."""
@@ -289,7 +330,7 @@ class SearchService:
             stored = self._store.find(search)
             assert stored is not None
             with self._damage_named(search):
-                grid = _layout(SearchSettings.model_validate(stored.settings), self._default_agent).grid
+                grid = _layout(StoredSettings.model_validate(stored.settings), self._default_agent).grid
                 if not all(grid.contains(cell) for cell in self._store.cells(search)):
                     raise AirlocError("a photo lies outside its grid", "Restore a backup")
 
@@ -334,11 +375,12 @@ class SearchService:
 
     def _build(self, stored: StoredSearch) -> ActiveSearch:
         """Build a search before its first photo."""
-        settings = SearchSettings.model_validate(stored.settings)
+        settings = StoredSettings.model_validate(stored.settings)
         plan = settings.plan(self._default_agent)
         layout = _layout(settings, self._default_agent)
         goal = stored_goal(settings, stored, layout)
-        search = start_search(plan, layout, goal, self._agent(plan.agent), prior_sources(settings))
+        ease = walking_ease(layout, road_features(settings))
+        search = start_search(plan, layout, goal, self._agent(plan.agent), prior_sources(settings), ease)
         return ActiveSearch(stored, search, [])
 
     def _agent(self, name: str) -> Agent:
@@ -350,59 +392,16 @@ class SearchService:
 def valid_settings(settings: dict[str, Any]) -> bool:
     """Return whether stored settings make a search."""
     try:
-        _layout(SearchSettings.model_validate(settings), DEFAULT_AGENT)
+        _layout(StoredSettings.model_validate(settings), DEFAULT_AGENT)
     except (AirlocError, ValidationError):
         return False
     return True
 
 
-def _layout(settings: SearchSettings, default_agent: str) -> Layout:
+def _layout(settings: StoredSettings, default_agent: str) -> Layout:
     """Lay out the grid of a search."""
     layout = lay_out_search(settings.plan(default_agent), settings.shape())
     if layout.grid.count > MAX_CELLS:
         problem = f"The grid has {layout.grid} cells, more than {MAX_CELLS}"
         raise RequestError(422, problem, "Choose larger cells or a smaller outline")
     return layout
-
-
-def _outcome(searcher: TeamSearcher, cell: Cell, vehicle: str) -> PhotoOutcome:
-    """Return the outcome of a new photo of a cell by a vehicle."""
-    if cell == searcher.vehicle(vehicle).next:
-        return "used"
-    return "added" if cell in searcher.glimpses else "kept"
-
-
-def _check_vehicle(searcher: TeamSearcher, name: str) -> None:
-    vehicle = searcher.vehicles.get(name)
-    if vehicle is None or not vehicle.active:
-        problem = f"The search has no vehicle {name[:32]!r}" if vehicle is None else f"Vehicle {name} has left"
-        raise RequestError(404, problem, "Let it join with POST /searches/ID/vehicles")
-
-
-def _check_number(searcher: Searcher, number: int) -> None:
-    if not 1 <= number <= len(searcher.photos):
-        cure = f"Photos have the numbers 1 to {len(searcher.photos)}" if searcher.photos else "Post a photo first"
-        raise RequestError(404, f"The search has no photo {str(number)[:20]}", cure)
-
-
-def _state(active: ActiveSearch, cancelled: bool, vehicle: str | None = None) -> SearchState:
-    """Return the state of a search, with the next cell of a vehicle, by default of the next one to arrive."""
-    search = active.field
-    advice, layout = search.searcher.advice(vehicle), search.layout
-    return SearchState(
-        id=active.stored.id,
-        status="cancelled" if cancelled else advice.status,
-        next=None if cancelled or advice.next_cell is None else waypoint_location(search, advice.next_cell),
-        declared=None if advice.declared is None else cell_location(layout, *advice.declared[:2]),
-        match_probability=advice.match_probability,
-        best=cell_location(layout, advice.best),
-        best_probability=advice.best_probability,
-        probability_of_success=search.searcher.pos,
-        moves_left=advice.moves_left,
-        photos=len(search.searcher.glimpses),
-        rows=layout.grid.rows,
-        cols=layout.grid.cols,
-        height_m=search.height_m,
-        vehicles=vehicle_states(search, ended=cancelled or advice.status != "searching"),
-        created=active.stored.created,
-    )

@@ -13,7 +13,7 @@ from airloc.areas.raster import Raster, RasterView
 from airloc.grid import Cell
 from airloc.missions.patterns import Pattern, plan_patterns
 from airloc.missions.photos import VIEW_SIDE, Goal, View
-from airloc.missions.plan import FieldSearch, nearest_cell
+from airloc.missions.plan import FieldSearch, budget_of, nearest_cell
 from airloc.missions.searcher import Glimpse
 from airloc.missions.team import FIRST, TeamSearcher
 from airloc.seeding import stream
@@ -100,7 +100,8 @@ def with_patterns(record: SearchRecord, names: Sequence[str]) -> SearchRecord:
     """Return a search beside fixed patterns with the same start, budget and probability of detection."""
     searcher, layout = record.searcher, record.layout
     start, budget = searcher.flown[0], searcher.budget
-    found = plan_patterns(names, layout.grid, layout.searchable, searcher.prior, start, budget, searcher.detection)
+    reach = record.search.reach(start)
+    found = plan_patterns(names, layout.grid, reach, searcher.prior, start, budget, searcher.detection)
     return replace(record, patterns=found)
 
 
@@ -141,9 +142,9 @@ def simulate(
     stride = max(1, searcher.budget // (MAX_FRAMES if layout.grid.count <= LARGE_GRID else MAX_FRAMES_LARGE))
     walk, sortie = _walk(search, truth), 1
     while True:
-        if searcher.status == "spent" and sortie < search.plan.sorties:
+        if searcher.status == "spent" and (sortie < search.plan.sorties or searcher.parts_left()):
             sortie += 1
-            _start_sortie(searcher, sortie)
+            _start_sortie(search, sortie)
         vehicle = searcher.next_to_arrive()
         if vehicle is None or searcher.status != "searching":
             return SearchRecord(search, photos, truth)
@@ -165,11 +166,20 @@ def simulate(
         on_photo(1)
 
 
-def _start_sortie(searcher: TeamSearcher, number: int) -> None:
-    """Send every vehicle up again with a new battery, as a vehicle of its own: the second flight of 1 is 1-2."""
+def _start_sortie(search: FieldSearch, number: int) -> None:
+    """Send every vehicle up again with a new battery, as a vehicle of its own: the second flight of 1 is 1-2.
+
+    After the last sortie of the plan, only parts of the search area that were not flown yet are left.
+    """
+    searcher = search.searcher
     for vehicle in [vehicle for vehicle in searcher.vehicles.values() if vehicle.active]:
+        parts = searcher.parts_left() if number > search.plan.sorties else None
+        if parts == []:
+            break
         vehicle.active = False
-        searcher.join(f"{vehicle.name.partition('-')[0]}-{number}", vehicle.start, vehicle.budget)
+        start = searcher.sortie_start(vehicle.start, parts)
+        budget = vehicle.budget if start == vehicle.start else budget_of(search.plan, search.layout, start)
+        searcher.join(f"{vehicle.name.partition('-')[0]}-{number}", start, budget)
 
 
 def _walk(search: FieldSearch, truth: tuple[float, float] | None) -> npt.NDArray[np.int64] | None:
@@ -179,5 +189,5 @@ def _walk(search: FieldSearch, truth: tuple[float, float] | None) -> npt.NDArray
         return None
     rng, start = stream(search.plan.seed, "walk"), np.array([nearest_cell(truth)])
     rounds = max(vehicle.budget for vehicle in searcher.vehicles.values())
-    walks = sample_walks(rng, searcher.motion, search.layout.grid.shape, start, rounds)
+    walks = sample_walks(rng, searcher.motion, search.layout.grid.shape, start, rounds, searcher.transition)
     return np.asarray(walks[0])

@@ -2,15 +2,15 @@
 
 A write is on the disk before the server responds. Searchers are not stored: they are rebuilt from their photos. Only
 one server at a time can open a store. Opening a store checks the whole file and never changes a damaged one;
-`recover_store` copies the searches that are still readable to a new store.
+`recovery` copies the searches that are still readable to a new store.
 """
 
 import json
 import shlex
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,10 +25,10 @@ __all__ = [
     "StoredSummary",
     "StoredVehicle",
     "StoredVerdict",
-    "recover_store",
+    "check_folder",
 ]
 
-VERSION = 4
+VERSION = 5
 PATCH_BYTES = SIDE * SIDE * 3
 SCHEMA = """
 CREATE TABLE searches (id TEXT PRIMARY KEY, begun TEXT NOT NULL, config TEXT NOT NULL, goal BLOB NOT NULL,
@@ -46,6 +46,9 @@ CREATE TABLE vehicles (search TEXT NOT NULL REFERENCES searches (id), number INT
                        row INTEGER NOT NULL, col INTEGER NOT NULL, budget INTEGER NOT NULL, photos INTEGER NOT NULL,
                        verdicts INTEGER NOT NULL, PRIMARY KEY (search, number))
 """
+ORTHOPHOTOS = """
+CREATE TABLE orthophotos (search TEXT PRIMARY KEY REFERENCES searches (id), file BLOB NOT NULL)
+"""
 UPGRADES = {
     1: (
         "ALTER TABLE searches ADD COLUMN picture BLOB",
@@ -55,8 +58,11 @@ UPGRADES = {
     ),
     2: ("ALTER TABLE glimpses ADD COLUMN received TEXT",),
     3: (VEHICLES,),
+    4: (ORTHOPHOTOS,),
 }
 """Statements that upgrade a store of an earlier version to the next one."""
+ADDED_TABLES = ("verdicts", "vehicles", "orthophotos")
+"""Tables that stores of earlier versions do not have."""
 VALID_ROWS = {
     "searches": f"typeof(id) = 'text' AND typeof(begun) = 'text' AND ifnull(json_valid(config), 0) AND "
     f"json_type(config) = 'object' AND typeof(goal) = 'blob' AND length(goal) = {PATCH_BYTES} AND cancelled IN (0, 1)",
@@ -65,11 +71,10 @@ VALID_ROWS = {
     "AND typeof(number) = 'integer'",
     "vehicles": "typeof(vehicle) = 'text' AND typeof(row) = 'integer' AND typeof(col) = 'integer' "
     "AND typeof(budget) = 'integer' AND typeof(photos) = 'integer' AND typeof(verdicts) = 'integer'",
+    "orthophotos": "typeof(search) = 'text' AND typeof(file) = 'blob'",
     "verdicts": "typeof(photo) = 'integer' AND photo > 0 AND goal IN (0, 1) AND typeof(photos) = 'integer'",
 }
 """Condition of valid rows by table."""
-VERDICTS_PER_PHOTO = 10
-"""Number of verdicts for each photo that recovery reads at most."""
 
 
 class StoreError(AirlocError):
@@ -157,7 +162,7 @@ class SearchStore:
         self.writes = 0
         """Number of changes since the store was opened."""
         self._lock = threading.Lock()
-        _check_folder(path)
+        check_folder(path)
         try:
             if not path.exists():
                 path.touch(mode=0o600)  # only its owner may read the photos and where they were taken
@@ -256,12 +261,22 @@ class SearchStore:
         query = "SELECT vehicle, row, col, budget, photos, verdicts FROM vehicles WHERE search = ? ORDER BY number"
         return [StoredVehicle(*row) for row in self._read(query, search)]
 
+    def set_orthophoto(self, search: str, file: bytes) -> None:
+        """Keep the orthophoto of a search instead of an earlier one."""
+        with self._writing():
+            self._file.execute("INSERT OR REPLACE INTO orthophotos VALUES (?, ?)", (search, file))
+
+    def orthophoto(self, search: str) -> bytes | None:
+        """Return the file of the orthophoto of a search; None if there is none."""
+        rows = self._read("SELECT file FROM orthophotos WHERE search = ?", search)
+        return rows[0][0] if rows else None
+
     def _prepare(self) -> None:
         """Create the tables of a new file, or check an existing file."""
         (version,) = self._file.execute("PRAGMA user_version").fetchone()
         (tables,) = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if version == 0 and tables == 0:
-            for statement in [*SCHEMA.split(";")[:-1], VERDICTS, VEHICLES]:
+            for statement in [*SCHEMA.split(";")[:-1], VERDICTS, VEHICLES, ORTHOPHOTOS]:
                 self._file.execute(statement)
             self._file.execute(f"PRAGMA user_version = {VERSION}")
         elif version not in (*UPGRADES, VERSION):
@@ -280,7 +295,7 @@ class SearchStore:
             raise self.damaged(result.splitlines()[-1])
         tables = {name for (name,) in self._file.execute("SELECT name FROM sqlite_master")}
         for table, valid in VALID_ROWS.items():
-            if table not in tables and table in ("verdicts", "vehicles"):  # a store of an earlier version
+            if table not in tables and table in ADDED_TABLES:
                 continue
             (count,) = self._file.execute(f"SELECT count(*) FROM {table} WHERE NOT ({valid})").fetchone()
             if count:
@@ -335,87 +350,7 @@ class SearchStore:
         return StoreError(problem, "Check the disk of the server and its free space, and send the request again")
 
 
-def _check_folder(path: Path) -> None:
+def check_folder(path: Path) -> None:
+    """Check that the folder of a store exists."""
     if not path.parent.is_dir():
         raise StoreError(f"There is no folder {str(path.parent)!r} for the store", "Create it, or check the path")
-
-
-def recover_store(
-    damaged: Path, target: Path, valid: Callable[[dict[str, Any]], bool] = lambda settings: True
-) -> tuple[int, int]:
-    """Copy the readable searches of a damaged store to a new store.
-
-    A search keeps its readable photos in order. The searcher asks again for the cells of lost photos.
-
-    Args:
-        damaged: The damaged store; it stays as it is.
-        target: The new store; it must not exist.
-        valid: Returns whether the settings of a search are valid; other searches are left out.
-
-    Returns:
-        The numbers of recovered searches and photos.
-
-    Raises:
-        StoreError: If the target exists or has no folder, or no search is readable.
-    """
-    _check_folder(target)
-    if target.exists():
-        raise StoreError(f"The file {str(target)!r} exists", "Give another --recover")
-    if not damaged.is_file():
-        raise StoreError(f"There is no store {str(damaged)!r}", "Give the damaged file as --store")
-    max_rows = damaged.stat().st_size // PATCH_BYTES + 1  # every row holds a patch
-    with closing(sqlite3.connect(f"{damaged.absolute().as_uri()}?immutable=1", uri=True)) as file:
-        searches = [row for row in _readable_rows(file, "searches", max_rows) if valid(json.loads(row[2]))]
-        glimpses = list(_readable_rows(file, "glimpses", max_rows))
-        verdicts = list(_readable_rows(file, "verdicts", VERDICTS_PER_PHOTO * max_rows))
-        vehicles = list(_readable_rows(file, "vehicles", VERDICTS_PER_PHOTO * max_rows))
-    if not searches:
-        raise StoreError(f"The store {str(damaged)!r} has no readable search", "Restore a backup")
-    photos = 0
-    with closing(SearchStore(target)) as store:
-        for name, created, settings, goal, cancelled, *picture in searches:
-            store.add(StoredSearch(name, created, json.loads(settings), goal, False, *picture))
-            if cancelled:
-                store.cancel(name)
-            own = sorted(row[1:] for row in glimpses if row[0] == name)
-            for number, (_, *glimpse) in enumerate(own):
-                store.append(name, number, StoredGlimpse(*glimpse))
-            photos += len(own)
-            numbers = [row[0] for row in own]
-            _recover_verdicts(store, name, numbers, sorted(row[1:] for row in verdicts if row[0] == name))
-            _recover_vehicles(store, name, numbers, sorted(row[1:] for row in vehicles if row[0] == name))
-    return len(searches), photos
-
-
-def _recover_verdicts(store: SearchStore, search: str, numbers: list[int], verdicts: list[tuple[int, ...]]) -> None:
-    """Add the verdicts on photos that were recovered.
-
-    Args:
-        store: The new store.
-        search: Id of the search.
-        numbers: Earlier numbers of the recovered photos, from 0.
-        verdicts: Rows of the damaged store: number, photo, goal and photos.
-    """
-    for _, photo, goal, photos in verdicts:
-        if photo - 1 in numbers:
-            seen = sum(number < photos for number in numbers)
-            store.append_verdict(search, StoredVerdict(numbers.index(photo - 1) + 1, bool(goal), seen))
-
-
-def _recover_vehicles(store: SearchStore, search: str, numbers: list[int], events: list[tuple[Any, ...]]) -> None:
-    """Add the arrivals and departures of vehicles; the arguments are those of `_recover_verdicts`."""
-    judged = len(store.verdicts(search))
-    for _, *event in events:
-        stored = StoredVehicle(*event)
-        photos = sum(number < stored.photos for number in numbers)
-        store.append_vehicle(search, stored._replace(photos=photos, verdicts=min(stored.verdicts, judged)))
-
-
-def _readable_rows(file: sqlite3.Connection, table: str, max_rows: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the valid rows of a table one by one, without those on damaged pages."""
-    query = f"SELECT * FROM {table} WHERE rowid = ? AND {VALID_ROWS[table]}"
-    for number in range(1, max_rows + 1):
-        with suppress(sqlite3.Error):
-            row = file.execute(query, (number,)).fetchone()
-            if row is not None:
-                yield row

@@ -12,22 +12,19 @@ import numpy.typing as npt
 
 from airloc.areas.area import Mask
 from airloc.grid import Cell, distance, distances
+from airloc.missions.tours import plan_tours
 
 if TYPE_CHECKING:
     from airloc.areas.layout import Layout
 
 __all__ = ["best_cell_in_reach", "extend_sweep", "path_length", "plan_sweep"]
 
-ROUNDS = 20
-"""Maximum number of 2-opt passes over a tour."""
-
 
 def plan_sweep(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, budget: int) -> list[Cell]:
     """Return a path over the most probable cells that the budget reaches.
 
-    Two candidates are computed: a 2-opt tour of the most probable cells, and a greedy path that always flies to the
-    cell with the most probability per move, also when the tour leaves moves. The path that covers more probability is
-    returned.
+    Two candidates are computed: a tour of `airloc.missions.tours`, and a greedy path that always flies to the cell with
+    the most probability per move, also when the tour leaves moves. The path that covers more probability is returned.
 
     Args:
         belief: Probability of area, (rows, cols).
@@ -38,7 +35,7 @@ def plan_sweep(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, b
     >>> plan_sweep(np.array([[0.0, 0.1, 0.9]]), np.ones((1, 3), dtype=bool), (0, 0), 2)
     [(0, 0), (0, 1), (0, 2)]
     """
-    tour = _tour(belief, searchable, start, budget)
+    tour = plan_tours(belief * searchable, [start], [float(budget)])[0]  # no leg has more moves than its length
     plans = _fill(tour, belief, searchable, budget), _fill([start], belief, searchable, budget)
     return max(plans, key=lambda plan: sum(float(belief[cell]) for cell in plan))
 
@@ -119,57 +116,3 @@ def _without(searchable: Mask, path: list[Cell]) -> Mask:
     left = searchable.copy()
     left[tuple(np.transpose(path))] = False
     return left
-
-
-def _tour(belief: npt.NDArray[np.float64], searchable: Mask, start: Cell, budget: int) -> list[Cell]:
-    """Tour as many of the most probable cells as the budget allows; ties go to the nearer cell."""
-    cells = np.argwhere(searchable)
-    cells = cells[(cells != start).any(axis=1)]
-    away = distances(cells, np.array(start))
-    order = np.lexsort((cells[:, 1], cells[:, 0], away, -belief[cells[:, 0], cells[:, 1]]))
-    ranked = [(row, col) for row, col in cells[order][:budget].tolist()]
-    low, high = 0, len(ranked)
-    best = [start]
-    while low < high:  # binary search for the largest number of cells whose tour fits
-        middle = (low + high + 1) // 2
-        tour = _two_opt(_nearest_neighbour(start, ranked[:middle]))
-        if path_length(tour) <= budget:
-            low, best = middle, tour
-        else:
-            high = middle - 1
-    return best
-
-
-def _nearest_neighbour(start: Cell, cells: list[Cell]) -> list[Cell]:
-    """Build a tour by always flying to the nearest cell left, a straight move before a diagonal one."""
-    left = np.array(cells, dtype=np.int64).reshape(-1, 2)
-    tour = [start]
-    while len(left):
-        step = np.abs(left - np.array(tour[-1]))
-        nearest = int((step.max(axis=1) * 4 + step.min(axis=1)).argmin())
-        row, col = left[nearest].tolist()
-        tour.append((row, col))
-        left = np.delete(left, nearest, axis=0)
-    return tour
-
-
-def _two_opt(tour: list[Cell]) -> list[Cell]:
-    """Reverse segments of a tour while that shortens it; the first cell stays."""
-    path = np.array(tour, dtype=np.int64)
-    for _ in range(ROUNDS):
-        changed = False
-        for first in range(1, len(path) - 1):
-            # Reversing path[first..last] replaces its two outer legs; the last cell has no leg after it.
-            before, ends = path[first - 1], path[first + 1 :]
-            after = np.concatenate([path[first + 2 :], ends[-1:]])
-            tail = np.arange(len(ends)) == len(ends) - 1
-            old = distances(before, path[first]) + np.where(tail, 0, distances(ends, after))
-            new = distances(ends, before) + np.where(tail, 0, distances(after, path[first]))
-            gain = old - new
-            if len(gain) and gain.max() > 0:
-                last = first + 1 + int(gain.argmax())
-                path[first : last + 1] = path[first : last + 1][::-1].copy()
-                changed = True
-        if not changed:
-            break
-    return [(row, col) for row, col in path.tolist()]

@@ -17,10 +17,12 @@ Legend: a belief is (rows, cols).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.planner import PLANNERS, Planner, move_values
@@ -85,25 +87,68 @@ class TeamSearcher(Searcher):
     Args:
         *arguments: Arguments of `Searcher`; start and budget are those of the first vehicle.
         motion: How the target moves in one round.
+        ease: How easily the target walks in each cell, (rows, cols); all cells alike if None.
+        parts: Number of the part of the search area in which each cell lies, (rows, cols). A vehicle stays in the part
+            in which it is launched. One part if None.
         **options: Keyword arguments of `Searcher`.
     """
 
-    def __init__(self, *arguments: Any, motion: Motion = STILL, **options: Any) -> None:
-        self.motion = motion
+    def __init__(
+        self, *arguments: Any, motion: Motion = STILL, ease: Belief | None = None, parts: Any = None, **options: Any
+    ) -> None:
+        self.motion, self._ease = motion, 1.0 if ease is None else ease
         self._sorties = 0  # of vehicles that have flown before
+        self._parts = np.zeros((1, 1), dtype=np.int64) if parts is None else parts  # until the grid is known
         self._rounds: list[int] = []  # round of every photo
-        self._transition: Any = None
         self.vehicles: dict[str, Vehicle] = {}
         """All vehicles by name, in the order in which they joined."""
         super().__init__(*arguments, **options)
         agent = arguments[0]
         self._planner = agent.planner if isinstance(agent, BeliefAgent) else PLANNERS["lookahead"]
+        self._parts = np.where(self.searchable, 0, -1) if parts is None else parts
         self.vehicles[FIRST] = Vehicle(FIRST, options["start"], self.budget, self.flown, options["start"])
 
     @property
     def _alone(self) -> bool:
-        """True while one vehicle searches for a goal that does not move, as in `Searcher`."""
-        return len(self.vehicles) <= 1 and not self.motion and not self._sorties
+        """True while one vehicle searches one part for a goal that does not move, as in `Searcher`."""
+        return len(self.vehicles) <= 1 and not self.motion and not self._sorties and self.part_count == 1
+
+    @property
+    def part_count(self) -> int:
+        """Number of unconnected parts of the search area."""
+        return int(self._parts.max()) + 1
+
+    def parts_left(self) -> list[int]:
+        """Return the parts of the search area that may have the goal and that no vehicle was launched in."""
+        flown = {int(self._parts[vehicle.start]) for vehicle in self.vehicles.values()}
+        return [part for part in range(self.part_count) if part not in flown and self._chance_left(part) > 0]
+
+    def sortie_start(self, start: Cell, parts: Sequence[int] | None = None) -> Cell:
+        """Return where a vehicle launched in a cell begins its next sortie.
+
+        That is the same cell if its part of the search area is the most probable one, counting cells without a photo;
+        else the nearest cell of that part. Parts that vehicles are flying in come last.
+
+        Args:
+            start: The cell.
+            parts: Parts to choose from; all by default.
+        """
+        flying = {int(self._parts[each.position]) for each in self.vehicles.values() if each.next is not None}
+        choice = range(self.part_count) if parts is None else parts
+        best = max(choice, key=lambda part: (part not in flying, self._chance_left(part), part == self._parts[start]))
+        cells = np.argwhere(self._open() & (self._parts == best))
+        if best == self._parts[start] or not len(cells):
+            return start
+        row, col = cells[np.abs(cells - start).max(axis=1).argmin()].tolist()
+        return row, col
+
+    def _chance_left(self, part: int) -> float:
+        """Return the probability of the cells of a part that may need a photo."""
+        return float((self.belief() * self._open())[self._parts == part].sum())
+
+    def _open(self) -> Mask:
+        """Return the cells that may have the goal and may need a photo, (rows, cols)."""
+        return self._weight > 0 if self.motion else self._left()
 
     @property
     def status(self) -> Status:
@@ -255,20 +300,23 @@ class TeamSearcher(Searcher):
 
         All rounds are repeated from where the target is now believed to have been at first, or from `place`.
         """
-        if self._transition is None:
-            self._transition = self.motion.transition(self.grid.shape, self.searchable.astype(np.float64))
         if place is None:
             place = self._session.place()
         belief = self._weight if place is None else place * (self._weight > 0)
         belief, missed, now = belief / belief.sum(), 1.0, 0
         for photo, at in zip(self.photos, self._rounds, strict=True):
             for _ in range(now, at):
-                belief = diffuse(belief, self._transition)
+                belief = diffuse(belief, self.transition)
             now = at
             belief[photo.find.cell] *= 1 - self._pod(photo)
             left = float(belief.sum())
             missed, belief = missed * left, belief / max(left, 1e-300)
         return self._with_declared(belief), missed
+
+    @cached_property
+    def transition(self) -> sparse.csr_array:
+        """Probability of each step of the target in one round; it stays in the search area."""
+        return self.motion.transition(self.grid.shape, np.asarray(self.searchable * self._ease, dtype=np.float64))
 
     def _pod(self, photo: Candidate) -> float:
         """Return the probability of detection of a photo."""
@@ -302,7 +350,8 @@ class TeamSearcher(Searcher):
             return None
         others = [other for other in self.vehicles.values() if other.active and other is not vehicle]
         heading = [other.next or other.position for other in others]
-        free, belief = self.searchable & ~taken, self.belief()
+        free = self.searchable & ~taken & (self._parts == self._parts[vehicle.position])
+        belief = self.belief()
         for other in others:
             if other.next is not None:
                 free[other.next] = False

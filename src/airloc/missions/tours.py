@@ -1,85 +1,102 @@
 """Planned flights of several vehicles over a map of probabilities that photos do not change on the way.
 
-Each vehicle first flies the leg that collects probability soonest, found by a beam search. The rest of its range goes
-to an orienteering tour: cells are inserted where they add the most probability for the least length, and the tour is
-shortened by 2-opt. Lengths are Euclidean and in cells.
+A tour visits the cells that are worth their way (an orienteering problem): cells are inserted where they add the most
+probability for the least length, and a large neighbourhood search improves the tours. Lengths are Euclidean, in cells.
 
-Legend: R rows, C cells, W states of a beam, F cells of a footprint, M legs of all tours.
+Legend: C cells.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from airloc.grid import MOVES, Cell
+from airloc.grid import Cell
+from airloc.missions.tour_search import improve_tours
 
-__all__ = ["parallel_tracks", "plan_tours", "soonest_leg"]
+__all__ = ["parallel_tracks", "plan_tours"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 EPSILON = 0.05
 """Length in cells that is added to every detour, so that cells on a straight leg do not count as free."""
-ROUNDS = 3
-"""Number of times that the tours are shortened and filled again."""
-PASSES = 12
-"""Largest number of 2-opt passes over a tour."""
 
 
-def plan_tours(mass: Floats, starts: Sequence[Cell], budgets: Sequence[float]) -> list[list[Cell]]:
+def plan_tours(
+    mass: Floats, starts: Sequence[Cell], budgets: Sequence[float], *, filmed: bool = False, seed: int = 0
+) -> list[list[Cell]]:
     """Return a path for each vehicle over the cells whose probability is worth the way.
 
     Args:
         mass: Probability of each cell, (rows, cols); cells without any are flown over but not visited.
         starts: First cell of each vehicle.
         budgets: Largest length of each path, in cells.
+        filmed: The way is filmed, one cell wide, so that straight legs see more than turns. Otherwise a photo shows
+            each cell.
+        seed: Random seed of the search for better tours.
 
     >>> plan_tours(np.array([[0.0, 0.1, 0.9]]), [(0, 0)], [2.0])
     [[(0, 0), (0, 2)]]
     """
-    tours = [
-        _Tour(np.array([start], dtype=np.int64), float(budget)) for start, budget in zip(starts, budgets, strict=True)
-    ]
+    first = [_Tour([start], float(budget)) for start, budget in zip(starts, budgets, strict=True)]
     left = mass.copy()
     for start in starts:
         left[start] = 0
-    for _ in range(ROUNDS):
-        _insert(tours, left)
-        for tour in tours:
-            tour.shorten()
-    return [[(row, col) for row, col in tour.cells.tolist()] for tour in tours]
+    prizes = left.copy()
+    _insert(first, left)
+    better = [
+        _Tour(path, float(budget))
+        for path, budget in zip(
+            improve_tours(prizes, [tour.cells for tour in first], budgets, filmed=filmed, seed=seed),
+            budgets,
+            strict=True,
+        )
+    ]
+    for tour in better:
+        tour.fit(prizes)
+    _insert(better, _without(prizes, better))
+    return [tour.cells for tour in max(better, first, key=lambda tours: _collected(prizes, tours))]
 
 
 @dataclass
 class _Tour:
     """The path of one vehicle."""
 
-    cells: Ints
-    """Cells in order, (n, 2)."""
+    cells: list[Cell]
+    """Cells in order."""
     budget: float
-    length: float = field(default=0.0)
 
-    def shorten(self) -> None:
-        """Reverse parts of the path while that shortens it; the first cell stays."""
-        path = self.cells.astype(np.float64)
-        for _ in range(PASSES):
-            changed = False
-            for first in range(1, len(path) - 1):
-                before, here, ends = path[first - 1], path[first], path[first + 1 :]
-                after = np.concatenate([path[first + 2 :], ends[-1:]])
-                onward = np.r_[np.ones(len(ends) - 1), 0.0]  # the last cell has no leg after it
-                old = np.linalg.norm(before - here) + onward * np.linalg.norm(ends - after, axis=1)
-                gain = old - np.linalg.norm(ends - before, axis=1) - onward * np.linalg.norm(after - here, axis=1)
-                best = int(gain.argmax())
-                if gain[best] > 1e-9:
-                    path[first : first + 2 + best] = path[first : first + 2 + best][::-1].copy()
-                    changed = True
-            if not changed:
-                break
-        self.cells = path.astype(np.int64)
-        self.length = float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
+    @property
+    def length(self) -> float:
+        """Length in cells."""
+        return sum(math.dist(a, b) for a, b in pairwise(self.cells))
+
+    def fit(self, prizes: Floats) -> None:
+        """Leave out the cells with the least probability for the length that they save, until the budget suffices."""
+        while self.length > self.budget + 1e-9 and len(self.cells) > 1:
+            before, here, after = self.cells[:-1], self.cells[1:], [*self.cells[2:], None]
+            rates = [
+                float(prizes[cell])
+                / (math.dist(a, cell) + (0.0 if b is None else math.dist(cell, b) - math.dist(a, b)) + EPSILON)
+                for a, cell, b in zip(before, here, after, strict=True)
+            ]
+            del self.cells[1 + int(np.argmin(rates))]
+
+
+def _without(mass: Floats, tours: "list[_Tour]") -> Floats:
+    """Return the probability of the cells that no tour visits."""
+    left = mass.copy()
+    for tour in tours:
+        left[tuple(np.transpose(tour.cells))] = 0
+    return left
+
+
+def _collected(mass: Floats, tours: "list[_Tour]") -> float:
+    return float(mass.sum() - _without(mass, tours).sum())
 
 
 def _insert(tours: list[_Tour], left: Floats) -> None:
@@ -87,7 +104,7 @@ def _insert(tours: list[_Tour], left: Floats) -> None:
     cells = np.argwhere(left > 0)
     if not len(cells):
         return
-    mass, paths = left[cells[:, 0], cells[:, 1]], [tour.cells.tolist() for tour in tours]
+    mass, paths = left[cells[:, 0], cells[:, 1]], [[list(cell) for cell in tour.cells] for tour in tours]
     spare = np.array([tour.budget - tour.length for tour in tours])
     budgets = np.array([max(tour.budget, 1e-9) for tour in tours])
     cost, whose, where = _cheapest(cells, paths, spare)
@@ -113,7 +130,7 @@ def _insert(tours: list[_Tour], left: Floats) -> None:
         if split.any():
             cost[split], whose[split], where[split] = _cheapest(cells[split], paths, spare)
     for tour_, path in zip(tours, paths, strict=True):
-        tour_.cells = np.array(path, dtype=np.int64)
+        tour_.cells = [(row, col) for row, col in path]
 
 
 def _cheapest(cells: Ints, paths: list[list[list[int]]], spare: Floats) -> tuple[Floats, Ints, Ints]:
@@ -174,56 +191,3 @@ def parallel_tracks(mass: Floats, starts: Sequence[Cell]) -> list[list[Cell]]:
         cells += [(row, col) for col in (track if number % 2 == 0 else reversed(track))]
     parts = np.array_split(np.arange(len(cells)), len(starts))
     return [[start, *(cells[index] for index in part)] for start, part in zip(starts, parts, strict=True)]
-
-
-def soonest_leg(
-    mass: Floats, start: Cell, steps: int, *, radius: float, discount: float, width: int = 64
-) -> list[Cell]:
-    """Return the path that collects the most probability, discounted by its length, under a moving footprint.
-
-    Args:
-        mass: Probability of each cell, (rows, cols).
-        start: First cell.
-        steps: Number of moves.
-        radius: Radius of the footprint in cells.
-        discount: Factor for each cell of length.
-        width: Number of paths kept by the beam search.
-    """
-    rows, cols = mass.shape
-    reach = int(np.ceil(radius))
-    around = np.moveaxis(np.indices((2 * reach + 1, 2 * reach + 1)) - reach, 0, -1).reshape(-1, 2)
-    around = around[np.hypot(*around.T) <= radius]  # (F, 2)
-    padded = np.pad(mass, reach).ravel()
-    offsets = around[:, 0] * (cols + 2 * reach) + around[:, 1]
-    lengths = np.hypot(*MOVES.T)
-    position = np.array([start])
-    unseen = np.ones((1, len(padded)), dtype=np.bool_)
-    unseen[0, _index(position, reach, cols)[:, None] + offsets] = False
-    value, length, parents = np.zeros(1), np.zeros(1), list[tuple[Ints, Ints]]()
-    for _ in range(steps):
-        target = position[:, None] + MOVES  # (W, 8, 2)
-        inside = ((target >= 0) & (target < (rows, cols))).all(axis=-1)
-        state, move = np.nonzero(inside)
-        seen = _index(target[state, move], reach, cols)[:, None] + offsets
-        gain = (padded[seen] * unseen[state[:, None], seen]).sum(axis=1)
-        far = length[state] + lengths[move]
-        total = value[state] + gain * discount**far
-        order = np.argsort(-total, kind="stable")
-        _, first = np.unique(_index(target[state, move], reach, cols)[order], return_index=True)
-        kept = order[np.sort(first)][:width]  # the best path to each cell
-        position, value, length = target[state[kept], move[kept]], total[kept], far[kept]
-        unseen = unseen[state[kept]]
-        unseen[np.arange(len(kept))[:, None], seen[kept]] = False
-        parents.append((state[kept], position))
-    best, path = int(value.argmax()), list[Cell]()
-    for state, position in reversed(parents):
-        row, col = position[best].tolist()
-        path.append((row, col))
-        best = int(state[best])
-    return [start, *reversed(path)]
-
-
-def _index(cells: Ints, reach: int, cols: int) -> Ints:
-    """Return the indices of cells (..., 2) in the padded map, (...)."""
-    index: Ints = (cells[..., 0] + reach) * (cols + 2 * reach) + cells[..., 1] + reach
-    return index

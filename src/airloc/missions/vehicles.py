@@ -1,4 +1,4 @@
-"""Vehicles of a search on the server: requests to join and leave, their states, and the replay of all events."""
+"""States of a search and its vehicles on the server, requests to join and leave, and the replay of all events."""
 
 from collections import deque
 from contextlib import suppress
@@ -6,13 +6,32 @@ from contextlib import suppress
 from airloc.areas.layout import Layout
 from airloc.errors import AirlocError
 from airloc.grid import Cell
-from airloc.missions.messages import CellLocation, NewVehicle, Position, VehicleState
-from airloc.missions.plan import FieldSearch, searchable_cell
+from airloc.missions.messages import (
+    CellLocation,
+    NewVehicle,
+    PhotoOutcome,
+    Position,
+    RequestError,
+    SearchState,
+    VehicleState,
+)
+from airloc.missions.plan import FieldSearch, budget_of, searchable_cell
 from airloc.missions.searcher import Glimpse
-from airloc.missions.store import StoredVehicle, StoredVerdict
+from airloc.missions.store import StoredSearch, StoredVehicle, StoredVerdict
 from airloc.missions.team import FIRST, TeamSearcher, Vehicle
 
-__all__ = ["Replay", "cell_location", "change_team", "new_vehicle", "vehicle_states", "waypoint_location"]
+__all__ = [
+    "Replay",
+    "cell_location",
+    "change_team",
+    "check_number",
+    "check_vehicle",
+    "new_vehicle",
+    "outcome_of",
+    "search_state",
+    "vehicle_states",
+    "waypoint_location",
+]
 
 
 def new_vehicle(search: FieldSearch, request: NewVehicle, verdicts: int) -> StoredVehicle:
@@ -27,10 +46,10 @@ def new_vehicle(search: FieldSearch, request: NewVehicle, verdicts: int) -> Stor
         AirlocError: If the start is outside the search area.
     """
     searcher, start = search.searcher, request.start
-    cell = searcher.vehicles[FIRST].start
+    cell = searcher.sortie_start(searcher.vehicles[request.id if request.id in searcher.vehicles else FIRST].start)
     if start is not None:
         cell = searchable_cell(search.layout, (start.lat, start.lon), "start of the vehicle")
-    budget = searcher.budget if request.budget is None else request.budget
+    budget = budget_of(search.plan, search.layout, cell) if request.budget is None else request.budget
     return StoredVehicle(request.id, *cell, budget, len(searcher.photos), verdicts)
 
 
@@ -80,6 +99,56 @@ def cell_location(layout: Layout, cell: Cell, place: tuple[float, float] | None 
 def waypoint_location(search: FieldSearch, cell: Cell) -> CellLocation:
     """Return a cell with the position from which it is photographed."""
     return cell_location(search.layout, cell, search.place(cell))
+
+
+def outcome_of(searcher: TeamSearcher, cell: Cell, vehicle: str) -> PhotoOutcome:
+    """Return the outcome of a new photo of a cell by a vehicle."""
+    if cell == searcher.vehicle(vehicle).next:
+        return "used"
+    return "added" if cell in searcher.glimpses else "kept"
+
+
+def check_vehicle(searcher: TeamSearcher, name: str) -> None:
+    """Raise an error if a vehicle does not take part in a search."""
+    vehicle = searcher.vehicles.get(name)
+    if vehicle is None or not vehicle.active:
+        problem = f"The search has no vehicle {name[:32]!r}" if vehicle is None else f"Vehicle {name} has left"
+        raise RequestError(404, problem, "Let it join with POST /searches/ID/vehicles")
+
+
+def check_number(searcher: TeamSearcher, number: int) -> None:
+    """Raise an error if a search has no photo of a number."""
+    if not 1 <= number <= len(searcher.photos):
+        cure = f"Photos have the numbers 1 to {len(searcher.photos)}" if searcher.photos else "Post a photo first"
+        raise RequestError(404, f"The search has no photo {str(number)[:20]}", cure)
+
+
+def _position(degrees: tuple[float, float] | None) -> Position | None:
+    return None if degrees is None else Position(lat=degrees[0], lon=degrees[1])
+
+
+def search_state(stored: StoredSearch, search: FieldSearch, cancelled: bool, vehicle: str | None = None) -> SearchState:
+    """Return the state of a search, with the next cell of a vehicle, by default of the next one to arrive."""
+    advice, layout = search.searcher.advice(vehicle), search.layout
+    return SearchState(
+        id=stored.id,
+        status="cancelled" if cancelled else advice.status,
+        next=None if cancelled or advice.next_cell is None else waypoint_location(search, advice.next_cell),
+        declared=None if advice.declared is None else cell_location(layout, *advice.declared[:2]),
+        match_probability=advice.match_probability,
+        best=cell_location(layout, advice.best),
+        best_probability=advice.best_probability,
+        probability_of_success=search.searcher.pos,
+        moves_left=advice.moves_left,
+        photos=len(search.searcher.glimpses),
+        rows=layout.grid.rows,
+        cols=layout.grid.cols,
+        height_m=search.height_m,
+        home=_position(search.plan.flight.home),
+        landing=_position(search.plan.flight.landing),
+        vehicles=vehicle_states(search, ended=cancelled or advice.status != "searching"),
+        created=stored.created,
+    )
 
 
 class Replay:

@@ -13,11 +13,12 @@ from pydantic import Field
 from shapely.geometry import MultiPolygon, Polygon
 
 from airloc.areas.layout import Layout
-from airloc.areas.raster import Points
 from airloc.drawing.palette import heat, hex_of
-from airloc.missions.messages import CandidatePhoto, Message, SearchSettings, SearchState
+from airloc.missions.messages import CandidatePhoto, Message, SearchState
+from airloc.missions.orthophotos import MARGIN
 from airloc.missions.plan import point_of
 from airloc.missions.service import ActiveSearch, PhotoArrival
+from airloc.missions.settings import StoredSettings
 
 __all__ = [
     "PhotoView",
@@ -25,15 +26,12 @@ __all__ = [
     "SearchView",
     "Track",
     "Waypoint",
-    "background_corners",
     "geometry_of",
     "view_of",
 ]
 
 COLOURS = 33
 """Number of colours of the probabilities."""
-MARGIN = 1
-"""Cells around the grid that the background shows."""
 DIGITS = 6
 
 Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -53,6 +51,8 @@ class SearchGeometry(Message):
     heading: Annotated[float, Field(description="compass direction of the columns, upwards")]
     outline: Annotated[list[list[Pair]], Field(description="rings of the outline, in rows and columns")]
     no_fly: Annotated[list[list[Pair]], Field(description="rings of the no-fly zones, in rows and columns")]
+    home: Annotated[Pair | None, Field(description="where vehicles take off, in rows and columns")]
+    landing: Annotated[Pair | None, Field(description="where vehicles land, in rows and columns")]
     positions: Annotated[list[list[Pair]], Field(description="latitude and longitude of the centres of all cells")]
     searchable: Annotated[list[list[bool]], Field(description="cells that are searched")]
     goal_text: Annotated[str | None, Field(description="description of the goal in words")]
@@ -103,7 +103,7 @@ def geometry_of(active: ActiveSearch, background: bool) -> SearchGeometry:
         active: The search.
         background: Whether the server has an image of the ground.
     """
-    layout, settings = active.field.layout, SearchSettings.model_validate(active.stored.settings)
+    layout, settings = active.field.layout, StoredSettings.model_validate(active.stored.settings)
     no_fly = active.field.plan.flight.no_fly
     cells = np.stack(np.meshgrid(*map(np.arange, layout.grid.shape), indexing="ij"), axis=-1)
     return SearchGeometry(
@@ -117,6 +117,8 @@ def geometry_of(active: ActiveSearch, background: bool) -> SearchGeometry:
         heading=layout.heading,
         outline=_rings(layout, settings.shape()),
         no_fly=[] if no_fly is None else _rings(layout, no_fly),
+        home=None if settings.home is None else _place(layout, settings.home.lat, settings.home.lon),
+        landing=None if settings.landing is None else _place(layout, settings.landing.lat, settings.landing.lon),
         positions=np.round(layout.lat_lon(cells), 7).tolist(),
         searchable=layout.searchable.tolist(),
         goal_text=settings.goal_text,
@@ -160,13 +162,6 @@ def view_of(active: ActiveSearch, state: SearchState) -> SearchView:
         poa=np.round(searcher.belief(), DIGITS).tolist(),
         pod=np.round(searcher.pod, DIGITS).tolist(),
     )
-
-
-def background_corners(layout: Layout) -> Points:
-    """Return the corners of the background image in the plane, (4, 2), clockwise from the upper left."""
-    rows, cols = layout.grid.shape
-    low, high = -0.5 - MARGIN, np.array([rows, cols]) - 0.5 + MARGIN
-    return layout.centres([(low, low), (low, high[1]), (high[0], high[1]), (high[0], low)])
 
 
 def _tracks(active: ActiveSearch) -> list[Track]:

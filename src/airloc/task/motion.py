@@ -83,9 +83,19 @@ def diffuse(belief: Floats, transition: sparse.csr_array) -> Floats:
     return np.asarray(transition.T @ belief.ravel()).reshape(belief.shape)
 
 
-def sample_walks(rng: np.random.Generator, motion: Motion, shape: Shape, start: Ints, rounds: int) -> Ints:
-    """Sample the cells of targets that begin in cells (E, 2) over some rounds, (E, T + 1, 2)."""
-    chances = transition_of(motion, shape).toarray().cumsum(axis=1)
+def sample_walks(
+    rng: np.random.Generator,
+    motion: Motion,
+    shape: Shape,
+    start: Ints,
+    rounds: int,
+    transition: sparse.csr_array | None = None,
+) -> Ints:
+    """Sample the cells of targets that begin in cells (E, 2) over some rounds, (E, T + 1, 2).
+
+    `transition` is that of the motion on a grid without obstacles by default.
+    """
+    chances = (transition_of(motion, shape) if transition is None else transition).toarray().cumsum(axis=1)
     cell = start[:, 0] * shape[1] + start[:, 1]
     cells = [cell]
     for _ in range(rounds):

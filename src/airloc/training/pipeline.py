@@ -320,9 +320,9 @@ def _pretrained(config: AirlocConfig, until: Stage) -> Units | None:
 
 def _pretrained_encoder(config: AirlocConfig, until: Stage) -> Units:
     """Load the agent whose segmentation unit and embedder the config names."""
-    if config.segmenter or config.init_from or until in ("segmenter", "embedder"):
+    if config.segmenter or until in ("segmenter", "embedder"):
         problem = f"The embedder of {config.encoder!r} takes the place of the units that would be trained"
-        raise AirlocError(problem, "Leave --encoder out, or --segmenter and --init-from, and train the policy")
+        raise AirlocError(problem, "Leave --encoder out, or train the policy alone, without --segmenter")
     units = load_units(find_checkpoint(config.encoder))
     if (units.encoder.segmenter is not None) != config.variant.sem_seg:
         problem = f"The agent {config.encoder!r} has {'a' if units.encoder.segmenter else 'no'} segmentation unit"
@@ -354,9 +354,9 @@ def _initial_embedder(config: AirlocConfig, until: Stage) -> Units | None:
     """Load the agent whose embedder the training starts with, if the config names one."""
     if not config.init_from:
         return None
-    if until == "segmenter":
+    if config.encoder or until == "segmenter":
         problem = f"The embedder of {config.init_from!r} is not used in this training"
-        raise AirlocError(problem, "Leave --init-from out, or train a later stage")
+        raise AirlocError(problem, "Leave --init-from out, or train a later stage without --encoder")
     units = load_units(find_checkpoint(config.init_from))
     trained, wanted = (
         (encoder.segmenter is not None, encoder.layers.batch_norm, encoder.layers.branches)

@@ -15,9 +15,20 @@ export async function ask(method, path, body) {
   } catch {
     throw new Refusal(0, "The server does not respond", "Check the connection");
   }
+  return answerOf(response);
+}
+
+async function answerOf(response) {
   const answer = response.status === 204 ? null : await response.json().catch(() => null);
   if (!response.ok) throw new Refusal(response.status, answer?.problem ?? `The server responds with status ${response.status}`, answer?.cure);
   return answer;
+}
+
+// Send a file as it is.
+export async function sendFile(method, path, file) {
+  const response = await fetch(path, { method, credentials: "same-origin", body: file }).catch(() => null);
+  if (!response) throw new Refusal(0, "The server does not respond", "Check the connection");
+  return answerOf(response);
 }
 
 export const pathOf = (search, rest = "") => `/searches/${encodeURIComponent(search)}${rest}`;

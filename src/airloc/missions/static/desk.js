@@ -8,6 +8,7 @@ import { make, SearchPage } from "./search.js";
 const by = (id) => document.getElementById(id);
 const SECTIONS = ["sign-in", "list", "new", "search"];
 const LIST_SECONDS = 5;
+const MAX_ORTHOPHOTO = 26_000_000;
 
 let page = null;
 let timer = 0;
@@ -105,6 +106,12 @@ async function startSearch() {
     goal_text: by("goal-words").value.trim() || null,
     cell_m: numberIn("cell"),
     budget: numberIn("budget"),
+    endurance_s: numberIn("endurance") === null ? null : 60 * numberIn("endurance"),
+    speed_m_s: numberIn("speed") ?? 8,
+    home: positionIn("home"),
+    wind_m_s: numberIn("wind") ?? 0,
+    wind_from: numberIn("wind-from") ?? 0,
+    reserve: (numberIn("reserve") ?? 0) / 100,
     drones: numberIn("drone-count") ?? 1,
     heading: numberIn("heading") ?? 0,
     no_fly: by("no-fly-file").files.length ? await readPolygons(by("no-fly-file").files[0]) : [],
@@ -115,6 +122,8 @@ async function startSearch() {
     lkp: positionIn("lkp"),
     subject: by("subject").value || null,
     prior: by("prior-file").files.length ? await readJson(by("prior-file").files[0]) : null,
+    map_tif: by("map-file").files.length ? await toBase64(by("map-file").files[0], MAX_ORTHOPHOTO) : null,
+    match_map: by("match-map").checked,
   };
   const state = await ask("POST", "/searches", request);
   by("new-form").reset();

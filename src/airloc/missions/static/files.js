@@ -73,8 +73,8 @@ export function readCorners(text) {
   });
 }
 
-export async function toBase64(file) {
-  if (file.size > MAX_PICTURE) throw new Error(`The picture ${file.name} is larger than ${MAX_PICTURE / 1e6} MB. Reduce it first.`);
+export async function toBase64(file, most = MAX_PICTURE) {
+  if (file.size > most) throw new Error(`The picture ${file.name} is larger than ${most / 1e6} MB. Reduce it first.`);
   const url = await new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(reader.result);

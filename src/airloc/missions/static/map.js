@@ -23,8 +23,10 @@ export class SearchMap {
     this.geometry = geometry;
     this.images = new Map();
     const crs = L.extend({}, L.CRS.Simple, { distance: (a, b) => pitch * Math.hypot(a.lat - b.lat, a.lng - b.lng) });
-    this.bounds = L.latLngBounds(at([-0.5, -0.5]), at([rows - 0.5, cols - 0.5]));
+    const grid = L.latLngBounds(at([-0.5, -0.5]), at([rows - 0.5, cols - 0.5]));
+    this.bounds = L.latLngBounds(grid.getSouthWest(), grid.getNorthEast());
     this.map = L.map(root, { crs, zoomSnap: 0.05, minZoom: -8, maxZoom: 10, attributionControl: false, zoomAnimation: false, fadeAnimation: false });
+    for (const port of [geometry.home, geometry.landing]) if (port) this.bounds.extend(at(port));
     this.fit();
     ["ground", "probability", "photos"].forEach((name, order) => { this.map.createPane(name).style.zIndex = 210 + 10 * order; });
     L.control.scale({ imperial: false }).addTo(this.map);
@@ -33,13 +35,14 @@ export class SearchMap {
     this.drawGround();
     this.drawOutline();
     this.drawZones();
+    this.drawPorts();
     this.canvas = document.createElement("canvas");
     this.cellPixels = Math.max(1, Math.min(MAX_CELL, Math.floor(CANVAS_SIDE / Math.max(rows, cols))));
     this.canvas.width = cols * this.cellPixels;
     this.canvas.height = rows * this.cellPixels;
     this.canvas.setAttribute("aria-hidden", "true");
     const className = this.cellPixels < COARSE ? "probability coarse" : "probability";
-    L.svgOverlay(this.canvas, this.bounds, { pane: "probability", className }).addTo(this.layers.probability);
+    L.svgOverlay(this.canvas, grid, { pane: "probability", className }).addTo(this.layers.probability);
     this.map.on("click", ({ latlng }) => onPick(Math.round(-latlng.lat), Math.round(latlng.lng)));
   }
 
@@ -74,7 +77,7 @@ export class SearchMap {
     const { id, margin, rows, cols } = this.geometry;
     if (margin === null) return;
     const bounds = L.latLngBounds(at([-0.5 - margin, -0.5 - margin]), at([rows - 0.5 + margin, cols - 0.5 + margin]));
-    L.imageOverlay(pathOf(id, "/background"), bounds, { pane: "ground" }).addTo(this.layers.ground);
+    L.imageOverlay(`${pathOf(id, "/background")}?${Date.now()}`, bounds, { pane: "ground" }).addTo(this.layers.ground);
   }
 
   drawOutline() {
@@ -86,6 +89,15 @@ export class SearchMap {
   drawZones() {
     const rings = this.geometry.no_fly.map((ring) => ring.map(at));
     if (rings.length) L.polygon(rings, { color: "#d81e1e", weight: 3, fillColor: "#d81e1e", fillOpacity: 0.35, dashArray: "6 4", interactive: false }).addTo(this.map);
+  }
+
+  drawPorts() {
+    const { home, landing } = this.geometry;
+    for (const [place, text] of [[home, "Home"], [landing, "Landing"]]) {
+      if (!place) continue;
+      L.circleMarker(at(place), { radius: 7, color: "#14171c", weight: 3, fillColor: "#ffffff", fillOpacity: 1, interactive: false }).addTo(this.map);
+      this.addLabel(at(place), text, "vehicle", this.map);
+    }
   }
 
   // Draw a view; return the probability of the brightest colour.
@@ -154,7 +166,7 @@ export class SearchMap {
       L.circleMarker(at(photo.place), { ...ring, color: "#14171c", weight: 6 }).addTo(this.layers.marks);
       L.circleMarker(at(photo.place), { ...ring, color: "#ffc828" }).addTo(this.layers.marks);
     }
-    for (const waypoint of waypoints) this.addWaypoint(waypoint, state.vehicles.length > 1 ? `Next: ${waypoint.vehicle}` : "Next");
+    for (const waypoint of waypoints) this.addWaypoint(waypoint, state.vehicles.length > 1 ? `\u2192 ${waypoint.vehicle}` : "Next");
     if (state.declared) this.addLabel(at(photos.find((photo) => photo.row === state.declared.row && photo.col === state.declared.col)?.place ?? [state.declared.row, state.declared.col]), "Found", "found", this.layers.marks);
   }
 

@@ -1,6 +1,6 @@
 // The page of one search: the map, the figures, the photos and the decisions of people.
 
-import { ask, Feed, pathOf } from "./api.js";
+import { ask, Feed, pathOf, sendFile } from "./api.js";
 import { SearchMap, trackOf } from "./map.js";
 
 const by = (id) => document.getElementById(id);
@@ -76,12 +76,26 @@ export class SearchPage {
     on("all", "click", () => { this.showAll = !this.showAll; this.listPhotos(); });
     on("look-up", "submit", (event) => { event.preventDefault(); this.select(by("row").value - 1, by("col").value - 1); });
     on("add-drone", "click", () => this.addDrone());
+    on("ortho-file", "change", () => this.sendOrthophoto());
     on("stop", "click", () => by("stop-dialog").showModal());
     on("stop-no", "click", () => by("stop-dialog").close());
     on("stop-yes", "click", () => { by("stop-dialog").close(); this.change("DELETE", ""); });
     on("close-photo", "click", () => by("photo-dialog").close());
     on("confirm", "click", () => this.judge(this.opened, true));
     on("reject", "click", () => this.judge(this.opened, false));
+  }
+
+  // Show another orthophoto below the grid: the page of the search opens again.
+  async sendOrthophoto() {
+    const file = by("ortho-file").files[0];
+    if (!file) return;
+    try {
+      await sendFile("PUT", pathOf(this.id, "/orthophoto"), file);
+      dispatchEvent(new HashChangeEvent("hashchange"));
+    } catch (error) {
+      this.onError(error.message);
+    }
+    by("ortho-file").value = "";
   }
 
   addLayers() {
