@@ -359,12 +359,12 @@ def _initial_embedder(config: AirlocConfig, until: Stage) -> Units | None:
         raise AirlocError(problem, "Leave --init-from out, or train a later stage without --encoder")
     units = load_units(find_checkpoint(config.init_from))
     trained, wanted = (
-        (encoder.segmenter is not None, encoder.layers.batch_norm)
+        (encoder.segmenter is not None, encoder.layers.batch_norm, encoder.layers.branches)
         for encoder in (units.encoder, PatchEncoder(config.variant.sem_seg, config.layers))
     )
     if trained != wanted:
         problem = f"The embedder of {config.init_from!r} has other layers than the one to train"
-        raise AirlocError(problem, "Give --init-from an agent with the same --sem-seg and --batch-norm")
+        raise AirlocError(problem, "Give --init-from an agent with the same --sem-seg, --batch-norm and --branches")
     return units
 
 
@@ -378,15 +378,15 @@ def _airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_t
     datasets = ", ".join(data.datasets) if data.root else "none"
     only = "" if data.only == "*" else f" (files that match `{data.only}`)"
     fold = "" if data.fold is None else f"; fold {data.fold} of {data.folds} was held out and validated on"
-    taken = f"- Segmentation unit: that of `{config.segmenter}`, frozen.\n" if config.segmenter else ""
-    taken = f"- Segmentation unit and embedder: those of `{config.encoder}`, frozen.\n" if config.encoder else taken
-    taken += f"- Initial embedder: that of `{config.init_from}`.\n" if config.init_from else ""
+    units = f"- Segmentation unit: that of `{config.segmenter}`, frozen.\n" if config.segmenter else ""
+    units += f"- Segmentation unit and embedder: those of `{config.encoder}`, frozen.\n" if config.encoder else ""
+    units += f"- Initial embedder: that of `{config.init_from}`.\n" if config.init_from else ""
     on = "all pairs, equal distances" if config.validation == "all-pairs" else "one episode per distance and area"
     mean = "; mean of 5 x 5 and 7 x 7" if config.select == "both" else ""
     successes = ", ".join(f"{100 * success:.1f} %" for success in result.success)
     return (
         f"# {config.variant.name}\n\n"
-        f"- Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}.\n{taken}"
+        f"- Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}.\n{units}"
         f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
         f"- Command: `{command}`\n"
         f"- Validation success of the {config.seeds} policies trained ({on}{mean}): "
