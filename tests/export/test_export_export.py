@@ -142,16 +142,18 @@ def test_the_match_of_the_airloc_runner_is_the_similarity(airloc_export: ExportR
         assert agent.match(patches[second], state) == pytest.approx(wanted, abs=1e-4)
 
 
-@pytest.mark.parametrize("prior", ["per-distance", "uniform", "anywhere"])
+@pytest.mark.parametrize(
+    ("prior", "between"), [("per-distance", False), ("uniform", False), ("anywhere", False), ("anywhere", True)]
+)
 @pytest.mark.parametrize("shape", [(5, 5), (3, 12), (30, 30)])
 def test_the_belief_runner_believes_and_flies_as_the_agent(
-    belief_export: ExportReport, belief_agent: BeliefAgent, patches: np.ndarray, prior: str, shape
+    belief_export: ExportReport, belief_agent: BeliefAgent, patches: np.ndarray, prior: str, between: bool, shape
 ):
     runner = load_runner(belief_export.folder).Agent(belief_export.folder)
-    agent = replace(belief_agent, prior=prior)
+    agent = replace(belief_agent, prior=prior, between=between)
     grid, budget, position = Grid(*shape), 6, (1, 2)
     state = agent.reset(EpisodeBatch(torch.from_numpy(patches[3][None]), grid, budget, torch.zeros(1, budget, 8)))
-    own = runner.reset(patches[3], *shape, budget=budget, prior=prior)
+    own = runner.reset(patches[3], *shape, budget=budget, prior=prior, between=between)
     for step in range(budget):
         patch = patches[25 if step == 4 else 5 + step]  # one glimpse is black
         move, own = runner.act(patch, position, own)
@@ -168,9 +170,9 @@ def test_the_belief_runner_searches_for_a_goal_of_unknown_heading_as_the_agent(
 ):
     runner = load_runner(belief_export.folder)
     exported = runner.AnyHeading(runner.Agent(belief_export.folder))
-    agent = AnyHeadingAgent(replace(belief_agent, prior="anywhere"))
+    agent = AnyHeadingAgent(replace(belief_agent, prior="anywhere", between=True))
     state = agent.reset(EpisodeBatch(torch.from_numpy(patches[3][None]), GRID, 6, torch.zeros(1, 6, 8)))
-    own = exported.reset(patches[3], 5, 5, budget=6, prior="anywhere")
+    own = exported.reset(patches[3], 5, 5, budget=6, prior="anywhere", between=True)
     for step, position in enumerate([(2, 2), (2, 3), (2, 2), (3, 3)]):  # one cell is visited again
         move, own = exported.act(patches[5 + position[0] + position[1]], position, own)
         seen = torch.from_numpy(patches[5 + position[0] + position[1]][None])

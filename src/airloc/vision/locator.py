@@ -3,9 +3,9 @@
 The goal is turned and scaled in steps, and every view is correlated with the photo at all shifts. The features
 (`airloc.vision.feature_map`) are learned from pairs of days, so that they stay where seasons, light and damage change
 the ground. Only pixels that both images show are compared, so that a goal may lie partly outside the photo, and a
-turned goal has no corners. The verifier compares the features of the best alignment, and a promising one is refined
-with finer steps. The network of an agent, which relates whole patches, may have the last word (`judge`): it compares
-goal and photo as they were aligned.
+turned goal has no corners. The verifier compares the features of the best alignments and chooses one of them, and a
+promising one is refined with finer steps. The network of an agent, which relates whole patches, may have the last word
+(`judge`): it compares goal and photo as they were aligned.
 
 This file needs NumPy alone: `airloc export` copies it, so that a vehicle without PyTorch locates goals in the same way.
 
@@ -37,6 +37,8 @@ OVERLAP = 0.4
 """Smallest fraction of a view that must lie in the photo."""
 NEIGHBOURHOOD = 3
 """Features around the best alignment that do not count as elsewhere."""
+CANDIDATES = 1
+"""Alignments at different places that the verifier chooses from."""
 BORDER = 8
 """Pixels around the part that a photo shows that are encoded with it."""
 MIN_STRUCTURE = 0.012
@@ -61,7 +63,7 @@ class Sighting(NamedTuple):
     score: float
     """Agreement of the features, -1 to 1."""
     margin: float
-    """Score minus the best score elsewhere in the photo; negative if the goal agrees better at the photo's border."""
+    """Score minus the best score elsewhere in the photo."""
     down: float
     """Offset of the goal's centre from the photo's centre, in cells."""
     right: float
@@ -71,6 +73,8 @@ class Sighting(NamedTuple):
     """Factor by which the goal is larger than its picture was said to be."""
     verified: float = 0.0
     """Log-odds of the verifier that the aligned pair shows the same place."""
+    beyond: bool = False
+    """The goal agrees better at the border of the photo: it may lie beside it."""
 
 
 class SightingCalibration(NamedTuple):
@@ -142,7 +146,7 @@ class GoalViews:
         rough = self._coarse.align(encoded)
         if rough.score <= NOWHERE or rough.verified < PROMISING:
             return rough
-        fine = self._refined(rough.turn, rough.scale).align(encoded)
+        fine = self._refined(rough.turn, rough.scale).align(encoded, rough)
         return fine if fine.score > rough.score else rough
 
     def _refined(self, turn: float, scale: float) -> "_Views":
@@ -198,7 +202,7 @@ def judge(
     if not (views.textured and seen.any()):
         return Verdict(own, 0.0, 0.0)
     sighting = views.locate(photo, seen)
-    if sighting.score <= NOWHERE or sighting.margin < 0:  # nowhere, or rather beyond the photo
+    if sighting.score <= NOWHERE or sighting.beyond:
         return Verdict(own, 0.0, 0.0)
     network = compare(*views.align(photo, seen, sighting)) if calibration.network else 0.0
     located = calibration.probability(sighting, network)
@@ -241,22 +245,36 @@ class _Views:
         self._features, self._valid = (np.concatenate(parts) for parts in zip(*encoded, strict=True))
         self._spectra: dict[tuple[int, ...], tuple[Any, Any, Any]] = {}
 
-    def align(self, photo: _Photo) -> Sighting:
-        """Return the view and the shift that agree best with a photo."""
+    def align(self, photo: _Photo, near: Sighting | None = None) -> Sighting:
+        """Return the view and the shift that agree best with a photo, or that agree best near an earlier sighting."""
         score = self._scores(photo)
-        inner = np.where(_inside(score > NOWHERE), score, np.float32(NOWHERE))
-        number, row, col = (int(part) for part in np.unravel_index(int(inner.argmax()), score.shape))
-        best = float(inner[number, row, col])
-        if best <= NOWHERE:
+        inside = _inside(score > NOWHERE)
+        inner, border = np.where(inside, score, NOWHERE), np.where(inside, NOWHERE, score)
+        allowed, count = inner, CANDIDATES
+        if near is not None:
+            row, col = (
+                round((CELL * offset - start) / STRIDE)
+                for offset, start in zip((near.down, near.right), photo.origin, strict=True)
+            )
+            allowed, count = np.full_like(inner, NOWHERE), 1
+            allowed[_around(row, col)] = inner[_around(row, col)]
+        peaks = _peaks(allowed, count)
+        if not peaks:
             return Sighting(NOWHERE, 0.0, 0.0, 0.0, 0.0, 1.0)
-        low = max(0, row - NEIGHBOURHOOD), max(0, col - NEIGHBOURHOOD)
-        inner[:, low[0] : row + NEIGHBOURHOOD + 1, low[1] : col + NEIGHBOURHOOD + 1] = NOWHERE
-        elsewhere = np.where(_inside(score > NOWHERE), inner, score)
+        beyond = bool(border.max() > inner.max())
+        verified = [
+            self._network.verify(self._features[number], self._valid[number], *photo.window(row, col))
+            for number, row, col in peaks
+        ]
+        chosen = int(np.argmax(verified))
+        number, row, col = peaks[chosen]
+        best = float(score[number, row, col])
+        inner[_around(row, col)] = NOWHERE
         turn, scale = self.steps[number]
         peak = _peak(score[number, :, col], row), _peak(score[number, row], col)
         down, right = ((start + STRIDE * at) / CELL for start, at in zip(photo.origin, peak, strict=True))
-        verified = self._network.verify(self._features[number], self._valid[number], *photo.window(row, col))
-        return Sighting(best, best - float(elsewhere.max()), down, right, turn, scale, verified)
+        margin = best - float(max(inner.max(), border.max()))
+        return Sighting(best, margin, down, right, turn, scale, verified[chosen], beyond)
 
     def _scores(self, photo: _Photo) -> Floats:
         """Return the normalised cross-correlation of all views with a photo at all shifts, (N, h + 1, w + 1)."""
@@ -280,6 +298,22 @@ class _Views:
                 photo.spectrum(maps).conj() for maps in (self._features, self._valid, energy)
             )  # type: ignore[assignment]
         return self._spectra[photo.shape]
+
+
+def _peaks(score: Floats, count: int) -> list[tuple[int, int, int]]:
+    """Return view, row and column of the largest scores (N, R, C), at different places, the best first."""
+    left, peaks = score.copy(), []
+    while len(peaks) < count and left.max() > NOWHERE:
+        number, row, col = (int(part) for part in np.unravel_index(int(left.argmax()), left.shape))
+        peaks.append((number, row, col))
+        left[_around(row, col)] = NOWHERE
+    return peaks
+
+
+def _around(row: int, col: int) -> tuple[slice, slice, slice]:
+    """Return the shifts of all views in the neighbourhood of one."""
+    rows, cols = (slice(max(0, at - NEIGHBOURHOOD), max(0, at + NEIGHBOURHOOD + 1)) for at in (row, col))
+    return slice(None), rows, cols
 
 
 def _inside(shown: Mask) -> Mask:
