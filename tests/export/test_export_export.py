@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from fastapi.testclient import TestClient
 
 from airloc.agents.agent import Agent, AgentOptions, EpisodeBatch
 from airloc.agents.airloc import AirlocAgent, LocalAgent
@@ -31,12 +32,17 @@ from airloc.export.export import Comparison, ExportReport, RunnerAgent, export_a
 from airloc.export.graphs import plan_export, write_graph
 from airloc.export.runners import airloc as airloc_runner
 from airloc.grid import MOVES, Grid
+from airloc.missions import service
 from airloc.missions.photos import make_goal
 from airloc.missions.searcher import Searcher
+from airloc.missions.server import make_app
+from airloc.missions.service import SearchService
+from airloc.missions.store import SearchStore
 from airloc.task.batch import Observation
 from airloc.task.cells import CellTable
 from airloc.vision.position import PositionEncoding, to_training_grid
-from field_files import photo_of
+from field_files import ground, photo_of, write_projected
+from field_server import HEADERS, TOKEN, SearchGround, create, fly
 from untrained import untrained_airloc, untrained_relation
 
 pytestmark = pytest.mark.export
@@ -205,6 +211,31 @@ def test_the_belief_runner_declares_the_same_photos_at_the_same_places_as_the_se
     assert find.position == pytest.approx(
         (find.cell[0] + cells * verdict.down, find.cell[1] + cells * verdict.right), abs=1e-6
     )
+
+
+@pytest.mark.parametrize("heading", [0.0, None])
+def test_the_server_and_the_belief_runner_declare_the_same_photos(
+    belief_export, belief_agent, tmp_path: Path, monkeypatch, heading: float | None
+):
+    """The goal lies between cells; the heading of its picture is known or not."""
+    monkeypatch.setattr(service, "make_agent", lambda name: belief_agent)
+    ground_file = SearchGround(write_projected(tmp_path / "ground.tif", ground(9)))
+    searches = SearchService(SearchStore(tmp_path / "searches.sqlite"), "belief")
+    client = TestClient(make_app(searches, TOKEN), headers=HEADERS)
+    created = create(client, ground_file, (1.4, 2.5), agent="belief", goal_heading=heading, budget=6)
+    fly(client, ground_file, created)
+    searcher = searches.inspect(created["id"], lambda active, _: active.field.searcher)
+
+    runner = load_runner(belief_export.folder)
+    exported = runner.Agent(belief_export.folder)
+    flying = runner.AnyHeading(exported) if heading is None else exported
+    state = flying.reset(searcher.goal.patch, *searcher.grid.shape, searcher.budget, prior="anywhere", between=True)
+    views = exported.views(searcher.goal.picture, (-180.0, 180.0) if heading is None else (-6.0, 6.0))
+    for photo in searcher.photos:
+        state = flying.observe(photo.glimpse.pixels, photo.find.cell, state)
+        verdict = flying.judge(views, *photo.glimpse.whole_view(), state.match)
+        assert verdict.probability == pytest.approx(photo.find.probability, abs=1e-3)
+    assert (verdict.probability >= searcher.threshold) == (searcher.advice().declared is not None)
 
 
 def test_the_airloc_runner_has_no_network_to_compare_photos_and_judges_by_the_locator_alone(airloc_export):
