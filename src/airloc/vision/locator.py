@@ -45,8 +45,8 @@ MIN_STRUCTURE = 0.012
 """Standard deviation of a goal at half its resolution, in units of the full range, below which it has no structure."""
 TURN_STEP, SCALE_STEP = 9.0, 1.12
 """Steps of turns in degrees and of scales, before they are refined."""
-FINE = (-1 / 3, 0.0, 1 / 3)
-"""Steps of the refinement, in units of the steps above."""
+FINE = ((-1 / 3, 0.0), (1 / 3, 0.0), (0.0, -1 / 3), (0.0, 1 / 3))
+"""Turns and scales of the refinement, in units of the steps above."""
 PROMISING = -3.0
 """Log-odds of the verifier from which on an alignment is refined."""
 NOWHERE = -1.0
@@ -152,7 +152,7 @@ class GoalViews:
     def _refined(self, turn: float, scale: float) -> "_Views":
         """Return views around a turn and a scale, which are kept for further photos."""
         if (turn, scale) not in self._fine:
-            steps = [(turn + angle * TURN_STEP, scale * SCALE_STEP**factor) for factor in FINE for angle in FINE]
+            steps = [(turn + angle * TURN_STEP, scale * SCALE_STEP**factor) for angle, factor in FINE]
             self._fine[turn, scale] = _Views(self._goal, self._features, steps)
         return self._fine[turn, scale]
 
