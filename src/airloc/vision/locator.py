@@ -3,9 +3,9 @@
 The goal is turned and scaled in steps, and every view is correlated with the photo at all shifts. The features
 (`airloc.vision.feature_map`) are learned from pairs of days, so that they stay where seasons, light and damage change
 the ground. Only pixels that both images show are compared, so that a goal may lie partly outside the photo, and a
-turned goal has no corners. The verifier compares the features of the best alignments and chooses one of them, and a
-promising one is refined with finer steps. The network of an agent, which relates whole patches, may have the last word
-(`judge`): it compares goal and photo as they were aligned.
+turned goal has no corners. The verifier compares the features of the best alignment, and a promising one is refined
+with finer steps. The network of an agent, which relates whole patches, may have the last word (`judge`): it compares
+goal and photo as they were aligned.
 
 This file needs NumPy alone: `airloc export` copies it, so that a vehicle without PyTorch locates goals in the same way.
 
@@ -37,8 +37,6 @@ OVERLAP = 0.4
 """Smallest fraction of a view that must lie in the photo."""
 NEIGHBOURHOOD = 3
 """Features around the best alignment that do not count as elsewhere."""
-CANDIDATES = 1
-"""Alignments at different places that the verifier chooses from."""
 BORDER = 8
 """Pixels around the part that a photo shows that are encoded with it."""
 MIN_STRUCTURE = 0.012
@@ -250,31 +248,19 @@ class _Views:
         score = self._scores(photo)
         inside = _inside(score > NOWHERE)
         inner, border = np.where(inside, score, NOWHERE), np.where(inside, NOWHERE, score)
-        allowed, count = inner, CANDIDATES
-        if near is not None:
-            row, col = (
-                round((CELL * offset - start) / STRIDE)
-                for offset, start in zip((near.down, near.right), photo.origin, strict=True)
-            )
-            allowed, count = np.full_like(inner, NOWHERE), 1
-            allowed[_around(row, col)] = inner[_around(row, col)]
-        peaks = _peaks(allowed, count)
-        if not peaks:
+        allowed = inner if near is None else _only_near(inner, near, photo)
+        number, row, col = (int(part) for part in np.unravel_index(int(allowed.argmax()), score.shape))
+        best = float(allowed[number, row, col])
+        if best <= NOWHERE:
             return Sighting(NOWHERE, 0.0, 0.0, 0.0, 0.0, 1.0)
         beyond = bool(border.max() > inner.max())
-        verified = [
-            self._network.verify(self._features[number], self._valid[number], *photo.window(row, col))
-            for number, row, col in peaks
-        ]
-        chosen = int(np.argmax(verified))
-        number, row, col = peaks[chosen]
-        best = float(score[number, row, col])
         inner[_around(row, col)] = NOWHERE
+        margin = best - float(max(inner.max(), border.max()))
         turn, scale = self.steps[number]
         peak = _peak(score[number, :, col], row), _peak(score[number, row], col)
         down, right = ((start + STRIDE * at) / CELL for start, at in zip(photo.origin, peak, strict=True))
-        margin = best - float(max(inner.max(), border.max()))
-        return Sighting(best, margin, down, right, turn, scale, verified[chosen], beyond)
+        verified = self._network.verify(self._features[number], self._valid[number], *photo.window(row, col))
+        return Sighting(best, margin, down, right, turn, scale, verified, beyond)
 
     def _scores(self, photo: _Photo) -> Floats:
         """Return the normalised cross-correlation of all views with a photo at all shifts, (N, h + 1, w + 1)."""
@@ -300,14 +286,15 @@ class _Views:
         return self._spectra[photo.shape]
 
 
-def _peaks(score: Floats, count: int) -> list[tuple[int, int, int]]:
-    """Return view, row and column of the largest scores (N, R, C), at different places, the best first."""
-    left, peaks = score.copy(), []
-    while len(peaks) < count and left.max() > NOWHERE:
-        number, row, col = (int(part) for part in np.unravel_index(int(left.argmax()), left.shape))
-        peaks.append((number, row, col))
-        left[_around(row, col)] = NOWHERE
-    return peaks
+def _only_near(score: Floats, sighting: Sighting, photo: _Photo) -> Floats:
+    """Return scores (N, R, C) in the neighbourhood of a sighting, `NOWHERE` elsewhere."""
+    row, col = (
+        round((CELL * offset - start) / STRIDE)
+        for offset, start in zip((sighting.down, sighting.right), photo.origin, strict=True)
+    )
+    near = np.full_like(score, NOWHERE)
+    near[_around(row, col)] = score[_around(row, col)]
+    return near
 
 
 def _around(row: int, col: int) -> tuple[slice, slice, slice]:
