@@ -27,7 +27,7 @@ import torch
 from torch.nn.functional import interpolate, pad
 
 from airloc.agents.agent import EpisodeBatch, check_patch_side, select_action
-from airloc.agents.between import cell_belief, position_likelihood, position_prior
+from airloc.agents.between import cell_belief, position_likelihood
 from airloc.agents.cache import FeatureCache, content_keys, pair_keys
 from airloc.agents.matching import SAME_PLACE, SamePlaceCalibration, similarity
 from airloc.agents.planner import PLANNERS, PathTables, Planner, path_tables, tie_preference
@@ -189,7 +189,7 @@ class BeliefAgent:
         """Return belief (B, C) and log-likelihood of positions after a glimpse with a likelihood of cells (B, C)."""
         cells = [part.cpu().numpy().reshape(-1, *grid.shape) for part in (likelihood, prior, visited)]
         total = position_likelihood(cells[0]) + (0 if positions is None else positions.cpu().numpy())
-        probability = cell_belief(position_prior(cells[1]) + self.likelihood_power * total, cells[2])
+        probability = cell_belief(self.likelihood_power * total, cells[1], cells[2])
         belief = torch.from_numpy(probability).to(likelihood).flatten(1)
         return belief, torch.from_numpy(total).to(likelihood.device)
 

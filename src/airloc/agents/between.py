@@ -42,34 +42,41 @@ def position_prior(cells: Any) -> Any:
     return position_likelihood(cells) + np.log(extent[0][:, None] * extent[1])
 
 
-def cell_belief(evidence: Any, visited: Any) -> Any:
+def cell_belief(likelihood: Any, prior: Any, visited: Any) -> Any:
     """Return the probability of every cell (B, R, C) of being the goal's.
 
+    A position between cells counts for those that are not visited, in proportion to their prior. It counts in full if
+    the most probable of its cells is not visited, or another one that is as probable, so that before the first visit
+    the cells have their prior.
+
     Args:
-        evidence: Log of prior times likelihood of all positions, (B, r, c).
+        likelihood: Log-likelihood of all glimpses at all positions, (B, r, c).
+        prior: Log-probability of the cells before the first glimpse, up to a constant, (B, R, C).
         visited: Visited cells, bool (B, R, C).
 
     Returns:
         The probabilities, zero for visited cells; uniform where all cells are visited.
     """
+    evidence = position_prior(prior) + likelihood
     weight = np.exp(evidence - evidence.max(axis=(1, 2), keepdims=True))
-    open_cells = (~visited).astype(np.float64)
-    share = weight / np.maximum(_spread_cells(open_cells), 1)  # of each open cell that a position belongs to
+    probable = np.exp(prior - prior.max(axis=(1, 2), keepdims=True))
+    open_cells = probable * ~visited
+    share = weight / np.maximum(_spread_cells(open_cells, np.add), _spread_cells(probable, np.maximum))
     cells = _collect_positions(share) * open_cells
     total = cells.sum(axis=(1, 2), keepdims=True)
     even = np.full(visited.shape, 1 / (visited.shape[1] * visited.shape[2]))
     return np.where(total > 0, cells / np.where(total > 0, total, 1), even)
 
 
-def _spread_cells(cells: Any) -> Any:
-    """Return the sum of a value over the cells that each position belongs to: one, two or four, (B, r, c)."""
+def _spread_cells(cells: Any, combine: Any) -> Any:
+    """Return the sum or the maximum of a value over the cells that each position belongs to: 1, 2 or 4, (B, r, c)."""
     for axis in (1, 2):
         shape = list(cells.shape)
         shape[axis] = 2 * shape[axis] - 1
         fine = np.empty(shape)
         along = np.moveaxis(cells, axis, 0)
         np.moveaxis(fine, axis, 0)[::2] = along
-        np.moveaxis(fine, axis, 0)[1::2] = along[:-1] + along[1:]
+        np.moveaxis(fine, axis, 0)[1::2] = combine(along[:-1], along[1:])
         cells = fine
     return cells
 

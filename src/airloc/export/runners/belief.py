@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from airloc.agents.between import cell_belief, position_likelihood, position_prior
+from airloc.agents.between import cell_belief, position_likelihood
 from airloc.agents.planner import make_planner, move_values
 from airloc.export.runners.base import Graphs, check
 from airloc.task.goal_prior import goal_prior
@@ -149,8 +149,8 @@ class Agent(Graphs):
             np.asarray(part).reshape(1, state.rows, state.cols) for part in (likelihood, state.prior, state.visited)
         ]
         positions = position_likelihood(cells[0]) + state.positions
-        evidence = position_prior(cells[1]) + self.config["likelihood_power"] * positions
-        return state._replace(positions=positions, belief=cell_belief(evidence, cells[2]).reshape(-1))
+        belief = cell_belief(self.config["likelihood_power"] * positions, cells[1], cells[2])
+        return state._replace(positions=positions, belief=belief.reshape(-1))
 
     def compare(self, photo: Any, goal: Any) -> float:
         """Return the log-probability that an aligned pair shows the same place."""
