@@ -7,7 +7,7 @@ compression. A search has twice the side of the grid in moves and a cost of fals
     --fit          print the calibration of the judge, fitted to Massachusetts training windows, NAIP places that the
                    locator was not trained on, without Claremont, and hurricane Michael
     --validation   play on the images that the judge is fitted to, to choose settings
-    --curves DIR   draw the share of declared finds over the goal's cell by offset, turn and scale
+    --curves DIR   draw the share of declared finds over the goal's cell by offset, turn, scale and years
     --pod          print the probability of detection: the share of goals declared in the photo of their own cell
 """
 
@@ -41,7 +41,7 @@ from airloc.missions.photos import Goal, PhotoPose, View, crop_to_cell, crop_to_
 from airloc.missions.plan import SearchPlan, nearest_cell
 from airloc.missions.searcher import Find, Glimpse, Searcher
 from airloc.missions.session import AgentSession
-from airloc.vision.locator import LOWEST_LOG
+from airloc.vision.locator import LOWEST_LOG, NOWHERE
 
 COST = 4.0
 POD_COSTS = (1.0, 4.0, 19.0)
@@ -171,7 +171,7 @@ def blind_optimum(side: int, draws: int = 20_000) -> float:
 
 
 def search(agent: Agent, world: World) -> tuple[Outcome, list[float]]:
-    """Play a search to its end; return its outcome and the seconds of every photo."""
+    """Play a search to its end; return its outcome and the CPU seconds of every photo."""
     grid, start = world.grid, (world.grid.rows // 2, world.grid.cols // 2)
     searcher = Searcher(
         agent, world.goal, grid, start=start, budget=2 * max(grid.shape), threshold=declaration_threshold(COST)
@@ -180,9 +180,9 @@ def search(agent: Agent, world: World) -> tuple[Outcome, list[float]]:
     advice = searcher.advice()
     while (cell := advice.next_cell) is not None:
         glimpse = world.photo(cell)
-        began = time.perf_counter()
+        began = time.process_time()
         advice = searcher.observe(cell, glimpse, check=False)  # some images have black borders
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.process_time() - began)
         matches[cell] = advice.match_probability or 0.0
     return _outcome(advice.declared, world, matches), seconds
 
@@ -307,9 +307,11 @@ def fit(root: Path, count: int, seed: int = 1) -> None:
         world = World(case.pairs[int(rng.integers(len(case.pairs)))], case.side, known, rng)
         views, true = world.goal.views(), nearest_cell(world.truth)
         far = [cell for cell in world.grid.cells() if max(abs(np.subtract(cell, world.truth))) > 1.6]
-        for cell in [true, *(far[int(other)] for other in rng.permutation(len(far))[:2])]:
+        for cell in [true, *(far[int(other)] for other in rng.permutation(len(far))[:3])]:
             view = world.photo(cell).whole_view()
             sighting = views.locate(*view)
+            if sighting.score <= NOWHERE or sighting.beyond:
+                continue  # the judge does not use it
             place = np.array(cell) + np.array([sighting.down, sighting.right]) * CELL_M / world.pitch
             network = max(compare(*views.align(*view, sighting)), LOWEST_LOG)
             rows.append([sighting.score, sighting.margin, sighting.verified, network, 1.0])
@@ -359,10 +361,30 @@ def curves(root: Path, folder: Path, count: int) -> None:
             ("photo, another year", years, True, True),
         ):
             shares = [_declared(pairs, known, whole, {name: value}, count) for value in values]
-            print(name, title, *(f"{100 * share:.0f}" for share in shares), flush=True)
-            series.append(Series(title, values, shares))
-        chart = line_chart(series, title=f"Declared by {name}", x_label=label, y_label="declared", y_percent=True)
-        (folder / f"field-{name}.svg").write_text(chart, encoding="utf-8")
+            series.append(_print_series(name, title, values, shares))
+        _draw(folder, name, label, series)
+    apart = {gap: [pair for pair in records if pair[1].day - pair[0].day == gap] for gap in (2, 4)}
+    images = {0: [Pair(pair.flight, pair.flight) for pair in _pairs(naip, apart[4])]}
+    images |= {gap: _pairs(naip, chosen) for gap, chosen in apart.items()}
+    series = []
+    for title, known, whole in (
+        ("glimpse alone", True, False),
+        ("photo, heading known", True, True),
+        ("photo, heading unknown", False, True),
+    ):
+        shares = [_declared(pairs, known, whole, {}, count) for pairs in images.values()]
+        series.append(_print_series("years", title, tuple(map(float, images)), shares))
+    _draw(folder, "years", "Years between the goal's picture and the flight (goals anywhere, Claremont)", series)
+
+
+def _print_series(name: str, title: str, values: Sequence[float], shares: Sequence[float]) -> Series:
+    print(name, title, *(f"{100 * share:.0f}" for share in shares), flush=True)
+    return Series(title, values, shares)
+
+
+def _draw(folder: Path, name: str, label: str, series: Sequence[Series]) -> None:
+    chart = line_chart(series, title=f"Declared by {name}", x_label=label, y_label="declared", y_percent=True)
+    (folder / f"field-{name}.svg").write_text(chart, encoding="utf-8")
 
 
 def _declared(pairs: Sequence[Pair], known: bool, whole: bool, place: dict[str, float], count: int) -> float:

@@ -259,8 +259,8 @@ def test_every_variant_in_the_package_is_the_one_of_its_name(name: str):
     assert load_units(weights_root() / name).policy.variant == VARIANTS[name]
 
 
-def test_the_weights_in_the_package_take_less_than_45_mb():
-    assert sum(path.stat().st_size for path in weights_root().rglob("*.safetensors")) < 45_000_000
+def test_the_weights_in_the_package_take_less_than_46_mb():
+    assert sum(path.stat().st_size for path in weights_root().rglob("*.safetensors")) < 46_000_000
 
 
 @pytest.fixture

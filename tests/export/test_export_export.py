@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from fastapi.testclient import TestClient
 
 from airloc.agents.agent import Agent, AgentOptions, EpisodeBatch
 from airloc.agents.airloc import AirlocAgent, LocalAgent
@@ -33,12 +34,17 @@ from airloc.export.export import Comparison, ExportReport, RunnerAgent, export_a
 from airloc.export.graphs import plan_export, write_graph
 from airloc.export.runners import airloc as airloc_runner
 from airloc.grid import MOVES, Grid
+from airloc.missions import service
 from airloc.missions.photos import make_goal
 from airloc.missions.searcher import Searcher
+from airloc.missions.server import make_app
+from airloc.missions.service import SearchService
+from airloc.missions.store import SearchStore
 from airloc.task.batch import Observation
 from airloc.task.cells import CellTable
 from airloc.vision.position import PositionEncoding, to_training_grid
-from field_files import photo_of
+from field_files import ground, photo_of, write_projected
+from field_server import HEADERS, TOKEN, SearchGround, create, fly
 from untrained import untrained_airloc, untrained_relation
 
 pytestmark = pytest.mark.export
@@ -155,16 +161,18 @@ def test_the_match_of_the_airloc_runner_is_the_similarity(airloc_export: ExportR
         assert agent.match(patches[second], state) == pytest.approx(wanted, abs=1e-4)
 
 
-@pytest.mark.parametrize("prior", ["per-distance", "uniform", "anywhere"])
+@pytest.mark.parametrize(
+    ("prior", "between"), [("per-distance", False), ("uniform", False), ("anywhere", False), ("anywhere", True)]
+)
 @pytest.mark.parametrize("shape", [(5, 5), (3, 12), (30, 30)])
 def test_the_belief_runner_believes_and_flies_as_the_agent(
-    belief_export: ExportReport, belief_agent: BeliefAgent, patches: np.ndarray, prior: str, shape
+    belief_export: ExportReport, belief_agent: BeliefAgent, patches: np.ndarray, prior: str, between: bool, shape
 ):
     runner = load_runner(belief_export.folder).Agent(belief_export.folder)
-    agent = replace(belief_agent, prior=prior)
+    agent = replace(belief_agent, prior=prior, between=between)
     grid, budget, position = Grid(*shape), 6, (1, 2)
     state = agent.reset(EpisodeBatch(torch.from_numpy(patches[3][None]), grid, budget, torch.zeros(1, budget, 8)))
-    own = runner.reset(patches[3], *shape, budget=budget, prior=prior)
+    own = runner.reset(patches[3], *shape, budget=budget, prior=prior, between=between)
     for step in range(budget):
         patch = patches[25 if step == 4 else 5 + step]  # one glimpse is black
         move, own = runner.act(patch, position, own)
@@ -181,9 +189,9 @@ def test_the_belief_runner_searches_for_a_goal_of_unknown_heading_as_the_agent(
 ):
     runner = load_runner(belief_export.folder)
     exported = runner.AnyHeading(runner.Agent(belief_export.folder))
-    agent = AnyHeadingAgent(replace(belief_agent, prior="anywhere"))
+    agent = AnyHeadingAgent(replace(belief_agent, prior="anywhere", between=True))
     state = agent.reset(EpisodeBatch(torch.from_numpy(patches[3][None]), GRID, 6, torch.zeros(1, 6, 8)))
-    own = exported.reset(patches[3], 5, 5, budget=6, prior="anywhere")
+    own = exported.reset(patches[3], 5, 5, budget=6, prior="anywhere", between=True)
     for step, position in enumerate([(2, 2), (2, 3), (2, 2), (3, 3)]):  # one cell is visited again
         move, own = exported.act(patches[5 + position[0] + position[1]], position, own)
         seen = torch.from_numpy(patches[5 + position[0] + position[1]][None])
@@ -216,6 +224,31 @@ def test_the_belief_runner_declares_the_same_photos_at_the_same_places_as_the_se
     assert find.position == pytest.approx(
         (find.cell[0] + cells * verdict.down, find.cell[1] + cells * verdict.right), abs=1e-6
     )
+
+
+@pytest.mark.parametrize("heading", [0.0, None])
+def test_the_server_and_the_belief_runner_declare_the_same_photos(
+    belief_export, belief_agent, tmp_path: Path, monkeypatch, heading: float | None
+):
+    """The goal lies between cells; the heading of its picture is known or not."""
+    monkeypatch.setattr(service, "make_agent", lambda name: belief_agent)
+    ground_file = SearchGround(write_projected(tmp_path / "ground.tif", ground(9)))
+    searches = SearchService(SearchStore(tmp_path / "searches.sqlite"), "belief")
+    client = TestClient(make_app(searches, TOKEN), headers=HEADERS)
+    created = create(client, ground_file, (1.4, 2.5), agent="belief", goal_heading=heading, budget=6)
+    fly(client, ground_file, created)
+    searcher = searches.inspect(created["id"], lambda active, _: active.field.searcher)
+
+    runner = load_runner(belief_export.folder)
+    exported = runner.Agent(belief_export.folder)
+    flying = runner.AnyHeading(exported) if heading is None else exported
+    state = flying.reset(searcher.goal.patch, *searcher.grid.shape, searcher.budget, prior="anywhere", between=True)
+    views = exported.views(searcher.goal.picture, (-180.0, 180.0) if heading is None else (-6.0, 6.0))
+    for photo in searcher.photos:
+        state = flying.observe(photo.glimpse.pixels, photo.find.cell, state)
+        verdict = flying.judge(views, *photo.glimpse.whole_view(), state.match)
+        assert verdict.probability == pytest.approx(photo.find.probability, abs=1e-3)
+    assert (verdict.probability >= searcher.threshold) == (searcher.advice().declared is not None)
 
 
 def test_the_airloc_runner_has_no_network_to_compare_photos_and_judges_by_the_locator_alone(airloc_export):

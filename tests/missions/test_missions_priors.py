@@ -226,7 +226,7 @@ def test_a_search_spends_its_moves_where_the_prior_is(patches, agent: str):
     prior = np.zeros((5, 5))
     prior[0] = 1
     search = Searcher(
-        make_agent(agent), patches[7], LAYOUT_5, start=(1, 2), budget=10, prior=prior, threshold=1.0
+        make_agent(agent), patches[7], LAYOUT_5, start=(1, 2), budget=14, prior=prior, threshold=1.0
     )  # the threshold is never reached
     while (cell := search.advice().next_cell) is not None:
         search.observe(cell, Glimpse(patches[LAYOUT_5.index(cell)]), check=False)

@@ -107,7 +107,7 @@ def test_the_prior_of_belief_is_uniform_and_a_goal_at_the_start_is_found(patches
 def test_the_probability_of_area_is_the_belief_of_the_agent(patches):
     search = searcher(patches, (0, 4), "belief", threshold=1.0)
     search.observe((2, 2), glimpse(patches, (2, 2)))
-    agent = replace(make_agent("belief"), prior="anywhere")  # type: ignore[type-var]
+    agent = replace(make_agent("belief"), prior="anywhere", between=True)  # type: ignore[type-var]
     state = agent.reset(EpisodeBatch(torch.from_numpy(patches[4][None]), GRID, 30, torch.zeros(1, 30, 8)))
     seen = Observation(torch.from_numpy(patches[12][None]), torch.tensor([[2, 2]]), torch.tensor([30]))
     _, state = agent.act(seen, state)

@@ -1,5 +1,6 @@
 """Image pairs: the same places on two days, real and procedural."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -165,3 +166,14 @@ def test_pairs_are_read_from_a_dataset_of_the_data_folder_by_name(tmp_path):
     imagery = load_imagery(data, PairConfig(pairs="naip", pairs_share=0.5), CPU, ONE)
     assert np.unique(stored(imagery, 2).reshape(-1, 6), axis=0).tolist() == [[50, 50, 50, 90, 90, 90]]
     assert imagery.weights.tolist() == pytest.approx([0.25, 0.25, 0.5])
+
+
+def test_the_pairs_of_years_of_a_place_have_one_number(tmp_path):
+    (tmp_path / "naip").mkdir()
+    for year, number in product((2016, 2018, 2020), (1, 2)):
+        Image.new("RGB", (200, 200), (year % 100,) * 3).save(tmp_path / "naip" / f"fresno_{year}_{number}.png")
+    data = DataConfig(root=tmp_path, datasets=("naip",), weights=(1.0,), synthetic=0)
+    places = load_imagery(data, PairConfig(pairs="naip", disaster_pairs=2), CPU, ONE).place.tolist()
+    assert len({*places[:6]}) == 6, "single images"
+    assert len({*places[6:9]}) == len({*places[9:12]}) == 1
+    assert len({*places}) == 6 + 2 + 2

@@ -23,7 +23,7 @@ from airloc.training.locator import (
     train_locator,
     verification_loss,
 )
-from airloc.training.locator_batches import CROP, LocatorAugmentation, LocatorBatch, sample_batch
+from airloc.training.locator_batches import CROP, LocatorAugmentation, LocatorBatch, _middles, sample_batch
 from airloc.vision.feature_map import FeatureMap
 from airloc.vision.locator import _Photo, _Views
 from airloc.vision.locator_network import LocatorNetwork
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.long
 
 CPU = torch.device("cpu")
 PLAIN = LocatorAugmentation(
-    turn=0, scale=1, footprint=(2, 2), change_probability=0, jitter=0, error=0
+    turn=0, scale=1, footprint=(2, 2), change_probability=0, damage_probability=0, warp=0, jitter=0, error=0
 )  # of the differences only position, softness and compression remain
 
 
@@ -52,7 +52,16 @@ def network() -> LocatorNetwork:
 
 
 def tiny(**settings) -> LocatorConfig:
-    settings = {"steps": 3, "batch": 3, "hard": 2, "width": 2, "channels": 3, "validate_every": 1, **settings}
+    settings = {
+        "steps": 3,
+        "batch": 4,
+        "hard": 2,
+        "width": 2,
+        "channels": 3,
+        "verifier": (3, 3),
+        "validate_every": 1,
+        **settings,
+    }
     data = DataConfig(synthetic=2, datasets=(), weights=())
     return LocatorConfig(data=data, pairs=PairConfig(disaster_pairs=1, pairs_share=0.5), **settings)
 
@@ -90,7 +99,7 @@ def test_goals_show_squares_of_all_sizes_and_photos_show_rectangles(crops: CropS
 
 def test_the_scores_are_those_of_the_locator(network: LocatorNetwork, crops: CropSampler):
     torch.manual_seed(2)
-    batch = sample_batch(crops, 3, LocatorAugmentation())
+    batch = sample_batch(crops, 4, LocatorAugmentation())
     with torch.no_grad():
         table = correlate(network, batch)
     features = FeatureMap({name: value.numpy() for name, value in network.state_dict().items()})
@@ -108,9 +117,9 @@ def test_the_scores_are_those_of_the_locator(network: LocatorNetwork, crops: Cro
             assert score[shown] == pytest.approx(wanted[shown], abs=0.02)
 
 
-def batch_of(offset: list[list[float]], image: list[int]) -> LocatorBatch:
-    empty = torch.zeros(len(image), 1)
-    return LocatorBatch(empty, empty, empty, empty, torch.tensor(offset), torch.tensor(image))
+def batch_of(offset: list[list[float]], place: list[int], crop: list[int] | None = None) -> LocatorBatch:
+    empty, crops = torch.zeros(len(place), 1), torch.arange(len(place)) if crop is None else torch.tensor(crop)
+    return LocatorBatch(empty, empty, empty, empty, torch.tensor(offset), torch.tensor(place), crops)
 
 
 def test_the_contrast_is_lowest_where_every_goal_agrees_with_its_own_photo_at_its_offset():
@@ -130,17 +139,30 @@ def test_the_contrast_is_lowest_where_every_goal_agrees_with_its_own_photo_at_it
     assert float(located) == 0.5
 
 
-def test_photos_of_one_image_are_no_negatives():
+@pytest.mark.parametrize(("crop", "negative"), [([0, 1], False), ([0, 0], True)])
+def test_photos_of_one_place_are_negatives_only_if_they_lie_side_by_side_in_one_crop(crop: list[int], negative: bool):
     scores = torch.zeros(2, 2, 25, 25)
     scores[0, 0, 12, 14] = scores[1, 1, 9, 12] = 1.0
     scores[0, 1, 3, 3] = 2.0
-    loss, located = contrast_loss(scores, batch_of([[0.0, 8.0], [-12.0, 0.0]], [4, 4]), 24.0)
-    assert float(loss) < 1e-3
-    assert float(located) == 1
+    loss, located = contrast_loss(scores, batch_of([[0.0, 8.0], [-12.0, 0.0]], [4, 4], crop), 24.0)
+    assert (float(loss) > 10) is negative
+    assert float(located) == (0.5 if negative else 1)
+
+
+def test_the_two_photos_of_a_crop_lie_side_by_side_and_no_goal_lies_in_the_other_one(crops: CropSampler):
+    torch.manual_seed(3)
+    middle = _middles(200, CPU).view(200, 2, 2)
+    batch = sample_batch(crops, 6, PLAIN)
+    assert batch.crop.tolist() == [0, 0, 1, 1, 2, 2]
+    assert batch.place[::2].tolist() == batch.place[1::2].tolist()
+    apart = middle[:, 1, 1] - middle[:, 0, 1]
+    assert float(apart.min()) >= 2 * 48
+    assert float(middle.abs().max()) + 48 <= CROP / 2, "photos lie in the crop"
+    assert float(apart.min()) - LocatorAugmentation().offset * 48 > 48, "half a photo"
 
 
 def test_the_verification_has_a_gradient_for_all_its_layers(network: LocatorNetwork, crops: CropSampler):
-    batch = sample_batch(crops, 3, LocatorAugmentation())
+    batch = sample_batch(crops, 4, LocatorAugmentation())
     network.zero_grad()
     loss, correct = verification_loss(network, correlate(network, batch), batch, hard=2)
     loss.backward()
@@ -192,7 +214,9 @@ def test_killed_between_validations_it_goes_on_from_a_save_of_the_last_30_second
 
 def test_a_config_out_of_bounds_is_refused():
     with pytest.raises(AirlocError, match="batch"):
-        tiny(batch=1)
+        tiny(batch=2)
+    with pytest.raises(AirlocError, match="even number"):
+        tiny(batch=5)
     with pytest.raises(AirlocError, match="turn"):
         LocatorAugmentation(turn=90)
 
@@ -204,5 +228,8 @@ def test_a_checkpoint_of_another_kind_is_no_locator(tmp_path: Path):
     with pytest.raises(AirlocError, match="'belief', not 'locator'"):
         load_locator(checkpoint)
     checkpoint.config.update(kind="locator", width=0)
-    with pytest.raises(AirlocError, match="width and channels"):
+    with pytest.raises(AirlocError, match="width, channels and verifier"):
+        load_locator(checkpoint)
+    checkpoint.config.update(width=2, verifier=3)
+    with pytest.raises(AirlocError, match="width, channels and verifier"):
         load_locator(checkpoint)

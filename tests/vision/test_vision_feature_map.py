@@ -13,7 +13,7 @@ from airloc.vision.locator_network import LocatorNetwork
 @pytest.fixture(scope="module")
 def network() -> LocatorNetwork:
     torch.manual_seed(0)
-    network = LocatorNetwork(6, 5).eval().requires_grad_(False)
+    network = LocatorNetwork(6, 5, (7, 3)).eval().requires_grad_(False)
     for block in network.blocks:
         torch.nn.init.normal_(block.weight, 0, 0.1)
     return network

@@ -27,6 +27,7 @@ import torch
 from torch.nn.functional import interpolate, pad
 
 from airloc.agents.agent import EpisodeBatch, check_patch_side, select_action
+from airloc.agents.between import cell_belief, position_likelihood
 from airloc.agents.cache import FeatureCache, content_keys, pair_keys
 from airloc.agents.matching import SAME_PLACE, SamePlaceCalibration, similarity
 from airloc.agents.planner import PLANNERS, PathTables, Planner, path_tables, tie_preference
@@ -73,6 +74,9 @@ class BeliefState(NamedTuple):
     """True if the prior came with the episodes and does not depend on the start."""
     text: TextEvidence | None = None
     """Descriptions of the goals in words, if there are any."""
+    positions: torch.Tensor | None = None
+    """Log-likelihood of all glimpses for the goal at positions half a cell apart, (B, 2 rows - 1, 2 cols - 1), if goals
+    may lie between cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +93,8 @@ class BeliefAgent:
     """Power of the glimpses' likelihood in the belief. With one, the belief is overconfident."""
     memory: bool = True
     """Keep the evidence of earlier glimpses. Without it only the last glimpse and the visited cells count."""
+    between: bool = False
+    """Goals may lie between cells: the belief is kept for positions half a cell apart (`airloc.agents.between`)."""
     calibration: SamePlaceCalibration = SAME_PLACE
     """Weights of network and similarity in the probability of a match."""
     sample: bool = False
@@ -156,7 +162,12 @@ class BeliefAgent:
             (row * grid.cols + col)[:, None],
             inside(position, grid)[:, None],
         )
+        positions = state.positions
+        if self.between:
+            before = state.evidence if known else prior
+            belief, positions = self._between(evidence - before, prior, visited, positions, grid)
         return state._replace(
+            positions=positions,
             step=state.step + 1,
             prior=prior,
             evidence=evidence,
@@ -166,6 +177,21 @@ class BeliefAgent:
             cache=cache,
             text=text,
         )
+
+    def _between(
+        self,
+        likelihood: torch.Tensor,
+        prior: torch.Tensor,
+        visited: torch.Tensor,
+        positions: torch.Tensor | None,
+        grid: Grid,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return belief (B, C) and log-likelihood of positions after a glimpse with a likelihood of cells (B, C)."""
+        cells = [part.cpu().numpy().reshape(-1, *grid.shape) for part in (likelihood, prior, visited)]
+        total = position_likelihood(cells[0]) + (0 if positions is None else positions.cpu().numpy())
+        probability = cell_belief(self.likelihood_power * total, cells[1], cells[2])
+        belief = torch.from_numpy(probability).to(likelihood).flatten(1)
+        return belief, torch.from_numpy(total).to(likelihood.device)
 
     def place(self, state: BeliefState) -> torch.Tensor:
         """Return the probability of every cell, visited or not, (B, C): that the goal image was taken there."""

@@ -14,7 +14,7 @@
 |          | blocks  | its residual blocks, 0 by default                                            |
 | "text"   | width   | width of the text network                                                    |
 |          | features | numbers of its encodings                                                    |
-| "locator" | width, channels | width and features of the locator's network                         |
+| "locator" | width, channels, verifier | width, features and verifier of the locator's network |
 | any      | terms   | terms of use, if the licence of the project does not cover the weights       |
 
 The tensors of "airloc" are `eyes.*` (patch encoder) and `policy.*` (temporal and decision unit). Many policies can
@@ -25,7 +25,7 @@ and `LocatorNetwork`.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import lru_cache, partial
 from importlib import resources
@@ -54,7 +54,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.vision.embedder import Layers, PatchEncoder
 from airloc.vision.feature_map import FeatureMap
-from airloc.vision.locator_network import LocatorNetwork
+from airloc.vision.locator_network import VERIFIER, LocatorNetwork
 from airloc.vision.position import PositionEncoding
 from airloc.vision.relation import RelationNetwork, upgrade_weights
 from airloc.vision.text import TextNetwork
@@ -233,12 +233,13 @@ def load_locator(checkpoint: Checkpoint) -> FeatureMap:
     if config.get("kind") != LOCATOR_KIND:
         problem = f"{str(path)!r} has the kind {config.get('kind')!r}, not {LOCATOR_KIND!r}"
         raise AirlocError(problem, "Use the checkpoint folder of a locator")
-    sizes = [config.get("width"), config.get("channels")]
+    verifier = config.get("verifier", VERIFIER)
+    sizes = [config.get("width"), config.get("channels"), *(verifier if isinstance(verifier, Sequence) else ())]
     known = [size for size in sizes if type(size) is int and 1 <= size <= MAX_WIDTH]
-    if known != sizes:
-        problem = f"{str(path)!r} has width and channels {sizes}, not numbers from 1 to {MAX_WIDTH}"
+    if known != sizes or len(sizes) != 4:
+        problem = f"{str(path)!r} has width, channels and verifier {sizes}, not four numbers from 1 to {MAX_WIDTH}"
         raise AirlocError(problem, FETCH_AGAIN)
-    network = LocatorNetwork(*known)
+    network = LocatorNetwork(known[0], known[1], (known[2], known[3]))
     load_into(network, checkpoint.tensors, checkpoint.folder)
     return FeatureMap({name: tensor.numpy() for name, tensor in network.state_dict().items()})
 
@@ -300,7 +301,8 @@ def save_belief(
 
 def save_locator(folder: Path, network: LocatorNetwork, config_extra: Mapping[str, Any], card: str) -> None:
     """Save the checkpoint of a locator's network in float16, with more entries of the config, such as `terms`."""
-    config = {**config_extra, "kind": LOCATOR_KIND, "width": network.width, "channels": network.channels}
+    sizes = {"width": network.width, "channels": network.channels, "verifier": list(network.verifier_size)}
+    config = {**config_extra, "kind": LOCATOR_KIND, **sizes}
     save_checkpoint(folder, stored_as(torch.float16, network), config, card)
 
 

@@ -110,8 +110,8 @@ class AgentSession:
 
 
 def _in_the_field(agent: Agent, goal: Goal) -> Agent:
-    """Give `belief` a uniform prior: the goal may be in any cell, the start included, and may have any heading."""
+    """Let `belief` search for goals anywhere: in any cell, the start included, between cells, and of any heading."""
     if not isinstance(agent, BeliefAgent):
         return agent
-    agent = replace(agent, prior="anywhere")
+    agent = replace(agent, prior="anywhere", between=True)
     return AnyHeadingAgent(agent) if goal.turn is None else agent

@@ -118,6 +118,8 @@ class Imagery:
     """Smallest and largest step, (2, N)."""
     weights: torch.Tensor
     """Sampling weights, (N,)."""
+    place: torch.Tensor
+    """Number of the place that an image shows, (N,). Several pairs of days can show one place."""
 
     @classmethod
     def from_pairs(
@@ -126,8 +128,9 @@ class Imagery:
         steps: Sequence[tuple[float, float]],
         weights: Sequence[float],
         device: torch.device | str,
+        places: Sequence[int] | None = None,
     ) -> "Imagery":
-        """Store pairs of images."""
+        """Store pairs of images. Without `places`, every pair shows another place."""
         rows = [np.concatenate(pair, axis=2).reshape(-1, 6) for pair in pairs]
         size = torch.tensor([first.shape[:2] for first, _ in pairs]).T
         lengths = size.prod(dim=0)
@@ -137,6 +140,7 @@ class Imagery:
             size.to(device),
             torch.tensor(steps).T.contiguous().to(device),
             torch.tensor(weights).to(device),
+            torch.tensor(range(len(pairs)) if places is None else places).to(device),
         )
 
     def fits(self, side: int, margin: int) -> bool:

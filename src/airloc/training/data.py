@@ -166,7 +166,8 @@ def load_imagery(config: DataConfig, pairs: PairConfig, device: torch.device, sc
     `pairs.pairs_share` of the crops, if there are any.
     """
     entries: list[tuple[tuple[Pixels, Pixels], tuple[float, float], float]] = []
-    paired = [store_pair(*pair, scales) for pair in _image_pairs(pairs, config.root)]
+    of_two_days = _image_pairs(pairs, config.root)
+    paired = [store_pair(*pair, scales) for pair in of_two_days]
     share = pairs.pairs_share if paired else 0.0
     images = _training_images(config)
     total = sum(weight for weight, areas in images if areas) or 1.0
@@ -181,15 +182,34 @@ def load_imagery(config: DataConfig, pairs: PairConfig, device: torch.device, sc
         raise AirlocError(
             "There are no images to train on", "Give --root a folder with larger images, or --synthetic 500"
         )
+    places = [*range(-1, len(paired) - len(entries) - 1, -1), *_number_places(of_two_days)]
     return Imagery.from_pairs(
-        [pair for pair, _, _ in entries], [steps for _, steps, _ in entries], [part for _, _, part in entries], device
+        [pair for pair, _, _ in entries],
+        [steps for _, steps, _ in entries],
+        [part for _, _, part in entries],
+        device,
+        places,
     )
 
 
 def load_pairs(config: PairConfig, root: Path | None, device: torch.device, scales: Scales) -> Imagery:
     """Load image pairs alone, at their own resolution."""
-    stored = [store_pair(*pair, scales) for pair in _image_pairs(config, root)]
-    return Imagery.from_pairs([pair for pair, _ in stored], [steps for _, steps in stored], [1.0] * len(stored), device)
+    pairs = _image_pairs(config, root)
+    stored = [store_pair(*pair, scales) for pair in pairs]
+    weights, places = [1.0] * len(stored), _number_places(pairs)
+    return Imagery.from_pairs([pair for pair, _ in stored], [steps for _, steps in stored], weights, device, places)
+
+
+def _number_places(pairs: Iterable[tuple[SearchArea, SearchArea]]) -> list[int]:
+    """Number the places that pairs of days show, from 0: pairs with an image in common show one place."""
+    known: dict[str, int] = {}
+    numbers = []
+    for number, pair in enumerate(pairs):
+        names = [area.name for area in pair]
+        place = next((known[name] for name in names if name in known), number)
+        known |= dict.fromkeys(names, place)
+        numbers.append(place)
+    return numbers
 
 
 def _image_pairs(config: PairConfig, root: Path | None) -> list[tuple[SearchArea, SearchArea]]:

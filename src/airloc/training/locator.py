@@ -8,7 +8,8 @@ the locator does. The loss is the sum of two:
 2. Verification: given an aligned pair, is it the same place? Positives are the true alignments; negatives are the best
    alignments with the photos that agree most with a goal and do not show it, and wrong alignments with its own photo.
 
-Photos of one image may show the same ground, so that pairs of them are left out.
+Photos of one place may show the same ground, so that pairs of them are left out, but for the two photos of one crop:
+they lie side by side, and each is a negative of the other's goal.
 
 `train_locator` writes two folders:
 
@@ -29,6 +30,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, pad
 
 from airloc.agents.pretrained import MAX_WIDTH, save_locator
+from airloc.errors import AirlocError
 from airloc.training.atlas import CropSampler, Scales
 from airloc.training.data import DataConfig, PairConfig, load_imagery, load_pairs, terms
 from airloc.training.learner import Learner, Prefetcher, RunningMean, cosine_schedule
@@ -48,13 +50,13 @@ from airloc.vision.feature_map import STRIDE
 from airloc.vision.locator import CANVAS
 from airloc.vision.locator_network import LocatorNetwork
 
-SCALES = Scales(cell_widths=(0.3, 1.5), resolutions=(0.4, 1.5))
+SCALES = Scales(cell_widths=(0.3, 1.5), resolutions=(0.4, 1.2))
 GOAL, PLACES = CANVAS // STRIDE, PHOTO // STRIDE
 SPECTRUM = 48
 """Side of the spectra: at least photo and goal together."""
 NEAR = 1.0
 """Largest distance of a right shift from the true one, in features."""
-OVERLAP = 0.45
+OVERLAP = 0.4
 """Smallest fraction of a goal that a shift must show."""
 NEVER = -1e4
 
@@ -68,21 +70,23 @@ class LocatorConfig:
     )
     """Training images."""
     pairs: PairConfig = field(default_factory=lambda: PairConfig(pairs_share=0.75))
-    """Pairs of images of the same place on two days. Name one pair of years of a place only."""
+    """Pairs of images of the same place on two days."""
     augmentation: LocatorAugmentation = field(default_factory=LocatorAugmentation)
     """Differences between goals and photos."""
     validation: str = ""
     """Dataset with image pairs to validate on: a folder, or the name of a dataset under the root."""
     validation_only: str = "*"
     """Shell pattern of the image names of these pairs."""
-    width: int = 40
+    width: int = 48
     """Channels of the first layer."""
-    channels: int = 24
+    channels: int = 32
     """Number of features."""
+    verifier: tuple[int, int] = (64, 3)
+    """Channels and convolutions of the verifier."""
     steps: int = 8000
     """Number of updates."""
     batch: int = 128
-    """Photos per update."""
+    """Photos per update, an even number."""
     hard: int = 4
     """Negatives of the verification per goal."""
     temperature: float = 24.0
@@ -103,13 +107,18 @@ class LocatorConfig:
             self,
             width=Bounds(low=1, high=MAX_WIDTH),
             channels=Bounds(low=1, high=MAX_WIDTH),
+            verifier=Bounds(low=1, high=MAX_WIDTH),
             **dict.fromkeys(("steps", "hard", "validate_every"), COUNT),
-            batch=Bounds(low=2),
+            batch=Bounds(low=4),
             temperature=POSITIVE,
             verification_weight=NON_NEGATIVE,
             learning_rate=POSITIVE,
             weight_decay=NON_NEGATIVE,
         )
+        if self.batch % 2:
+            raise AirlocError(
+                f"A batch has {self.batch} photos, and crops have two each", "Give an even number of --batch"
+            )
 
 
 class Scores(NamedTuple):
@@ -140,7 +149,7 @@ def train_locator(
     """
     all_terms = terms(config.data, config.pairs)  # also checks that the data is there, before anything is written
     torch.manual_seed(config.seed)
-    network = LocatorNetwork(config.width, config.channels).to(device)
+    network = LocatorNetwork(config.width, config.channels, config.verifier).to(device)
     learner = Learner(network, config.learning_rate, config.weight_decay)
     with Run.open(folder / "network", config) as run:
         if run.state:
@@ -294,9 +303,8 @@ def _verify(
 
 
 def _ambiguous(batch: LocatorBatch) -> torch.Tensor:
-    """Return the pairs of goals and photos that are different but from one image, (B, B)."""
-    same = batch.image[:, None] == batch.image
-    return same & ~torch.eye(len(same), dtype=torch.bool, device=same.device)
+    """Return the pairs of goals and photos of one place but of different crops, which may show the same, (B, B)."""
+    return (batch.place[:, None] == batch.place) & (batch.crop[:, None] != batch.crop)
 
 
 def _near_shifts(batch: LocatorBatch, distance: float) -> torch.Tensor:

@@ -35,6 +35,7 @@ class FeatureMap:
             for name, value in self.weights.items()
             if value.ndim == 4
         }
+        self._verifier = sorted(name for name in self._taps if name.startswith("verifier."))
 
     @property
     def channels(self) -> int:
@@ -71,8 +72,8 @@ class FeatureMap:
         product = goal * photo
         x = np.moveaxis(np.concatenate([product, np.abs(goal - photo), both]), 0, 2)[None]
         shown = np.moveaxis(both, 0, 2)[None]
-        for layer in range(2):
-            x = _relu(self._convolve(f"verifier.{layer}", x)) * shown
+        for name in self._verifier:
+            x = _relu(self._convolve(name, x)) * shown
         score = float(product.sum()) / product.shape[0] / count
         share = count / max(float(goal_seen.sum()), 1.0)
         pooled = np.concatenate([x.sum(axis=(0, 1, 2)) / count, x.max(axis=(0, 1, 2)), [score, share]])

@@ -43,8 +43,8 @@ MIN_STRUCTURE = 0.012
 """Standard deviation of a goal at half its resolution, in units of the full range, below which it has no structure."""
 TURN_STEP, SCALE_STEP = 9.0, 1.12
 """Steps of turns in degrees and of scales, before they are refined."""
-FINE = (-1 / 3, 0.0, 1 / 3)
-"""Steps of the refinement, in units of the steps above."""
+FINE = ((-1 / 3, 0.0), (1 / 3, 0.0), (0.0, -1 / 3), (0.0, 1 / 3))
+"""Turns and scales of the refinement, in units of the steps above."""
 PROMISING = -3.0
 """Log-odds of the verifier from which on an alignment is refined."""
 NOWHERE = -1.0
@@ -61,7 +61,7 @@ class Sighting(NamedTuple):
     score: float
     """Agreement of the features, -1 to 1."""
     margin: float
-    """Score minus the best score elsewhere in the photo; negative if the goal agrees better at the photo's border."""
+    """Score minus the best score elsewhere in the photo."""
     down: float
     """Offset of the goal's centre from the photo's centre, in cells."""
     right: float
@@ -71,6 +71,8 @@ class Sighting(NamedTuple):
     """Factor by which the goal is larger than its picture was said to be."""
     verified: float = 0.0
     """Log-odds of the verifier that the aligned pair shows the same place."""
+    beyond: bool = False
+    """The goal agrees better at the border of the photo: it may lie beside it."""
 
 
 class SightingCalibration(NamedTuple):
@@ -142,13 +144,13 @@ class GoalViews:
         rough = self._coarse.align(encoded)
         if rough.score <= NOWHERE or rough.verified < PROMISING:
             return rough
-        fine = self._refined(rough.turn, rough.scale).align(encoded)
+        fine = self._refined(rough.turn, rough.scale).align(encoded, rough)
         return fine if fine.score > rough.score else rough
 
     def _refined(self, turn: float, scale: float) -> "_Views":
         """Return views around a turn and a scale, which are kept for further photos."""
         if (turn, scale) not in self._fine:
-            steps = [(turn + angle * TURN_STEP, scale * SCALE_STEP**factor) for factor in FINE for angle in FINE]
+            steps = [(turn + angle * TURN_STEP, scale * SCALE_STEP**factor) for angle, factor in FINE]
             self._fine[turn, scale] = _Views(self._goal, self._features, steps)
         return self._fine[turn, scale]
 
@@ -198,7 +200,7 @@ def judge(
     if not (views.textured and seen.any()):
         return Verdict(own, 0.0, 0.0)
     sighting = views.locate(photo, seen)
-    if sighting.score <= NOWHERE or sighting.margin < 0:  # nowhere, or rather beyond the photo
+    if sighting.score <= NOWHERE or sighting.beyond:
         return Verdict(own, 0.0, 0.0)
     network = compare(*views.align(photo, seen, sighting)) if calibration.network else 0.0
     located = calibration.probability(sighting, network)
@@ -241,22 +243,24 @@ class _Views:
         self._features, self._valid = (np.concatenate(parts) for parts in zip(*encoded, strict=True))
         self._spectra: dict[tuple[int, ...], tuple[Any, Any, Any]] = {}
 
-    def align(self, photo: _Photo) -> Sighting:
-        """Return the view and the shift that agree best with a photo."""
+    def align(self, photo: _Photo, near: Sighting | None = None) -> Sighting:
+        """Return the view and the shift that agree best with a photo, or that agree best near an earlier sighting."""
         score = self._scores(photo)
-        inner = np.where(_inside(score > NOWHERE), score, np.float32(NOWHERE))
-        number, row, col = (int(part) for part in np.unravel_index(int(inner.argmax()), score.shape))
-        best = float(inner[number, row, col])
+        inside = _inside(score > NOWHERE)
+        inner, border = np.where(inside, score, NOWHERE), np.where(inside, NOWHERE, score)
+        allowed = inner if near is None else _only_near(inner, near, photo)
+        number, row, col = (int(part) for part in np.unravel_index(int(allowed.argmax()), score.shape))
+        best = float(allowed[number, row, col])
         if best <= NOWHERE:
             return Sighting(NOWHERE, 0.0, 0.0, 0.0, 0.0, 1.0)
-        low = max(0, row - NEIGHBOURHOOD), max(0, col - NEIGHBOURHOOD)
-        inner[:, low[0] : row + NEIGHBOURHOOD + 1, low[1] : col + NEIGHBOURHOOD + 1] = NOWHERE
-        elsewhere = np.where(_inside(score > NOWHERE), inner, score)
+        beyond = bool(border.max() > inner.max())
+        inner[_around(row, col)] = NOWHERE
+        margin = best - float(max(inner.max(), border.max()))
         turn, scale = self.steps[number]
         peak = _peak(score[number, :, col], row), _peak(score[number, row], col)
         down, right = ((start + STRIDE * at) / CELL for start, at in zip(photo.origin, peak, strict=True))
         verified = self._network.verify(self._features[number], self._valid[number], *photo.window(row, col))
-        return Sighting(best, best - float(elsewhere.max()), down, right, turn, scale, verified)
+        return Sighting(best, margin, down, right, turn, scale, verified, beyond)
 
     def _scores(self, photo: _Photo) -> Floats:
         """Return the normalised cross-correlation of all views with a photo at all shifts, (N, h + 1, w + 1)."""
@@ -280,6 +284,23 @@ class _Views:
                 photo.spectrum(maps).conj() for maps in (self._features, self._valid, energy)
             )  # type: ignore[assignment]
         return self._spectra[photo.shape]
+
+
+def _only_near(score: Floats, sighting: Sighting, photo: _Photo) -> Floats:
+    """Return scores (N, R, C) in the neighbourhood of a sighting, `NOWHERE` elsewhere."""
+    row, col = (
+        round((CELL * offset - start) / STRIDE)
+        for offset, start in zip((sighting.down, sighting.right), photo.origin, strict=True)
+    )
+    near = np.full_like(score, NOWHERE)
+    near[_around(row, col)] = score[_around(row, col)]
+    return near
+
+
+def _around(row: int, col: int) -> tuple[slice, slice, slice]:
+    """Return the shifts of all views in the neighbourhood of one."""
+    rows, cols = (slice(max(0, at - NEIGHBOURHOOD), max(0, at + NEIGHBOURHOOD + 1)) for at in (row, col))
+    return slice(None), rows, cols
 
 
 def _inside(shown: Mask) -> Mask:

@@ -17,8 +17,8 @@ from torch.nn.functional import avg_pool2d, pixel_unshuffle, relu
 
 from airloc.vision.feature_map import MIN_DEVIATION, STRIDE
 
-VERIFIER_WIDTH = 48
-"""Channels of the verifier."""
+VERIFIER = (48, 2)
+"""Channels and convolutions of the verifier, if a checkpoint does not say."""
 
 
 class LocatorNetwork(nn.Module):
@@ -27,11 +27,12 @@ class LocatorNetwork(nn.Module):
     Args:
         width: Channels of the first layer; later layers have twice as many.
         channels: Number of features.
+        verifier: Channels and convolutions of the verifier.
     """
 
-    def __init__(self, width: int = 32, channels: int = 16) -> None:
+    def __init__(self, width: int = 32, channels: int = 16, verifier: tuple[int, int] = VERIFIER) -> None:
         super().__init__()
-        self.width, self.channels = width, channels
+        self.width, self.channels, self.verifier_size = width, channels, verifier
         self.stem = nn.Conv2d(16, width, 3, padding=1)
         self.widen = nn.Conv2d(4 * width, 2 * width, 3, padding=1)
         blocks = [nn.Conv2d(2 * width, 2 * width, 3, padding=1) for _ in range(4)]
@@ -39,11 +40,11 @@ class LocatorNetwork(nn.Module):
             nn.init.zeros_(block.weight)  # residual blocks change nothing at first
         self.blocks = nn.ModuleList(blocks)
         self.features = nn.Conv2d(2 * width, channels, 1)
-        self.verifier = nn.ModuleList(
-            nn.Conv2d(inputs, VERIFIER_WIDTH, 3, padding=1) for inputs in (2 * channels + 1, VERIFIER_WIDTH)
-        )
-        self.dense = nn.Linear(2 * VERIFIER_WIDTH + 2, VERIFIER_WIDTH)
-        self.answer = nn.Linear(VERIFIER_WIDTH, 1)
+        inner, layers = verifier
+        inputs = [2 * channels + 1] + [inner] * (layers - 1)
+        self.verifier = nn.ModuleList(nn.Conv2d(given, inner, 3, padding=1) for given in inputs)
+        self.dense = nn.Linear(2 * inner + 2, inner)
+        self.answer = nn.Linear(inner, 1)
 
     def encode(self, images: torch.Tensor, seen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Encode images (N, 3, H, W) in [0, 1] where they are `seen`, (N, 1, H, W) of zeros and ones.

@@ -2,7 +2,8 @@
 
     from runner import Agent
     agent = Agent("folder")                             # int8=True for the quantised graphs
-    state = agent.reset(goal, rows=5, cols=5, budget=10, prior="anywhere")  # goal: the goal patch, uint8 (48, 48, 3)
+    state = agent.reset(goal, rows=5, cols=5, budget=10)    # goal: the goal patch, uint8 (48, 48, 3)
+    state = agent.reset(goal, 5, 5, prior="anywhere", between=True)     # in the field: the goal may lie anywhere
     move, state = agent.act(patch, (2, 2), state)       # 0 to 7: N, NE, E, SE, S, SW, W, NW
     state.match, state.belief                           # does this glimpse show the goal; probability of every cell
     agent = AnyHeading(agent)                           # for a goal picture of unknown heading, with the same methods
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from airloc.agents.between import cell_belief, position_likelihood
 from airloc.agents.planner import make_planner, move_values
 from airloc.export.runners.base import Graphs, check
 from airloc.task.goal_prior import goal_prior
@@ -46,12 +48,25 @@ class State(NamedTuple):
     """Probability of every cell of being the goal, (C,), in row-major order, given that the last glimpse is not."""
     match: float
     """Probability that the last glimpse shows the goal."""
+    between: bool = False
+    """Goals may lie between cells."""
+    positions: Any = 0.0
+    """Log-likelihood of all glimpses for the goal at positions half a cell apart, (2 rows - 1, 2 cols - 1)."""
 
 
 class Agent(Graphs):
     """An agent in a folder: `Agent(folder, int8=False, threads=1)`."""
 
-    def reset(self, goal: Any, rows: int, cols: int, budget: int | None = None, prior: str | None = None) -> State:
+    def reset(
+        self,
+        goal: Any,
+        rows: int,
+        cols: int,
+        budget: int | None = None,
+        prior: str | None = None,
+        *,
+        between: bool = False,
+    ) -> State:
         """Encode the goal and return the state before the first glimpse of an area of rows x cols cells.
 
         Args:
@@ -60,6 +75,7 @@ class Agent(Graphs):
             cols: Columns of cells.
             budget: Number of moves; by default twice the longer side.
             prior: Assumed distribution of goals; by default that of the exported agent. Use `anywhere` in the field.
+            between: Goals may lie between cells.
         """
         moves_left = 2 * max(rows, cols) if budget is None else budget
         return State(
@@ -74,6 +90,7 @@ class Agent(Graphs):
             visited=np.zeros(rows * cols, dtype=np.bool_),
             belief=np.full(rows * cols, 1 / (rows * cols), dtype=np.float32),
             match=0.0,
+            between=between,
         )
 
     def act(self, patch: Any, position: tuple[int, int], state: State) -> tuple[int, State]:
@@ -122,7 +139,18 @@ class Agent(Graphs):
         after = state._replace(
             prior=prior, evidence=evidence[0], visited=visited[0], belief=belief[0], match=float(match[0])
         )
+        if state.between:
+            after = self._between(after, evidence - inputs["evidence"])
         return after, logits[0]
+
+    def _between(self, state: State, likelihood: Any) -> State:
+        """Return the state with the belief for goals between cells, after a glimpse with a likelihood of cells."""
+        cells = [
+            np.asarray(part).reshape(1, state.rows, state.cols) for part in (likelihood, state.prior, state.visited)
+        ]
+        positions = position_likelihood(cells[0]) + state.positions
+        belief = cell_belief(self.config["likelihood_power"] * positions, cells[1], cells[2])
+        return state._replace(positions=positions, belief=belief.reshape(-1))
 
     def compare(self, photo: Any, goal: Any) -> float:
         """Return the log-probability that an aligned pair shows the same place."""
