@@ -17,10 +17,14 @@ that a caption fits a cell if every fact it mentions holds there.
 | `pitch`, `pool`, `car park`         | `yes`                                                                        |
 | TOPIC ` at`                         | where in the cell: `N`, `NE` ... `NW`, `C`                                   |
 | `N`, `E`, `S`, `W`                  | what covers most of the next cell in this direction                          |
+| `far N`, `far E`, `far S`, `far W`  | what covers most of the cell after the next one, if it differs from both      |
+| `by N`, `by NE` ... `by NW`         | something that stands out in the next cell: `hall`, `water`, `railway` ...     |
+| `denser`, `sparser`                 | the side with clearly more buildings than here, and the one with fewer        |
 
 Facts that the source of the land cover does not know are missing.
 """
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -29,7 +33,7 @@ from scipy import ndimage
 
 from airloc.areas.area import Mask
 from airloc.areas.captions.land_cover import WATER, Cover, LandCover
-from airloc.grid import Grid
+from airloc.grid import Cell, Grid
 
 Facts: TypeAlias = dict[str, str]
 
@@ -46,6 +50,20 @@ COLOURS = {
 """Names of roof colours, as RGB."""
 LARGE, GAP = 0.1, 0.16
 """Size of a large building as a share of a cell, and radius of a gap between buildings in cells."""
+AROUND = {
+    "N": (-1, 0),
+    "NE": (-1, 1),
+    "E": (0, 1),
+    "SE": (1, 1),
+    "S": (1, 0),
+    "SW": (1, -1),
+    "W": (0, -1),
+    "NW": (-1, -1),
+}
+LANDMARKS = ("railway", "river", "highway", "pitch", "water", "hall", "car park")
+"""What stands out in a cell, the most conspicuous first."""
+_DENSER, _CLEARLY = 1.3, 0.04
+"""Ratio and difference of the shares of two cells that buildings cover, from which on one is denser."""
 _SHARES = {
     "water": (WATER, (0.03, 0.3, 0.8)),
     "trees": ((Cover.TREES,), (0.04, 0.18, 0.5)),
@@ -61,7 +79,7 @@ _LINES = {"road": Cover.ROAD, "highway": Cover.HIGHWAY, "railway": Cover.RAILWAY
 def cell_facts(land: LandCover, grid: Grid) -> list[Facts]:
     """Return the facts about every cell of a grid that the land cover fits exactly, in row-major order."""
     scale = land.classes.shape[0] / grid.size[0]
-    facts, main = [], {}
+    facts, main, built = [], {}, {}
     for row, col in grid.cells():
         left, top, right, bottom = (round(edge * scale) for edge in grid.box((row, col)))
         classes = land.classes[top:bottom, left:right]
@@ -77,11 +95,61 @@ def cell_facts(land: LandCover, grid: Grid) -> list[Facts]:
             here |= _building_facts(land, inside, classes, (top, left))
         facts.append(here)
         main[row, col] = _main_cover(share, int(inside.sum()), land.known)
-    for (row, col), here in zip(grid.cells(), facts, strict=True):
-        for side, (down, right) in SIDES.items():
-            beside = main.get((row + down, col + right), "")
-            if beside and beside != main[row, col]:
-                here[side] = beside
+        built[row, col] = float(share[Cover.BUILDING])
+    marks = {cell: _landmarks(here) for cell, here in zip(grid.cells(), facts, strict=True)}
+    for cell, here in zip(grid.cells(), facts, strict=True):
+        here |= _cover_around(cell, main) | _landmarks_around(cell, marks)
+        if Cover.BUILDING in land.known:
+            here |= _density_around(cell, built)
+    return facts
+
+
+def _next(cell: Cell, side: str, steps: int = 1) -> Cell:
+    """Return the cell some steps away in one of the eight directions."""
+    down, right = AROUND[side]
+    return cell[0] + steps * down, cell[1] + steps * right
+
+
+def _cover_around(cell: Cell, main: Mapping[Cell, str]) -> Facts:
+    """Return what covers most of the cells one and two steps away, where it differs from here."""
+    facts: Facts = {}
+    for side in SIDES:
+        beside, far = (main.get(_next(cell, side, steps), "") for steps in (1, 2))
+        if beside and beside != main[cell]:
+            facts[side] = beside
+        if far and far not in (main[cell], beside):
+            facts[f"far {side}"] = far
+    return facts
+
+
+def _landmarks(facts: Facts) -> set[str]:
+    """Return what stands out in a cell with these facts."""
+    marks = {name for name in ("railway", "river", "highway") if facts.get(name, "none") != "none"}
+    marks |= {name for name in ("pitch", "car park") if name in facts}
+    marks |= {"water"} if facts.get("water") in ("some", "much") and facts.get("river", "none") == "none" else set()
+    return marks | ({"hall"} if facts.get("building size") == "large" else set())
+
+
+def _landmarks_around(cell: Cell, marks: Mapping[Cell, set[str]]) -> Facts:
+    """Return the most conspicuous thing in each cell around that this cell does not have."""
+    facts: Facts = {}
+    for side in AROUND:
+        new = marks.get(_next(cell, side), set()) - marks[cell]
+        if new:
+            facts[f"by {side}"] = min(new, key=LANDMARKS.index)
+    return facts
+
+
+def _density_around(cell: Cell, built: Mapping[Cell, float]) -> Facts:
+    """Return the side with clearly more buildings than here, and the one with clearly fewer."""
+    here = built[cell]
+    around = {side: built[there] for side in SIDES if (there := _next(cell, side)) in built}
+    most, fewest = max(around, key=lambda side: around[side]), min(around, key=lambda side: around[side])
+    facts: Facts = {}
+    if around[most] > max(_DENSER * here, here + _CLEARLY):
+        facts["denser"] = most
+    if around[fewest] < min(here / _DENSER, here - _CLEARLY):
+        facts["sparser"] = fewest
     return facts
 
 
