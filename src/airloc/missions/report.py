@@ -33,6 +33,8 @@ MAX_ROWS = 40
 """Photos listed on the page; path.json has all."""
 MAX_CANDIDATES = 200
 """Photos shown on the page of candidates."""
+BEST_CANDIDATES = 3
+"""Photos named in the outcome of a search by words alone."""
 ENLARGED, RING = 3, 7
 """Factor by which photos are enlarged, and the radius of the mark on them before that, in pixels."""
 TERMS = (
@@ -165,6 +167,8 @@ def summary(record: SearchRecord) -> str:
     """Return the outcome of a search in one or two sentences."""
     advice, photos = record.searcher.advice(), len(record.photos)
     count = f"{photos} photo{'' if photos == 1 else 's'}"
+    if advice.declared is None and record.goal.text and not record.goal.pictured:
+        return _ranked(record, count)
     if advice.declared is None:
         return (
             f"Not found in {count}. The probability of success (POS) is {100 * record.searcher.pos:.0f} %. "
@@ -174,6 +178,23 @@ def summary(record: SearchRecord) -> str:
     return (
         f"Declared after {count} at {_place_name(record, advice.declared)}, "
         f"match probability {100 * (advice.match_probability or 0):.0f} %.{verdict}"
+    )
+
+
+def _ranked(record: SearchRecord, count: str) -> str:
+    """Return the outcome of a search by words alone: a person decides, and the photos that fit best come first."""
+    searcher = record.searcher
+    seen = {photo.find.cell: photo.glimpse.coverage for photo in searcher.photos}
+    covered = sum(float(searcher.prior[cell]) * coverage for cell, coverage in seen.items())
+    best = [
+        f"photo {photo.number} at {_place_name(record, photo.find)}"
+        for photo in searcher.candidates()[:BEST_CANDIDATES]
+    ]
+    advice = searcher.advice()
+    return (
+        f"{count[0].upper()}{count[1:]} cover {100 * covered:.0f} % of the probability before the search. A description "
+        f"alone does not prove a find: look at the photos, first at {', '.join(best)}. "
+        f"Most probable cell without a photo: {_cell_name(record, advice.best)}, {100 * advice.best_probability:.1f} %."
     )
 
 
