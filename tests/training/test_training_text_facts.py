@@ -1,4 +1,4 @@
-"""Facts as targets: every fact has a number, zones have the shares of their pixels, and unknown classes do not count."""
+"""Facts as targets: each has a number, zones have the shares of their pixels, and unknown classes do not count."""
 
 import numpy as np
 import pytest

@@ -186,14 +186,12 @@ def _ranked(record: SearchRecord, count: str) -> str:
     searcher = record.searcher
     seen = {photo.find.cell: photo.glimpse.coverage for photo in searcher.photos}
     covered = sum(float(searcher.prior[cell]) * coverage for cell, coverage in seen.items())
-    best = [
-        f"photo {photo.number} at {_place_name(record, photo.find)}"
-        for photo in searcher.candidates()[:BEST_CANDIDATES]
-    ]
+    photos = searcher.candidates()[:BEST_CANDIDATES]
+    best = ", ".join(f"photo {photo.number} at {_place_name(record, photo.find)}" for photo in photos)
     advice = searcher.advice()
     return (
-        f"{count[0].upper()}{count[1:]} cover {100 * covered:.0f} % of the probability before the search. A description "
-        f"alone does not prove a find: look at the photos, first at {', '.join(best)}. "
+        f"The cells on {count} had {100 * covered:.0f} % of the probability before the search. "
+        f"A description alone does not prove a find: look at the photos, first at {best}. "
         f"Most probable cell without a photo: {_cell_name(record, advice.best)}, {100 * advice.best_probability:.1f} %."
     )
 

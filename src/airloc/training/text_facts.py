@@ -39,7 +39,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_SHARES, _AMOUNTS),
     **dict.fromkeys((f"{topic} at" for topic in (*_SHARES, *_LINES, "buildings", "open", "hall")), _PLACES),
     **dict.fromkeys((*SIDES, *(f"far {side}" for side in SIDES)), _COVERS),
-    **dict.fromkeys((f"by {side}" for side in AROUND), LANDMARKS),
+    **dict.fromkeys((f"{where} {side}" for where in ("by", "beyond") for side in AROUND), LANDMARKS),
     **dict.fromkeys(("denser", "sparser"), tuple(SIDES)),
 }
 """Values of every topic."""

@@ -19,6 +19,7 @@ that a caption fits a cell if every fact it mentions holds there.
 | `N`, `E`, `S`, `W`                  | what covers most of the next cell in this direction                          |
 | `far N`, `far E`, `far S`, `far W`  | what covers most of the cell after the next one, if it differs from both      |
 | `by N`, `by NE` ... `by NW`         | something that stands out in the next cell: `hall`, `water`, `railway` ...     |
+| `beyond N` ... `beyond NW`          | the same two cells away, in line, if no cell before it has it                |
 | `denser`, `sparser`                 | the side with clearly more buildings than here, and the one with fewer        |
 
 Facts that the source of the land cover does not know are missing.
@@ -131,12 +132,15 @@ def _landmarks(facts: Facts) -> set[str]:
 
 
 def _landmarks_around(cell: Cell, marks: Mapping[Cell, set[str]]) -> Facts:
-    """Return the most conspicuous thing in each cell around that this cell does not have."""
+    """Return the most conspicuous thing in each cell one and two steps away that the cells before it do not have."""
     facts: Facts = {}
     for side in AROUND:
         new = marks.get(_next(cell, side), set()) - marks[cell]
         if new:
             facts[f"by {side}"] = min(new, key=LANDMARKS.index)
+        far = marks.get(_next(cell, side, 2), set()) - marks[cell] - marks.get(_next(cell, side), set())
+        if far:
+            facts[f"beyond {side}"] = min(far, key=LANDMARKS.index)
     return facts
 
 

@@ -218,6 +218,17 @@ def _landmark(side: str) -> Callable[[_Writer], str]:
     return write
 
 
+def _beyond(side: str) -> Callable[[_Writer], str]:
+    def write(say: _Writer) -> str:
+        name, direction = say.say(*_LANDMARK_WORDS[say.state(f"beyond {side}")]), "-".join(_SIDE[part] for part in side)
+        return say.say(
+            f"{name} two blocks to the {direction}", f"{name} some way to the {direction}",
+            f"{name} farther off to the {direction}",
+        )  # fmt: skip
+
+    return write
+
+
 def _density(topic: str, *names: str) -> Callable[[_Writer], str]:
     def write(say: _Writer) -> str:
         direction, name = _SIDE[say.state(topic)], say.say(*names)
@@ -295,6 +306,7 @@ _CLAUSES: dict[str, Callable[[_Writer], str]] = {
     **{side: _neighbour(side) for side in SIDES},
     **{f"far {side}": _far(side) for side in SIDES},
     **{f"by {side}": _landmark(side) for side in AROUND},
+    **{f"beyond {side}": _beyond(side) for side in AROUND},
     "denser": _density("denser", "more buildings", "more houses", "denser building"),
     "sparser": _density("sparser", "fewer buildings", "fewer houses", "more open ground"),
 }
@@ -311,6 +323,7 @@ _WEIGHTS = {
     **dict.fromkeys(SIDES, 0.7),
     **{f"far {side}": 0.35 for side in SIDES},
     **{f"by {side}": 0.35 for side in AROUND},
+    **{f"beyond {side}": 0.25 for side in AROUND},
     "denser": 0.7,
     "sparser": 0.7,
 }
