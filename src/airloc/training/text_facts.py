@@ -107,11 +107,12 @@ class FactHeads(nn.Module):
         logits = self.zone(maps).flatten(2).transpose(1, 2).float()
         counts = known[:, None].float().expand_as(logits)
         cover = (binary_cross_entropy_with_logits(logits, shares.float(), reduction="none") * counts).sum()
-        error = (self.buildings(maps.flatten(1)).float() - buildings).square().mean()
+        error: torch.Tensor = (self.buildings(maps.flatten(1)).float() - buildings).square().mean()
         return len(Cover) * cover / counts.numel() + error  # nats of all classes together
 
     def stated_loss(self, text: torch.Tensor, stated: torch.Tensor) -> torch.Tensor:
         """Return the loss of the values (B, T) that captions with these encodings (B, F) state, summed over topics."""
         impossible = self.get_buffer("impossible")
         logits = self.stated(text).float().view(len(text), len(VALUES), _MOST).masked_fill(impossible, -1e4)
-        return len(VALUES) * cross_entropy(logits.flatten(0, 1), stated.flatten().long())
+        loss: torch.Tensor = cross_entropy(logits.flatten(0, 1), stated.flatten().long())
+        return len(VALUES) * loss
