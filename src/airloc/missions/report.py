@@ -167,7 +167,7 @@ def summary(record: SearchRecord) -> str:
     """Return the outcome of a search in one or two sentences."""
     advice, photos = record.searcher.advice(), len(record.photos)
     count = f"{photos} photo{'' if photos == 1 else 's'}"
-    if advice.declared is None and record.goal.text and not record.goal.pictured:
+    if advice.declared is None and _described_alone(record):
         return _ranked(record, count)
     if advice.declared is None:
         return (
@@ -179,6 +179,11 @@ def summary(record: SearchRecord) -> str:
         f"Declared after {count} at {_place_name(record, advice.declared)}, "
         f"match probability {100 * (advice.match_probability or 0):.0f} %.{verdict}"
     )
+
+
+def _described_alone(record: SearchRecord) -> bool:
+    """Return True if the goal is described in words and has no picture."""
+    return bool(record.goal.text) and not record.goal.pictured
 
 
 def _ranked(record: SearchRecord, count: str) -> str:
@@ -218,9 +223,12 @@ def _facts(record: SearchRecord, flight: Flight | None) -> Html:
     for name, vehicle in searcher.vehicles.items():
         whose = f" by drone {name}" if searcher.team_size > 1 else ""
         rows.append([f"Moves flown{whose}", f"{vehicle.moves_flown} of {vehicle.budget}"])
+    if _described_alone(record):
+        rows.append(["Probability of detection", "that of the person who looks at the photos"])
+    else:
+        rows.append(["Probability of detection in a photo of a whole cell", f"{100 * searcher.detection:.0f} %"])
+        rows.append(["Probability of success", f"{100 * searcher.pos:.1f} %"])
     rows += [
-        ["Probability of detection in a photo of a whole cell", f"{100 * searcher.detection:.0f} %"],
-        ["Probability of success", f"{100 * searcher.pos:.1f} %"],
         ["Grid heading", f"{layout.heading:g} degrees"],
         ["Known before the search", "; ".join(record.search.sources) or "nothing: all cells are equally probable"],
     ]

@@ -123,7 +123,7 @@ def procedural_areas(seed: int, captions: int, variants: int) -> list[CaptionedA
             known = replace(known, known=frozenset({Cover.BUILDING}))
         elif style < BUILDINGS_ONLY + COARSE:
             known = coarse(known)
-        areas.append(CaptionedArea(pixels, describe(cell_facts(known, GRID), rng, captions), ground))
+        areas.append(CaptionedArea(pixels, describe(cell_facts(known, GRID, rng), rng, captions), ground))
     return areas
 
 
@@ -162,7 +162,7 @@ def masked_area(number: int, captions: int, images: Sequence[tuple[Pixels, Mask]
         crop = turn_image(whole[top : top + side, left : left + side], symmetry)
         parts.append(np.asarray(Image.fromarray(crop).resize(GRID.size, Image.Resampling.LANCZOS)))
     land = from_building_mask(parts[1] >= 128, parts[0], GRID.cell)
-    return CaptionedArea(parts[0], describe(cell_facts(land, GRID), rng, captions), measure_ground(land, GRID))
+    return CaptionedArea(parts[0], describe(cell_facts(land, GRID, rng), rng, captions), measure_ground(land, GRID))
 
 
 def read_masked_images(masks: Path | None, unmasked: Sequence[Path] = ()) -> list[tuple[Pixels, Mask]]:

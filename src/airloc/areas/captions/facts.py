@@ -77,8 +77,13 @@ _PRESENT = {"pitch": (Cover.PITCH, 0.05), "pool": (Cover.POOL, 0.001), "car park
 _LINES = {"road": Cover.ROAD, "highway": Cover.HIGHWAY, "railway": Cover.RAILWAY, "river": Cover.RIVER}
 
 
-def cell_facts(land: LandCover, grid: Grid) -> list[Facts]:
-    """Return the facts about every cell of a grid that the land cover fits exactly, in row-major order."""
+def cell_facts(land: LandCover, grid: Grid, rng: np.random.Generator | None = None) -> list[Facts]:
+    """Return the facts about every cell of a grid that the land cover fits exactly, in row-major order.
+
+    With `rng`, cells at the border of the area have facts about what lies beyond it too. Without them, a description
+    would tell by what it leaves out that its cell lies at the border. The ground beyond is not known, and no glimpse
+    shows it: each cell there is like one as far inside the border, moved along it by chance.
+    """
     scale = land.classes.shape[0] / grid.size[0]
     facts, main, built = [], {}, {}
     for row, col in grid.cells():
@@ -98,11 +103,34 @@ def cell_facts(land: LandCover, grid: Grid) -> list[Facts]:
         main[row, col] = _main_cover(share, int(inside.sum()), land.known)
         built[row, col] = float(share[Cover.BUILDING])
     marks = {cell: _landmarks(here) for cell, here in zip(grid.cells(), facts, strict=True)}
+    for beyond, like in _beyond(grid, rng).items():
+        main[beyond], built[beyond], marks[beyond] = main[like], built[like], marks[like]
     for cell, here in zip(grid.cells(), facts, strict=True):
         here |= _cover_around(cell, main) | _landmarks_around(cell, marks)
         if Cover.BUILDING in land.known:
             here |= _density_around(cell, built)
     return facts
+
+
+def _beyond(grid: Grid, rng: np.random.Generator | None) -> dict[Cell, Cell]:
+    """Return for every cell up to two steps beyond the border a cell inside that it is like; empty without `rng`."""
+    cells: dict[Cell, Cell] = {}
+    for row in range(-2, grid.rows + 2) if rng is not None else ():
+        for col in range(-2, grid.cols + 2):
+            if not grid.contains((row, col)):
+                assert rng is not None
+                shift = rng.integers(-1, 2, size=2)
+                place = (
+                    _reflect(row, grid.rows) if not 0 <= row < grid.rows else row + int(shift[0]),
+                    _reflect(col, grid.cols) if not 0 <= col < grid.cols else col + int(shift[1]),
+                )
+                cells[row, col] = min(max(place[0], 0), grid.rows - 1), min(max(place[1], 0), grid.cols - 1)
+    return cells
+
+
+def _reflect(place: int, count: int) -> int:
+    """Return a row or column beyond the border, reflected at the row or column at the border."""
+    return abs(place) if place < 0 else 2 * (count - 1) - place
 
 
 def _next(cell: Cell, side: str, steps: int = 1) -> Cell:

@@ -417,7 +417,7 @@ def describe_cells(
 
     With `wrong`, one clause of every caption is about another cell; it then fits its own cell as well.
     """
-    facts = cell_facts(land, grid)
+    facts = cell_facts(land, grid, rng)
     for cell, here in zip(grid.cells(), facts, strict=True):
         other = facts[int(rng.integers(len(facts)))] if wrong else None
         caption = write_caption(here, rng, detail, other)
