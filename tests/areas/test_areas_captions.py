@@ -75,7 +75,7 @@ def test_a_building_mask_gives_facts_about_buildings_alone():
 def test_captions_of_procedural_cells_fit_their_cell(regime: str):
     grid = Grid(4, 4)
     ((_, land),) = Synthetic(count=1, seed=3, regime=regime).land_covers(grid)
-    facts = cell_facts(land, grid)
+    facts = cell_facts(land, grid, np.random.default_rng(0))
     described = list(describe_cells(land, grid, np.random.default_rng(0)))
     assert [cell for cell, _, _ in described] == list(grid.cells())
     for (cell, caption, fits), here in zip(described, facts, strict=True):
@@ -145,3 +145,23 @@ def test_what_lies_around_is_said_in_words(facts: dict[str, str], words: tuple[s
         caption = write_caption(facts, np.random.default_rng(seed))
         assert caption.facts == facts
         assert all(word in caption.text.lower() for word in words)
+
+
+def test_cells_at_the_border_have_facts_about_what_may_lie_beyond_it():
+    classes = ground()
+    classes[:, 52:100] = Cover.SEA  # the middle column
+    image = np.zeros((*classes.shape, 3), dtype=np.uint8)
+    land = from_classes(classes, ALL, image, GRID.cell)
+    inside, both = cell_facts(land, GRID), cell_facts(land, GRID, np.random.default_rng(0))
+    assert "W" not in inside[3]
+    assert (both[3]["W"], both[3]["E"], both[5]["E"]) == ("water", "water", "water")
+
+
+def test_no_side_of_a_procedural_cell_is_left_out_more_often_at_the_border():
+    rng, sides = np.random.default_rng(0), np.zeros((2, 2))
+    for _, land in Synthetic(count=12, seed=3).land_covers(Grid()):
+        for (_, col), facts in zip(Grid().cells(), cell_facts(land, Grid(), rng), strict=True):
+            border = int(col == 0)
+            sides[border] += any(topic in facts for topic in ("W", "by W", "far W", "beyond W")), 1
+    rates = sides[:, 0] / sides[:, 1]
+    assert rates[1] == pytest.approx(rates[0], abs=0.15)
