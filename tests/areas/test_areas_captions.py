@@ -58,7 +58,16 @@ def test_a_building_mask_gives_facts_about_buildings_alone():
     mask = np.zeros(GRID.size, dtype=bool)
     mask[5:30, 5:40] = True
     facts = cell_facts(from_building_mask(mask, np.zeros((*GRID.size, 3), np.uint8), GRID.cell), GRID)
-    assert set(facts[0]) <= {"buildings", "building size", "buildings at", "roofs", "hall at", "open at", *"NESW"}
+    assert set(facts[0]) <= {
+        "buildings",
+        "building size",
+        "buildings at",
+        "roofs",
+        "hall at",
+        "open at",
+        "sparser",
+        *"NESW",
+    }
     assert write_caption(facts[4], np.random.default_rng(0)).text, "even an empty cell is described"
 
 
@@ -66,7 +75,7 @@ def test_a_building_mask_gives_facts_about_buildings_alone():
 def test_captions_of_procedural_cells_fit_their_cell(regime: str):
     grid = Grid(4, 4)
     ((_, land),) = Synthetic(count=1, seed=3, regime=regime).land_covers(grid)
-    facts = cell_facts(land, grid)
+    facts = cell_facts(land, grid, np.random.default_rng(0))
     described = list(describe_cells(land, grid, np.random.default_rng(0)))
     assert [cell for cell, _, _ in described] == list(grid.cells())
     for (cell, caption, fits), here in zip(described, facts, strict=True):
@@ -101,3 +110,58 @@ def test_more_detail_states_more(seed: int, detail):
     assert 0 < len(caption.text) < 400
     assert caption.facts.items() <= facts.items()
     assert len({topic.removesuffix(" at").replace("building size", "buildings") for topic in caption.facts}) <= most
+
+
+def test_a_landmark_in_a_neighbour_is_a_fact_of_the_cells_around_it():
+    classes = ground()
+    classes[60:90, 60:90] = Cover.BUILDING  # a hall in the middle cell
+    facts = facts_of(classes)
+    around = {0: "SE", 1: "S", 2: "SW", 3: "E", 5: "W", 6: "NE", 7: "N", 8: "NW"}
+    assert {cell: facts[cell].get(f"by {side}") for cell, side in around.items()} == dict.fromkeys(around, "hall")
+    assert not any(topic.startswith("by ") for topic in facts[4])
+    assert (facts[1]["denser"], facts[4]["sparser"]) == ("S", "N")
+
+
+def test_cover_two_cells_away_is_a_fact_where_it_differs():
+    classes = ground()
+    classes[:, 104:] = Cover.SEA
+    facts = facts_of(classes)
+    assert facts[3]["far E"] == "water"
+    assert "far E" not in facts[4]
+    assert "far W" not in facts[5]  # grass, as in the next cell
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"by NE": "railway"}, ("railway", "north-east")),
+        ({"far W": "trees"}, ("west",)),
+        ({"denser": "S"}, ("south",)),
+        ({"sparser": "E"}, ("east",)),
+    ],
+)
+def test_what_lies_around_is_said_in_words(facts: dict[str, str], words: tuple[str, ...]):
+    for seed in range(8):
+        caption = write_caption(facts, np.random.default_rng(seed))
+        assert caption.facts == facts
+        assert all(word in caption.text.lower() for word in words)
+
+
+def test_cells_at_the_border_have_facts_about_what_may_lie_beyond_it():
+    classes = ground()
+    classes[:, 52:100] = Cover.SEA  # the middle column
+    image = np.zeros((*classes.shape, 3), dtype=np.uint8)
+    land = from_classes(classes, ALL, image, GRID.cell)
+    inside, both = cell_facts(land, GRID), cell_facts(land, GRID, np.random.default_rng(0))
+    assert "W" not in inside[3]
+    assert (both[3]["W"], both[3]["E"], both[5]["E"]) == ("water", "water", "water")
+
+
+def test_no_side_of_a_procedural_cell_is_left_out_more_often_at_the_border():
+    rng, sides = np.random.default_rng(0), np.zeros((2, 2))
+    for _, land in Synthetic(count=12, seed=3).land_covers(Grid()):
+        for (_, col), facts in zip(Grid().cells(), cell_facts(land, Grid(), rng), strict=True):
+            border = int(col == 0)
+            sides[border] += any(topic in facts for topic in ("W", "by W", "far W", "beyond W")), 1
+    rates = sides[:, 0] / sides[:, 1]
+    assert rates[1] == pytest.approx(rates[0], abs=0.15)

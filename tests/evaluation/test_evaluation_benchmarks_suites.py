@@ -10,6 +10,7 @@ from airloc.areas.changes import CHANGES
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.suites import GROUPS, SUITES, SuiteSpec, find_suites
 from airloc.evaluation.controls import CONTROLS
+from airloc.evaluation.texts import TEXT_CONTROLS
 from airloc.experiments.runner import run_tasks
 from airloc.experiments.store import Store
 from airloc.experiments.suites import plan_suites
@@ -32,7 +33,7 @@ def test_every_suite_has_a_unique_name_and_valid_options():
         assert Grid.parse(suite.grid).count >= 25
         assert suite.episodes in GENERATED
         assert suite.change is None or suite.change in CHANGES
-        assert suite.control is None or suite.control in CONTROLS
+        assert suite.control is None or suite.control in (CONTROLS if suite.texts is None else TEXT_CONTROLS)
         assert suite.flight_conditions is None or FlightConditions(suite.flight_conditions)
         assert suite.description.endswith(".")
 
@@ -102,7 +103,9 @@ def test_the_commands_of_a_suite_give_the_stored_result(
     run_tasks(plan.tasks, store, RecordedProgress())
     first, second = plan.results(store).values()
 
-    for words in filter(None, [suite.prepare_command(str(data), f"{tmp_path}/")]):
+    for words in filter(
+        None, [make(str(data), f"{tmp_path}/") for make in (suite.prepare_command, suite.texts_command)]
+    ):
         outcome = airloc(*words[1:])
         assert outcome.code == 0, outcome
     words = suite.evaluate_command(first.agent, str(data), f"{tmp_path}/")

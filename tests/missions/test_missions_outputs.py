@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,10 +22,12 @@ from airloc.areas.layout import Layout
 from airloc.areas.raster import Raster
 from airloc.missions.formats import FORMATS
 from airloc.missions.outputs import write_search
+from airloc.missions.photos import Goal, describe_goal
 from airloc.missions.plan import SearchPlan, lay_out_search, prepare_goal, start_search
 from airloc.missions.report import _clues, summary
 from airloc.missions.simulation import SearchRecord, simulate
 from field_files import ground, write_geographic, write_projected
+from untrained import untrained_text
 
 EARTH = Geod(ellps="WGS84")
 GOAL = (1, 4)
@@ -176,7 +179,7 @@ def test_the_summary_of_a_search_without_a_find_names_the_best_cell(written: Wri
         plan = SearchPlan(cell_m=96.0, budget=1, agent="spiral")
         layout = lay_out_search(plan, None, raster)
         goal = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
-        record = simulate(start_search(plan, layout, goal, make_agent("spiral")), raster)
+        record = simulate(start_search(plan, layout, Goal(goal, goal), make_agent("spiral")), raster)
     best = record.searcher.advice().best
     assert "{:.6f},{:.6f}".format(*layout.lat_lon(best)) in summary(record)
     assert "2 photos" in summary(record)
@@ -191,3 +194,16 @@ def test_the_summary_of_a_search_without_a_find_names_its_clues(monkeypatch: pyt
     assert text.startswith("Clues: photo ")
     monkeypatch.setattr("airloc.missions.report.CLUE", 1.1)
     assert _clues(record) == "No photo is a clue."
+
+
+def test_the_summary_of_a_search_by_words_names_the_photos_to_look_at_first(written: Written):
+    agent = replace(make_agent("belief"), text_network=untrained_text)
+    with Raster(written.area) as raster:
+        plan = SearchPlan(cell_m=96.0, budget=3, agent="belief")
+        layout = lay_out_search(plan, None, raster)
+        goal, _ = describe_goal("houses beside a pond")
+        record = simulate(start_search(plan, layout, goal, agent), raster)
+    first = record.searcher.candidates()[0]
+    assert "does not prove a find" in summary(record)
+    assert f"first at photo {first.number} at" in summary(record)
+    assert "4 photos" in summary(record)

@@ -12,8 +12,24 @@ from airloc.areas.captions import cell_facts
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.training import text as training
-from airloc.training.text import TextConfig, cut_cells, drop_rows, fit_text, load_text_data, recall, train_text
-from airloc.training.text_data import GRID, CaptionedImages, turn_image, turn_land
+from airloc.training.text import (
+    TextConfig,
+    cut_cells,
+    drop_rows,
+    fit_text,
+    load_text_data,
+    random_views,
+    recall,
+    train_text,
+)
+from airloc.training.text_data import (
+    GRID,
+    CaptionedImages,
+    predict_mask,
+    read_masked_images,
+    turn_image,
+    turn_land,
+)
 from airloc.vision.sentences import DIM, ROWS
 from airloc.vision.text import TextNetwork
 from untrained import untrained_text
@@ -54,6 +70,22 @@ def test_rows_are_dropped_but_never_all():
     assert kept.any(dim=1).all()
     assert (~kept[200:, 0]).float().mean() == pytest.approx(0.15, abs=0.07)
     assert (~kept[200:, 1]).float().mean() == pytest.approx(0.15, abs=0.07)
+
+
+def test_views_of_images_keep_their_size_and_differ():
+    torch.manual_seed(0)
+    images = torch.rand(6, 3, 24, 24)
+    views = random_views(images)
+    assert views.shape == images.shape
+    assert (views - images).abs().mean(dim=(1, 2, 3)).min() > 0.01
+    assert views.min() >= 0
+    assert views.max() <= 1
+
+
+def test_the_segmentation_unit_predicts_masks_of_images_without_any(world: Path):
+    pairs = read_masked_images(world / "masa", (world / "masa",))
+    assert all(mask.shape == image.shape[:2] and mask.dtype == bool for image, mask in pairs)
+    assert predict_mask(np.zeros((100, 130, 3), dtype=np.uint8)).shape == (100, 130)
 
 
 def test_recall_in_worked_numbers():

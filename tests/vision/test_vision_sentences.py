@@ -119,3 +119,11 @@ def test_a_sentence_takes_at_most_30_ms_of_one_core():
         embed_descriptions(["About ten houses with grey roofs in the north, a road from west to east and a pond."])
         times.append(time.process_time() - began)
     assert min(times) < 0.03
+
+
+def test_clauses_beyond_the_rows_share_a_row_and_none_is_lost():
+    text = ", ".join(f"thing {number} here" for number in "abcdefghijkl")
+    rows = clauses(text)
+    assert len(rows) == ROWS
+    assert rows[0] == text
+    assert all(f"thing {number} here" in " ".join(rows[1:]) for number in "abcdefghijkl")

@@ -62,7 +62,7 @@ from airloc.vision.text import TextNetwork
 _ChoiceT = TypeVar("_ChoiceT", Layers, PositionEncoding)
 
 AIRLOC_KIND, VISION_KIND, BELIEF_KIND, TEXT_KIND, LOCATOR_KIND = "airloc", "vision", "belief", "text", "locator"
-DEFAULT_TEXT, RESEARCH_TEXT = "text", "text-research"
+DEFAULT_TEXT = "text"
 """Checkpoints of text networks in the package."""
 _ENCODER_PREFIX = "eyes."
 """Prefix of the patch encoder's tensors in a complete checkpoint."""
@@ -147,14 +147,13 @@ def load_belief(
     relation = load_relation(checkpoint)
     network = optimize_for_inference(relation, options.device, bfloat16=not options.full_precision)
     network.seams, network.textures, network.blurred = seams, textures, blurred
-    text = RESEARCH_TEXT if checkpoint.folder.name.endswith("-research") else DEFAULT_TEXT
     return BeliefAgent(
         name,
         network,
         PLANNERS[planner],
         memory=memory,
         sample=options.sample,
-        text_network=partial(load_text, text, options.device),
+        text_network=partial(load_text, DEFAULT_TEXT, options.device),
     )
 
 

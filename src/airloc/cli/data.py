@@ -16,7 +16,6 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
 from airloc.areas import Dataset, Status, all_datasets, data_root, list_datasets, load_dataset
-from airloc.areas.captions import describe_cells
 from airloc.areas.download import Progress, Timeouts
 from airloc.areas.prepared import check_free, write_prepared
 from airloc.cli.console import PICTURES, check_suffix, say
@@ -24,8 +23,7 @@ from airloc.drawing.sheet import contact_sheet, draw_grid
 from airloc.errors import AirlocError
 from airloc.files import check_writable, save_picture, write_atomically
 from airloc.grid import Grid
-from airloc.seeding import stream
-from airloc.task.goal_texts import GoalText, write_goal_texts
+from airloc.task.goal_texts import describe_areas, write_goal_texts
 
 MIN_TILE = 16
 MAX_SHEET_PIXELS = 100_000_000
@@ -217,17 +215,10 @@ class Captions:
         """Write with a counter."""
         grid = Grid.parse(self.grid)
         check_writable(self.out)
-        rows, areas = [], 0
         with Console(stderr=True).status("describing cells"):
-            for area, land in self.dataset.land_covers(grid):
-                areas += 1
-                rng = stream(self.text_seed, "goal texts", area.name)
-                for cell, caption, fits in describe_cells(land, grid, rng, self.detail, wrong=self.wrong):
-                    rows.append((area.name, cell, GoalText(caption.text, fits)))
-        if not rows:
-            raise AirlocError("The land cover of no area is known", "Use synthetic, dubai, or areas with masks")
+            rows = describe_areas(self.dataset, grid, detail=self.detail, wrong=self.wrong, seed=self.text_seed)
         write_atomically(self.out, write_goal_texts(rows))
-        say(f"{self.out}: {len(rows)} descriptions of cells in {areas} areas")
+        say(f"{self.out}: {len(rows)} descriptions of cells in {len({area for area, _, _ in rows})} areas")
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -39,7 +39,7 @@ class Evaluate(PlayOptions):
     """Replace the goal patch or the text, to measure how much of the score depends on it."""
     goal_texts: Annotated[Path | None, arg(metavar="FILE.csv")] = None
     """Describe the goals in words: a file with the columns area, goal_row, goal_col and text. Agents get no goal patch
-    then."""
+    then, and generated episodes are those of the areas in the file."""
     with_pictures: bool = False
     """With --goal-texts, give agents the goal patches too."""
     change: str | None = None
@@ -98,6 +98,12 @@ class Evaluate(PlayOptions):
         pictures = self.with_pictures or self.goal_texts is None
         if not pictures and (self.change or self.control not in (None, *TEXT_CONTROLS)):
             raise AirlocError("Without goal patches there is none to change or replace", "Add --with-pictures")
+
+    def described_areas(self) -> set[str] | None:
+        """Return the names of the areas that the file of texts describes; only these are played."""
+        if self.goal_texts is None:
+            return None
+        return {area for area, _ in read_goal_texts(self.goal_texts, self.parsed_grid())}
 
     def described(self, suite: Suite) -> DescribedGoals | None:
         """Return the goals of a suite in words, if there is a file of texts."""

@@ -117,6 +117,10 @@ class PlayOptions(AreaOptions):
         """Return True if all pairs are weighted so that every distance counts the same."""
         return self.episodes == "all-pairs"
 
+    def described_areas(self) -> set[str] | None:
+        """Return the names of the areas whose goals are described in words; None if goals have pictures."""
+        return None
+
     def check(self) -> None:
         """Check the options without reading any image."""
         if self.batch < 1:
@@ -168,7 +172,7 @@ def _load_episodes(options: PlayOptions) -> Episodes:
     """Read or generate the episodes, and read exactly the areas they need."""
     grid = options.parsed_grid()
     if options.episodes in GENERATED:
-        areas, goal_areas = _read_areas(options, grid)
+        areas, goal_areas = _with_texts(options, *_read_areas(options, grid))
         suite = generate(
             options.episodes,
             [area.name for area in areas],
@@ -207,6 +211,22 @@ def _read_areas(
             f"{options.goals} holds prepared areas, but {options.areas} does not", "Prepare both folders, or neither"
         )
     return _unzip(options.load(goals=options.goals, names=names).pairs(grid))
+
+
+def _with_texts(
+    options: PlayOptions, areas: list[SearchArea], goal_areas: list[SearchArea] | None
+) -> tuple[list[SearchArea], list[SearchArea] | None]:
+    """Return the areas whose goals are described, if goals are described in words; otherwise all areas."""
+    named = options.described_areas()
+    if named is None:
+        return areas, goal_areas
+    kept = [number for number, area in enumerate(areas) if area.name in named]
+    if not kept:
+        raise AirlocError(
+            f"The goal texts describe none of the {len(areas)} areas, such as {areas[0].name!r}",
+            "Write them with `airloc data captions` for the same dataset",
+        )
+    return [areas[number] for number in kept], goal_areas and [goal_areas[number] for number in kept]
 
 
 def _unzip(pairs: Iterator[tuple[SearchArea, SearchArea]]) -> tuple[list[SearchArea], list[SearchArea]]:

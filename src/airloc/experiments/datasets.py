@@ -17,11 +17,15 @@ from airloc.areas.folder import INDEX, MASKS
 from airloc.areas.prepared import write_prepared
 from airloc.errors import AirlocError
 from airloc.experiments.graph import Task, TaskContext, TaskKind
-from airloc.files import save_png
+from airloc.files import save_png, write_atomically
 from airloc.grid import Grid
+from airloc.task.goal_texts import describe_areas, write_goal_texts
 
 AREAS_FOLDER, GOALS_FOLDER = "areas", "goals"
 """Prepared folders in the result of an areas task. The second one exists if the goals have images of their own."""
+
+TEXTS = "texts.csv"
+"""Descriptions of the goals in the result of an areas task, if they are described in words."""
 
 IMAGES_SET = "images"
 """Folder in the result of an images task that training reads."""
@@ -37,6 +41,11 @@ def _write_areas(context: TaskContext) -> None:
     if not chosen:
         raise AirlocError(f"The data in {context.source} holds no area of {grid} cells", "Give larger images")
     context.report(f"{len(chosen)} areas")
+    if settings.get("texts"):
+        rows = describe_areas(_load(settings, context.source), grid)
+        described = {area for area, _, _ in rows}
+        chosen = [number for number in chosen if areas[number].name in described]
+        write_atomically(context.out / TEXTS, write_goal_texts(rows))
     for name, found in ((AREAS_FOLDER, areas), (GOALS_FOLDER, goals)):
         if found is not None:
             write_prepared((found[number] for number in chosen), grid, context.out / name, source=dict(settings))
@@ -90,6 +99,7 @@ def areas_task(
     only: Sequence[str] = (),
     without: Sequence[str] = (),
     pairs: bool = False,
+    texts: bool = False,
     limit: int | None = None,
 ) -> Task:
     """Return the task that writes search areas.
@@ -107,9 +117,10 @@ def areas_task(
         only: Only the areas whose names match one of these patterns.
         without: Not the areas whose names match one of these patterns.
         pairs: Take the goals from the image of the same place before the disaster.
+        texts: Describe the cells in words, and use only the areas that can be described.
         limit: Use at most this many areas, evenly spaced.
     """
-    settings = {
+    settings: dict[str, Any] = {
         "dataset": dataset,
         "folder": folder,
         "options": dict(options or {}),
@@ -122,6 +133,8 @@ def areas_task(
         "pairs": pairs,
         "limit": limit,
     }
+    if texts:  # a setting of its own, so that the keys of other areas do not change
+        settings["texts"] = True
     return Task(AREAS, name, settings, source=source)
 
 

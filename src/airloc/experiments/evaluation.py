@@ -13,13 +13,15 @@ from airloc.areas.prepared import Prepared
 from airloc.evaluation.analysis import calibration, prior_agreement
 from airloc.evaluation.controls import GoalChange
 from airloc.evaluation.scores import Score, evaluate
-from airloc.experiments.datasets import AREAS_FOLDER, GOALS_FOLDER
+from airloc.evaluation.texts import TEXT_CONTROLS, DescribedGoals
+from airloc.experiments.datasets import AREAS_FOLDER, GOALS_FOLDER, TEXTS
 from airloc.experiments.graph import Task, TaskContext, TaskKind
 from airloc.experiments.training import agent_folder
 from airloc.grid import Grid
 from airloc.reports.results import save_declined, save_result
 from airloc.rollout import BELIEF, PRIOR_FOLLOWED, DiagonalError
 from airloc.task import priors
+from airloc.task.goal_texts import read_goal_texts, texts_of
 from airloc.task.photos import FlightConditions
 from airloc.task.suites import Suite, generate, with_drones
 
@@ -126,12 +128,18 @@ def _play(
     """Play the suite and write the result, with agreement and calibration where the settings ask for them."""
     settings, seed = context.settings, context.settings["seed"]
     strength = settings.get("flight_conditions")
+    texts = context.inputs["areas"] / TEXTS
+    described = None
+    if texts.exists():
+        control = settings["control"] if settings["control"] in TEXT_CONTROLS else None
+        described = DescribedGoals(texts_of(suite, read_goal_texts(texts, suite.grid)), control=control)
     score = evaluate(
         _make_agent(context),
         with_drones(suite, settings.get("drones", 1), moving=settings.get("moving", 0.0)),
         areas,
         goal_areas=goal_areas,
-        control=settings["control"],
+        control=None if described is not None else settings["control"],
+        described=described,
         change=None if settings["change"] is None else GoalChange(settings["change"]),
         flight=None if strength is None else FlightConditions(strength, seed),
         record=(PRIOR_FOLLOWED, BELIEF) if settings["analyses"] else (),

@@ -120,6 +120,7 @@ def _areas(suite: SuiteSpec, root: Path | None, data: str, limit: int | None) ->
         only=suite.names.only,
         without=suite.names.without,
         pairs=suite.pairs,
+        texts=suite.texts is not None,
         limit=limit,
     )
 

@@ -33,6 +33,8 @@ MAX_ROWS = 40
 """Photos listed on the page; path.json has all."""
 MAX_CANDIDATES = 200
 """Photos shown on the page of candidates."""
+BEST_CANDIDATES = 3
+"""Photos named in the outcome of a search by words alone."""
 ENLARGED, RING = 3, 7
 """Factor by which photos are enlarged, and the radius of the mark on them before that, in pixels."""
 TERMS = (
@@ -169,6 +171,8 @@ def summary(record: SearchRecord) -> str:
     """Return the outcome of a search in one or two sentences."""
     advice, photos = record.searcher.advice(), len(record.photos)
     count = f"{photos} photo{'' if photos == 1 else 's'}"
+    if advice.declared is None and _described_alone(record):
+        return _ranked(record, count)
     if advice.declared is None:
         return (
             f"Not found in {count}. The probability of success (POS) is {100 * record.searcher.pos:.0f} %. "
@@ -195,6 +199,26 @@ def _clues(record: SearchRecord) -> str:
     return f"Clues: {'; '.join(named)}{more}."
 
 
+def _described_alone(record: SearchRecord) -> bool:
+    """Return True if the goal is described in words and has no picture."""
+    return bool(record.goal.text) and not record.goal.pictured
+
+
+def _ranked(record: SearchRecord, count: str) -> str:
+    """Return the outcome of a search by words alone: a person decides, and the photos that fit best come first."""
+    searcher = record.searcher
+    seen = {photo.find.cell: photo.glimpse.coverage for photo in searcher.photos}
+    covered = sum(float(searcher.prior[cell]) * coverage for cell, coverage in seen.items())
+    photos = searcher.candidates()[:BEST_CANDIDATES]
+    best = ", ".join(f"photo {photo.number} at {_place_name(record, photo.find)}" for photo in photos)
+    advice = searcher.advice()
+    return (
+        f"The cells on {count} had {100 * covered:.0f} % of the probability before the search. "
+        f"A description alone does not prove a find: look at the photos, first at {best}. "
+        f"Most probable cell without a photo: {_cell_name(record, advice.best)}, {100 * advice.best_probability:.1f} %."
+    )
+
+
 def _verdict(record: SearchRecord) -> str:
     place = f"{record.error_m:.0f} {record.layout.unit} from the goal's centre"
     return f" The find is correct, {place}." if record.correct else f" The find is wrong, {place}."
@@ -218,9 +242,12 @@ def _facts(record: SearchRecord, flight: Flight | None) -> Html:
         drone, _, sortie = name.partition("-")
         whose = f" by drone {drone}{f', sortie {sortie}' * bool(sortie)}" if searcher.team_size > 1 else ""
         rows.append([f"Moves flown{whose}", f"{vehicle.moves_flown} of {vehicle.budget}"])
+    if _described_alone(record):
+        rows.append(["Probability of detection", "that of the person who looks at the photos"])
+    else:
+        rows.append(["Probability of detection in a photo of a whole segment", f"{100 * searcher.detection:.0f} %"])
+        rows.append(["Probability of success", f"{100 * searcher.pos:.1f} %"])
     rows += [
-        ["Probability of detection in a photo of a whole segment", f"{100 * searcher.detection:.0f} %"],
-        ["Probability of success", f"{100 * searcher.pos:.1f} %"],
         ["Grid heading", f"{layout.heading:g} degrees"],
         ["Known before the search", "; ".join(record.search.sources) or "nothing: all cells are equally probable"],
     ]

@@ -16,8 +16,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from airloc.areas.captions import Detail, describe_cells
+from airloc.areas.dataset import Dataset
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid
+from airloc.seeding import stream
 from airloc.task.suites import Suite
 
 HEADER = ("area", "goal_row", "goal_col", "text")
@@ -75,6 +78,31 @@ def read_goal_texts(path: Path, grid: Grid) -> dict[tuple[str, Cell], GoalText]:
 def _cell(word: str) -> Cell:
     row, col = word.split(":")
     return int(row), int(col)
+
+
+def describe_areas(
+    dataset: Dataset, grid: Grid, *, detail: Detail = "detailed", wrong: bool = False, seed: int = 0
+) -> list[tuple[str, Cell, GoalText]]:
+    """Describe every cell of the areas of a dataset whose land cover is known: area, cell and description of each.
+
+    Args:
+        dataset: The dataset.
+        grid: The cells.
+        detail: How much the descriptions say.
+        wrong: Write one clause of every description about another cell.
+        seed: Random seed of the words.
+
+    Raises:
+        AirlocError: If the land cover of no area is known.
+    """
+    rows = []
+    for area, land in dataset.land_covers(grid):
+        rng = stream(seed, "goal texts", area.name)
+        for cell, caption, fits in describe_cells(land, grid, rng, detail, wrong=wrong):
+            rows.append((area.name, cell, GoalText(caption.text, fits)))
+    if not rows:
+        raise AirlocError("The land cover of no area is known", "Use synthetic, dubai, or areas with masks")
+    return rows
 
 
 def write_goal_texts(rows: Iterable[tuple[str, Cell, GoalText]]) -> str:

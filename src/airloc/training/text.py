@@ -9,6 +9,7 @@ losses are those of the relation network, with a caption in the place of the goa
    calibrated, because errors of glimpses of one area are correlated.
 3. Contrastive: the patch of each caption among all patches of the update, and the caption of each goal's patch among
    all captions. Images with captions, if there are any, have this loss alone.
+4. Facts: what covers each zone of each patch, and what each caption states (`airloc.training.text_facts`).
 
 After the last update the logits of each distance are scaled so that their sum over a walk is calibrated.
 
@@ -24,13 +25,11 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import affine_grid, cross_entropy, grid_sample
 
 from airloc.agents.checkpoint import save_checkpoint, stored_as
 from airloc.agents.pretrained import load_text
-from airloc.areas.area import Mask, Pixels
-from airloc.areas.registry import load_dataset
-from airloc.training.augment import apply_symmetry, change_camera
+from airloc.training.augment import change_camera, change_season, shade
 from airloc.training.learner import Learner, cosine_schedule
 from airloc.training.relation import logits_by_cell, pair_loss, walk_loss
 from airloc.training.relation_batches import random_walks
@@ -52,7 +51,9 @@ from airloc.training.text_data import (
     CaptionedImages,
     load_captioned_areas,
     load_captioned_images,
+    read_masked_images,
 )
+from airloc.training.text_facts import FactHeads
 from airloc.vision.embedder import standardise
 from airloc.vision.offsets import RADIUS
 from airloc.vision.sentences import Embeddings, embed_sentences
@@ -71,6 +72,9 @@ class TextConfig:
 
     masks: Path | None = None
     """Folder of a dataset with building masks and images of 1 m per pixel, such as masa; its split `train` is used."""
+    unmasked: tuple[Path, ...] = ()
+    """Folders of datasets whose images without masks are used too, with the building masks that
+    the segmentation unit of the package predicts."""
     captioned_images: Path | None = None
     """Folder with images and captions.csv, such as rsicd, to train on too."""
     captioned_terms: str = ""
@@ -85,9 +89,9 @@ class TextConfig:
     """Number of areas cropped from the images with masks."""
     captions: int = 3
     """Captions of every cell."""
-    width: int = 48
+    width: int = 40
     """Channels of the first layers."""
-    features: int = 320
+    features: int = 192
     """Numbers of an encoding."""
     steps: int = 6000
     """Number of updates."""
@@ -99,6 +103,10 @@ class TextConfig:
     """Images with captions per update, if there are any."""
     contrastive_weight: float = 0.25
     """Weight of the contrastive loss of cells."""
+    ground_weight: float = 0.5
+    """Weight of the loss of what covers the patches."""
+    stated_weight: float = 0.1
+    """Weight of the loss of what the captions state."""
     image_weight: float = 0.5
     """Weight of the contrastive loss of images with captions."""
     learning_rate: float = 1e-3
@@ -115,7 +123,16 @@ class TextConfig:
             self,
             **dict.fromkeys(("captions", "steps", "areas", "goals", "images", "validate_every", "features"), COUNT),
             **dict.fromkeys(
-                ("procedural", "masked", "contrastive_weight", "image_weight", "weight_decay"), NON_NEGATIVE
+                (
+                    "procedural",
+                    "masked",
+                    "contrastive_weight",
+                    "ground_weight",
+                    "stated_weight",
+                    "image_weight",
+                    "weight_decay",
+                ),
+                NON_NEGATIVE,
             ),
             variants=Bounds(low=1, high=8),
             width=Bounds(low=8, high=512),
@@ -158,7 +175,7 @@ def load_text_data(
     config: TextConfig, device: torch.device, embed: Callable[[Sequence[str]], Embeddings] = embed_sentences
 ) -> TextData:
     """Read and generate the training and validation data; `embed` returns the embeddings of sentences."""
-    masked = read_masked_images(config.masks)
+    masked = read_masked_images(config.masks, config.unmasked)
     areas = load_captioned_areas(
         config.procedural, config.masked, masked, config.captions, config.variants, device, embed
     )
@@ -170,15 +187,6 @@ def load_text_data(
     return TextData(areas, validation, *images)
 
 
-def read_masked_images(folder: Path | None) -> list[tuple[Pixels, Mask]]:
-    """Read the training images of a dataset that have building masks."""
-    if folder is None:
-        return []
-    dataset = load_dataset(folder, split="train")
-    areas = (dataset.read(record) for record in dataset.records() if record.mask is not None)
-    return [(area.image, area.mask) for area in areas if area.mask is not None]
-
-
 def fit_text(
     folder: Path,
     config: TextConfig,
@@ -187,21 +195,22 @@ def fit_text(
     on_step: Callable[[int, dict[str, float]], None],
 ) -> dict[str, float]:
     """Train a network in a run folder and return its last metrics; a finished run is only loaded."""
-    learner = Learner(network, config.learning_rate, config.weight_decay)
     device = data.areas.images.device
     torch.manual_seed(config.seed)
+    heads = FactHeads(network).to(device)
+    learner = Learner(nn.ModuleList([network, heads]), config.learning_rate, config.weight_decay)
     walks = random_walks(GRID, WALKS, WALK_LENGTH, device)
     with Run.open(folder, config) as run:
         if run.state:
             learner.load_state_dict(run.state["learner"])
             restore_rng(run.state["rng"])
         network.train()
-        totals = torch.zeros(3, device=device)
+        totals = torch.zeros(5, device=device)
         for step in range(run.step + 1, config.steps):
             learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
             # Encode and relate cells and captions; losses.
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-                loss, metrics = area_loss(network, data.areas, config, walks)
+                loss, metrics = area_loss(network, heads, data.areas, config, walks)
                 if data.images is not None:
                     loss = loss + config.image_weight * image_loss(network, data.images, config.images)
             # Step.
@@ -209,10 +218,11 @@ def fit_text(
             totals += metrics
             # Validate, log and save.
             if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
-                pair, walk, accuracy = (totals / (step - run.step)).tolist()
+                means = (totals / (step - run.step)).tolist()
                 totals.zero_()
-                check_finite(walk, step, run)
-                values = {"pair_loss": pair, "walk_loss": walk, "accuracy": accuracy, **validate(network, data)}
+                check_finite(means[1], step, run)
+                names = ("pair_loss", "walk_loss", "ground_loss", "stated_loss", "accuracy")
+                values = {**dict(zip(names, means, strict=True)), **validate(network, data)}
                 run.log(step, **values)
                 run.save_state(step, {"learner": learner.state_dict(), "rng": rng_state(device)})
                 on_step(step + 1, values)
@@ -231,7 +241,7 @@ def calibrate(network: TextNetwork, areas: CaptionedAreas, count: int = 110, ste
     patch = torch.cat(
         [network.encode(standardise(cut_cells(_rgb(areas.images[one : one + 1])))) for one in range(count)]
     )
-    text = network.encode_text(areas.table[areas.captions[:count, :, 0].flatten(0, 1)])
+    text = network.encode_text(areas.table[areas.captions[:count, :, 0].flatten(0, 1)].float())
     patch, text = (part.detach().view(count, cells, -1) for part in (patch, text))
     with torch.no_grad():
         logits = torch.cat([relate_all(network, patch[one : one + 1], text[one : one + 1]) for one in range(count)])
@@ -262,16 +272,23 @@ def _rgb(images: torch.Tensor) -> torch.Tensor:
 
 
 def area_loss(
-    network: TextNetwork, areas: CaptionedAreas, config: TextConfig, walks: torch.Tensor
+    network: TextNetwork, heads: FactHeads, areas: CaptionedAreas, config: TextConfig, walks: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the loss of some areas, and the losses of single glimpses and of walks and the accuracy, (3,)."""
+    """Return the loss of some areas, and the losses of single glimpses, walks, ground and statements and the accuracy.
+
+    The second result is (5,).
+    """
     device, cells = areas.images.device, GRID.count
     chosen = torch.randint(len(areas.images), (config.areas,), device=device)
-    images = change_camera(_rgb(areas.images[chosen]), 0.7)
+    images = change_appearance(_rgb(areas.images[chosen]))
     goal = torch.rand(len(chosen), cells, device=device).argsort(dim=1)[:, : config.goals]  # (A, G)
     which = torch.randint(areas.captions.shape[2], goal.shape, device=device)
-    rows = drop_rows(areas.table[areas.captions[chosen[:, None], goal, which].flatten(0, 1)])
-    patch, text = network.encode(standardise(cut_cells(images))), network.encode_text(rows)
+    rows = drop_rows(areas.table[areas.captions[chosen[:, None], goal, which].flatten(0, 1)].float())
+    maps, text = network.encode_maps(standardise(cut_cells(images))), network.encode_text(rows)
+    known = areas.known[chosen].repeat_interleave(cells, dim=0)
+    ground = heads.ground_loss(maps, areas.shares[chosen].flatten(0, 1), known, areas.buildings[chosen].flatten(0, 1))
+    stated = heads.stated_loss(text, areas.stated[chosen[:, None], goal, which].flatten(0, 1))
+    patch = network.summarise(maps)
     logits = relate_all(network, patch.view(len(chosen), cells, -1), text.view(*goal.shape, -1)).float()
     observed = torch.arange(cells, device=device).expand(len(chosen), -1)
     by_cell = logits_by_cell(logits, observed, GRID)
@@ -279,27 +296,47 @@ def area_loss(
     walk, accuracy = walk_loss(by_cell, goal, observed, walks)
     index = (torch.arange(len(chosen), device=device)[:, None] * cells + goal).flatten()
     contrast = contrastive_loss(network, patch, text, index)
-    return pair + walk + config.contrastive_weight * contrast, torch.stack([pair, walk, accuracy]).detach()
+    loss = pair + walk + config.contrastive_weight * contrast
+    loss = loss + config.ground_weight * ground + config.stated_weight * stated
+    return loss, torch.stack([pair, walk, ground, stated, accuracy]).detach()
+
+
+def change_appearance(images: torch.Tensor, strength: float = 0.9) -> torch.Tensor:
+    """Change colours, light, sharpness and noise of images (A, 3, H, W), so that real images differ less from them."""
+    some = torch.rand(2, len(images), 1, 1, 1, device=images.device)
+    images = torch.where(some[0] < 0.5, change_season(images, strength), images)
+    images = torch.where(some[1] < 0.3, shade(images, strength), images)
+    return change_camera(images, strength)
 
 
 def image_loss(network: TextNetwork, images: CaptionedImages, count: int) -> torch.Tensor:
-    """Return the contrastive loss of some images with captions, turned and flipped."""
+    """Return the contrastive loss of some images with captions, turned, cropped and flipped."""
     device = images.images.device
     chosen = torch.randperm(len(images.images), device=device)[:count]
-    pixels = change_camera(_rgb(images.images[chosen]), 0.7)
-    pixels = random_crop(apply_symmetry(pixels, torch.randint(8, (len(chosen),), device=device)))
+    pixels = random_views(change_appearance(_rgb(images.images[chosen]), 0.7))
     which = torch.randint(images.captions.shape[1], (len(chosen),), device=device)
-    rows = drop_rows(images.table[images.captions[chosen, which]])
+    rows = drop_rows(images.table[images.captions[chosen, which]].float())
     index = torch.arange(len(chosen), device=device)
     return contrastive_loss(network, network.encode(standardise(pixels)), network.encode_text(rows), index)
 
 
-def random_crop(images: torch.Tensor, share: float = 0.8) -> torch.Tensor:
-    """Crop squares of a random size from square images (M, 3, H, W), the same size for all."""
-    side = images.shape[-1]
-    size = int(side * (share + (1 - share) * float(torch.rand(()))))
-    top, left = (int(torch.randint(side - size + 1, ())) for _ in range(2))
-    return images[:, :, top : top + size, left : left + size]
+def random_views(images: torch.Tensor, smallest: float = 0.6) -> torch.Tensor:
+    """Turn, flip and crop square images (M, 3, H, H), each in its own way; crops keep the size in pixels."""
+    count, device = len(images), images.device
+    angle, scale, *shift = torch.rand(4, count, device=device)
+    angle, scale = 2 * torch.pi * angle, smallest + (1 - smallest) * scale
+    flip = torch.where(torch.rand(count, device=device) < 0.5, -1.0, 1.0)
+    down, right = ((1 - scale) * (2 * part - 1) for part in shift)
+    rows = [
+        scale * angle.cos() * flip,
+        -scale * angle.sin(),
+        right,
+        scale * angle.sin() * flip,
+        scale * angle.cos(),
+        down,
+    ]
+    grid = affine_grid(torch.stack(rows, dim=1).view(-1, 2, 3), list(images.shape), align_corners=False)
+    return grid_sample(images, grid, padding_mode="reflection", align_corners=False)
 
 
 def contrastive_loss(
@@ -351,7 +388,7 @@ def validate(network: TextNetwork, data: TextData) -> dict[str, float]:
     areas = data.validation
     device, count = areas.images.device, len(areas.images)
     patch = network.encode(standardise(cut_cells(_rgb(areas.images))))
-    text = network.encode_text(areas.table[areas.captions[:, :, 0].flatten(0, 1)])
+    text = network.encode_text(areas.table[areas.captions[:, :, 0].flatten(0, 1)].float())
     logits = relate_all(network, patch.view(count, GRID.count, -1), text.view(count, GRID.count, -1)).float()
     cells = torch.arange(GRID.count, device=device).expand(count, -1)
     by_cell = logits_by_cell(logits, cells, GRID)
@@ -371,7 +408,7 @@ def recall(network: TextNetwork, images: CaptionedImages) -> dict[str, float]:
     """Return the recall at 1, 5 and 10: an image by one of its captions, and one of its captions by the image."""
     patch = network.embed_patch(network.encode(standardise(_rgb(images.images))))
     count, captions = images.captions.shape[:2]
-    text = network.embed_text(network.encode_text(images.table[images.captions.flatten(0, 1)]))
+    text = network.embed_text(network.encode_text(images.table[images.captions.flatten(0, 1)].float()))
     similar = text @ patch.T  # (M K, M)
     own = torch.arange(count, device=patch.device).repeat_interleave(captions)
     to_image = (similar > similar.gather(1, own[:, None])).sum(dim=1)
@@ -396,6 +433,7 @@ def save_text(folder: Path, network: TextNetwork, config: TextConfig, metrics: d
 def text_card(config: TextConfig, metrics: dict[str, float], command: str) -> str:
     """Return the model card, in Markdown."""
     masks = f"; {config.masked} crops of the images of {config.masks.name} with building masks" if config.masks else ""
+    masks += "".join(f"; images of {folder.name} with predicted building masks" for folder in config.unmasked)
     images = f"; the images and captions of {config.captioned_images.name}" if config.captioned_images else ""
     terms = config.captioned_terms
     scores = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())

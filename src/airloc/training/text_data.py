@@ -1,17 +1,17 @@
 """Training data of the text network: areas whose cells have captions, and images with captions.
 
 Captions come from procedural areas, whose land cover is known, and from images with building masks. So that sentences
-from masks are read as well as complete ones, some procedural areas pretend to know buildings alone, or only the classes
-of a coarse land cover.
+from masks are read as well as complete ones, the captions of some procedural areas know buildings alone, or only the
+classes of a coarse land cover.
 
 Legend: A areas, C cells, K captions of a cell, R rows of a caption, D numbers of a row, H = W side of an area, M images
 with captions.
 """
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,8 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
+from airloc.agents.checkpoint import load_checkpoint
+from airloc.agents.pretrained import checkpoint_folder
 from airloc.areas.area import Mask, Pixels
 from airloc.areas.captions import (
     Caption,
@@ -31,6 +33,7 @@ from airloc.areas.captions import (
     from_building_mask,
     write_caption,
 )
+from airloc.areas.registry import load_dataset
 from airloc.areas.synthetic import REGIMES
 from airloc.areas.synthetic.canvas import Canvas
 from airloc.areas.synthetic.cover import land_cover
@@ -40,21 +43,34 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.seeding import stream
 from airloc.training.data import generate_parallel
+from airloc.training.text_facts import Ground, measure_ground, stated_values
+from airloc.vision.embedder import Segmenter, standardise
 from airloc.vision.sentences import DIM, ROWS, Embeddings, clauses, embed_sentences
 
 GRID = Grid()
 FIRST = 800_000_000
 """First seed of the procedural areas with captions."""
-MASK_SCALES = (1.4, 2.9)
+MASK_SCALES = (1.2, 2.9)
 """Pixels of an image of 1 m per pixel under a pixel of an area."""
+UNKNOWN_M = 0.6
+"""Metres per pixel of images without masks whose ground size is unknown, as those of Austin."""
+SEGMENTED_M = 2.2
+"""Metres per pixel at which buildings are predicted."""
+BUILDINGS_ONLY, COARSE = 0.15, 0.3
+"""Shares of the procedural areas whose captions know buildings alone, and the classes of a coarse land cover."""
 _DETAILS: tuple[Detail, ...] = ("detailed", "detailed", "detailed", "plain", "vague")
 _COARSE = frozenset({Cover.BUILDING, Cover.ROAD, Cover.TREES, Cover.GROUND, Cover.LAKE})
 """Classes of a coarse land cover."""
 _MERGED = {Cover.SEA: Cover.LAKE, Cover.RIVER: Cover.LAKE, Cover.GRASS: Cover.TREES, Cover.FIELD: Cover.TREES,
            Cover.SAND: Cover.GROUND, Cover.HIGHWAY: Cover.ROAD, Cover.POOL: Cover.LAKE}  # fmt: skip
 
-CaptionedArea = tuple[Pixels, list[list[str]]]
-"""The image of an area (H, W, 3) and the captions of its cells."""
+
+class CaptionedArea(NamedTuple):
+    """The image of an area, the captions of its cells, and what is known about its ground."""
+
+    image: Pixels
+    captions: list[list[Caption]]
+    ground: Ground
 
 
 class CaptionedAreas(NamedTuple):
@@ -66,6 +82,14 @@ class CaptionedAreas(NamedTuple):
     """Indices of the rows of every caption in the table, (A, C, K, R); 0 for rows that it does not have."""
     table: torch.Tensor
     """Embeddings of all rows, (n, D); the first is zero."""
+    stated: torch.Tensor
+    """Values that every caption states, (A, C, K, T) uint8; see `stated_values`."""
+    shares: torch.Tensor
+    """See `Ground`: (A, C, Z Z, L) float16."""
+    known: torch.Tensor
+    """(A, L) bool."""
+    buildings: torch.Tensor
+    """(A, C, 2)."""
 
 
 class CaptionedImages(NamedTuple):
@@ -93,12 +117,13 @@ def procedural_areas(seed: int, captions: int, variants: int) -> list[CaptionedA
     areas = []
     for symmetry in rng.permutation(8)[:variants].tolist():
         pixels, known = turn_image(image, symmetry), turn_land(land, symmetry)
+        ground = measure_ground(known, GRID)
         style = rng.random()
-        if style < 0.15:
+        if style < BUILDINGS_ONLY:
             known = replace(known, known=frozenset({Cover.BUILDING}))
-        elif style < 0.35:
+        elif style < BUILDINGS_ONLY + COARSE:
             known = coarse(known)
-        areas.append((pixels, describe(cell_facts(known, GRID), rng, captions)))
+        areas.append(CaptionedArea(pixels, describe(cell_facts(known, GRID, rng), rng, captions), ground))
     return areas
 
 
@@ -137,17 +162,63 @@ def masked_area(number: int, captions: int, images: Sequence[tuple[Pixels, Mask]
         crop = turn_image(whole[top : top + side, left : left + side], symmetry)
         parts.append(np.asarray(Image.fromarray(crop).resize(GRID.size, Image.Resampling.LANCZOS)))
     land = from_building_mask(parts[1] >= 128, parts[0], GRID.cell)
-    return parts[0], describe(cell_facts(land, GRID), rng, captions)
+    return CaptionedArea(parts[0], describe(cell_facts(land, GRID, rng), rng, captions), measure_ground(land, GRID))
 
 
-def describe(facts: list[Facts], rng: np.random.Generator, captions: int) -> list[list[str]]:
+def read_masked_images(masks: Path | None, unmasked: Sequence[Path] = ()) -> list[tuple[Pixels, Mask]]:
+    """Read training images with building masks, at 1 m per pixel.
+
+    Args:
+        masks: Folder of a dataset, of which the training images with masks are read.
+        unmasked: Folders of datasets, of which the training images without masks are read; their masks are predicted.
+    """
+    pairs = []
+    for folder in [masks] if masks else []:
+        dataset = load_dataset(folder, split="train")
+        areas = (dataset.read(record) for record in dataset.records() if record.mask is not None)
+        pairs += [(area.image, area.mask) for area in areas if area.mask is not None]
+    for folder in unmasked:
+        dataset = load_dataset(folder)
+        records = (record for record in dataset.records() if record.mask is None and record.split in ("", "train"))
+        for area in map(dataset.read, records):
+            ground = area.ground_m or tuple(UNKNOWN_M * side for side in area.image.shape[:2])
+            height, width = (round(metres) for metres in ground)
+            image = np.asarray(Image.fromarray(area.image).resize((width, height), Image.Resampling.LANCZOS))
+            pairs.append((image, predict_mask(image)))
+    return pairs
+
+
+@torch.inference_mode()
+def predict_mask(image: Pixels) -> Mask:
+    """Predict the buildings of an image of 1 m per pixel (H, W, 3), with the segmentation unit of the package."""
+    height, width = image.shape[:2]
+    size = (round(width / SEGMENTED_M / 16) * 16, round(height / SEGMENTED_M / 16) * 16)
+    small = torch.from_numpy(np.array(Image.fromarray(image).resize(size, Image.Resampling.LANCZOS)))
+    logits = _segmenter()(standardise(small.permute(2, 0, 1)[None].float() / 255))[0, 0]
+    built = Image.fromarray((255 * logits.sigmoid()).byte().numpy()).resize((width, height), Image.Resampling.BILINEAR)
+    mask: Mask = np.asarray(built) >= 128
+    return mask
+
+
+@lru_cache(maxsize=1)
+def _segmenter() -> Segmenter:
+    prefix = "segmenter."
+    tensors = load_checkpoint(checkpoint_folder("vision-sem-seg")).tensors
+    segmenter = Segmenter()
+    segmenter.load_state_dict(
+        {name.removeprefix(prefix): tensor.float() for name, tensor in tensors.items() if name.startswith(prefix)}
+    )
+    return segmenter.eval()
+
+
+def describe(facts: list[Facts], rng: np.random.Generator, captions: int) -> list[list[Caption]]:
     """Write captions for every cell, in different detail; one in ten has a wrong clause."""
 
     def write(cell: Facts) -> Caption:
         wrong = facts[int(rng.integers(len(facts)))] if rng.random() < 0.1 else None
         return write_caption(cell, rng, _DETAILS[int(rng.integers(len(_DETAILS)))], wrong)
 
-    return [[write(cell).text for _ in range(captions)] for cell in facts]
+    return [[write(cell) for _ in range(captions)] for cell in facts]
 
 
 def load_captioned_areas(
@@ -180,10 +251,30 @@ def load_captioned_areas(
         areas += generate_parallel(work, 0, masked, "areas from masks", chunk=max(1, masked // 16))
     if not areas:
         raise AirlocError("There are no areas to train on", "Give --procedural 1000 or more")
-    texts = [text for _, cells in areas for cell in cells for text in cell]
-    index, table = embed_rows(texts, device, embed)
-    pixels = torch.from_numpy(np.stack([image for image, _ in areas])).to(device)
-    return CaptionedAreas(pixels, index.view(len(areas), GRID.count, captions, ROWS), table)
+    return stack_areas(areas, device, embed)
+
+
+def stack_areas(
+    areas: Sequence[CaptionedArea], device: torch.device, embed: Callable[[Sequence[str]], Embeddings] = embed_sentences
+) -> CaptionedAreas:
+    """Embed the captions of areas, and put all on a device. All cells have the same number of captions."""
+    shape = len(areas), GRID.count, len(areas[0].captions[0])
+    captions = [caption for area in areas for cell in area.captions for caption in cell]
+    index, table = embed_rows([caption.text for caption in captions], device, embed)
+    stated = np.stack([stated_values(caption.facts) for caption in captions]).reshape(*shape, -1)
+
+    def stack(parts: Iterable[npt.NDArray[Any]]) -> torch.Tensor:
+        return torch.from_numpy(np.stack(list(parts))).to(device)
+
+    return CaptionedAreas(
+        images=stack(area.image for area in areas),
+        captions=index.view(*shape, ROWS),
+        table=table,
+        stated=torch.from_numpy(stated).to(device),
+        shares=stack(area.ground.shares for area in areas),
+        known=stack(area.ground.known for area in areas),
+        buildings=stack(area.ground.buildings for area in areas),
+    )
 
 
 def load_captioned_images(

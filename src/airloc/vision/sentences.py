@@ -92,13 +92,18 @@ def looks_english(text: str) -> bool:
 def clauses(text: str) -> list[str]:
     """Return the rows of a description: the whole, then its clauses, at most `ROWS` in all.
 
+    Where there are more clauses, the shortest that follow each other share a row.
+
     >>> clauses("A pond, two houses with red roofs.")
     ['A pond, two houses with red roofs.', 'a pond', 'two houses', 'red roofs']
     """
     whole = clean(text)
     parts = [part.strip() for part in _CLAUSE.split(whole.lower())]
     parts = [part for part in parts if any(character.isalpha() for character in part)]
-    return [whole, *parts[: ROWS - 1]] if parts else []
+    while len(parts) > ROWS - 1:
+        first = min(range(len(parts) - 1), key=lambda place: len(parts[place]) + len(parts[place + 1]))
+        parts[first : first + 2] = [f"{parts[first]}, {parts[first + 1]}"]
+    return [whole, *parts] if parts else []
 
 
 def embed_descriptions(texts: Sequence[str]) -> Embeddings:

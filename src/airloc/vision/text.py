@@ -8,7 +8,8 @@ are differences of log-likelihoods, which a belief adds to those of other glimps
 
 Patches and descriptions also have embeddings of length one whose product is high for those that belong together.
 
-Legend: N patches, B pairs, S = 48 side of a patch, R rows of a description, D numbers of a row, F features, O offsets.
+Legend: N patches, B pairs, S = 48 side of a patch, Z = 3 zones along a side, R rows of a description, D numbers of a
+row, F features, O offsets.
 """
 
 from functools import lru_cache
@@ -21,8 +22,9 @@ from airloc.vision.embedder import standardise
 from airloc.vision.offsets import NUM_NEAR, RADIUS, RINGS
 from airloc.vision.sentences import DIM
 
-GROUPS = 8
-"""Groups of channels that are normalised together."""
+ZONES = 3
+"""Rows and columns of the map that a patch is reduced to."""
+DROPOUT = 0.1
 
 
 class TextNetwork(nn.Module):
@@ -33,7 +35,7 @@ class TextNetwork(nn.Module):
         features: Numbers of an encoding.
     """
 
-    def __init__(self, width: int = 48, features: int = 320) -> None:
+    def __init__(self, width: int = 40, features: int = 192) -> None:
         super().__init__()
         self.width, self.features = width, features
         channels = [width, 2 * width, 3 * width, 4 * width]
@@ -42,17 +44,25 @@ class TextNetwork(nn.Module):
         for outputs in channels:
             layers += [*_convolution(inputs, outputs, stride=2), _Residual(outputs)]
             inputs = outputs
-        self.maps = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(3))
-        self.patch = nn.Sequential(nn.Flatten(), nn.Linear(inputs * 9, features), nn.LayerNorm(features))
+        self.channels = inputs
+        self.maps = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(ZONES))
+        self.patch = nn.Sequential(
+            nn.Flatten(), nn.Dropout(DROPOUT), nn.Linear(inputs * ZONES**2, features), nn.LayerNorm(features)
+        )
         self.row = nn.Sequential(nn.Linear(DIM, features), nn.LayerNorm(features))
         self.kind = nn.Parameter(torch.zeros(2, features))
         self.start = nn.Parameter(torch.zeros(1, 1, features))
-        self.mix = nn.TransformerEncoderLayer(features, 4, 2 * features, dropout=0.0, batch_first=True, norm_first=True)
+        self.mix = nn.TransformerEncoderLayer(
+            features, 4, 2 * features, dropout=DROPOUT, batch_first=True, norm_first=True
+        )
         self.text = nn.Sequential(nn.LayerNorm(features), nn.Linear(features, features), nn.LayerNorm(features))
         self.gate = nn.Linear(features, 2 * features)
         self.value = nn.Linear(features, 2 * features)
         self.judge = nn.Sequential(
-            nn.Linear(4 * features + 1, 2 * features), nn.ReLU(inplace=True), nn.Linear(2 * features, NUM_NEAR)
+            nn.Linear(4 * features + 1, 2 * features),
+            nn.ReLU(inplace=True),
+            nn.Dropout(DROPOUT),
+            nn.Linear(2 * features, NUM_NEAR),
         )
         self.to_patch, self.to_text = nn.Linear(features, 128), nn.Linear(features, 128)
         self.log_scale = nn.Parameter(torch.tensor(2.6))
@@ -63,7 +73,15 @@ class TextNetwork(nn.Module):
 
     def encode(self, standardised: torch.Tensor) -> torch.Tensor:
         """Encode standardised patches (N, 3, S, S): (N, F)."""
-        return self.patch(self.maps(standardised.contiguous(memory_format=torch.channels_last)))  # type: ignore[no-any-return]
+        return self.summarise(self.encode_maps(standardised))
+
+    def encode_maps(self, standardised: torch.Tensor) -> torch.Tensor:
+        """Return the feature maps of standardised patches (N, 3, S, S): (N, channels, Z, Z)."""
+        return self.maps(standardised.contiguous(memory_format=torch.channels_last))  # type: ignore[no-any-return]
+
+    def summarise(self, maps: torch.Tensor) -> torch.Tensor:
+        """Encode patches from their feature maps (N, channels, Z, Z): (N, F)."""
+        return self.patch(maps)  # type: ignore[no-any-return]
 
     def encode_text(self, rows: torch.Tensor) -> torch.Tensor:
         """Encode descriptions (B, R, D): (B, F). Rows of zeros do not count."""
@@ -107,12 +125,19 @@ def _perimeter(device: torch.device) -> torch.Tensor:
 
 
 def _convolution(inputs: int, outputs: int, stride: int = 1) -> list[nn.Module]:
-    """Return a convolution with group normalisation: no statistics of the training images are kept."""
+    """Return a convolution whose channels are normalised: no statistics of the training images are kept."""
     return [
         nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, bias=False),
-        nn.GroupNorm(GROUPS, outputs),
+        _Norm(outputs),
         nn.ReLU(inplace=True),
     ]
+
+
+class _Norm(nn.LayerNorm):
+    """Normalises the channels of every pixel, (N, channels, H, W)."""
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        return super().forward(features.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
 class _Residual(nn.Module):

@@ -17,10 +17,15 @@ that a caption fits a cell if every fact it mentions holds there.
 | `pitch`, `pool`, `car park`         | `yes`                                                                        |
 | TOPIC ` at`                         | where in the cell: `N`, `NE` ... `NW`, `C`                                   |
 | `N`, `E`, `S`, `W`                  | what covers most of the next cell in this direction                          |
+| `far N`, `far E`, `far S`, `far W`  | what covers most of the cell after the next one, if it differs from both      |
+| `by N`, `by NE` ... `by NW`         | something that stands out in the next cell: `hall`, `water`, `railway` ...     |
+| `beyond N` ... `beyond NW`          | the same two cells away, in line, if no cell before it has it                |
+| `denser`, `sparser`                 | the side with clearly more buildings than here, and the one with fewer        |
 
 Facts that the source of the land cover does not know are missing.
 """
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -29,7 +34,7 @@ from scipy import ndimage
 
 from airloc.areas.area import Mask
 from airloc.areas.captions.land_cover import WATER, Cover, LandCover
-from airloc.grid import Grid
+from airloc.grid import Cell, Grid
 
 Facts: TypeAlias = dict[str, str]
 
@@ -46,6 +51,20 @@ COLOURS = {
 """Names of roof colours, as RGB."""
 LARGE, GAP = 0.1, 0.16
 """Size of a large building as a share of a cell, and radius of a gap between buildings in cells."""
+AROUND = {
+    "N": (-1, 0),
+    "NE": (-1, 1),
+    "E": (0, 1),
+    "SE": (1, 1),
+    "S": (1, 0),
+    "SW": (1, -1),
+    "W": (0, -1),
+    "NW": (-1, -1),
+}
+LANDMARKS = ("railway", "river", "highway", "pitch", "water", "hall", "car park")
+"""What stands out in a cell, the most conspicuous first."""
+_DENSER, _CLEARLY = 1.3, 0.04
+"""Ratio and difference of the shares of two cells that buildings cover, from which on one is denser."""
 _SHARES = {
     "water": (WATER, (0.03, 0.3, 0.8)),
     "trees": ((Cover.TREES,), (0.04, 0.18, 0.5)),
@@ -58,10 +77,15 @@ _PRESENT = {"pitch": (Cover.PITCH, 0.05), "pool": (Cover.POOL, 0.001), "car park
 _LINES = {"road": Cover.ROAD, "highway": Cover.HIGHWAY, "railway": Cover.RAILWAY, "river": Cover.RIVER}
 
 
-def cell_facts(land: LandCover, grid: Grid) -> list[Facts]:
-    """Return the facts about every cell of a grid that the land cover fits exactly, in row-major order."""
+def cell_facts(land: LandCover, grid: Grid, rng: np.random.Generator | None = None) -> list[Facts]:
+    """Return the facts about every cell of a grid that the land cover fits exactly, in row-major order.
+
+    With `rng`, cells at the border of the area have facts about what lies beyond it too. Without them, a description
+    would tell by what it leaves out that its cell lies at the border. The ground beyond is not known, and no glimpse
+    shows it: each cell there is like one as far inside the border, moved along it by chance.
+    """
     scale = land.classes.shape[0] / grid.size[0]
-    facts, main = [], {}
+    facts, main, built = [], {}, {}
     for row, col in grid.cells():
         left, top, right, bottom = (round(edge * scale) for edge in grid.box((row, col)))
         classes = land.classes[top:bottom, left:right]
@@ -77,11 +101,87 @@ def cell_facts(land: LandCover, grid: Grid) -> list[Facts]:
             here |= _building_facts(land, inside, classes, (top, left))
         facts.append(here)
         main[row, col] = _main_cover(share, int(inside.sum()), land.known)
-    for (row, col), here in zip(grid.cells(), facts, strict=True):
-        for side, (down, right) in SIDES.items():
-            beside = main.get((row + down, col + right), "")
-            if beside and beside != main[row, col]:
-                here[side] = beside
+        built[row, col] = float(share[Cover.BUILDING])
+    marks = {cell: _landmarks(here) for cell, here in zip(grid.cells(), facts, strict=True)}
+    for beyond, like in _beyond(grid, rng).items():
+        main[beyond], built[beyond], marks[beyond] = main[like], built[like], marks[like]
+    for cell, here in zip(grid.cells(), facts, strict=True):
+        here |= _cover_around(cell, main) | _landmarks_around(cell, marks)
+        if Cover.BUILDING in land.known:
+            here |= _density_around(cell, built)
+    return facts
+
+
+def _beyond(grid: Grid, rng: np.random.Generator | None) -> dict[Cell, Cell]:
+    """Return for every cell up to two steps beyond the border a cell inside that it is like; empty without `rng`."""
+    cells: dict[Cell, Cell] = {}
+    for row in range(-2, grid.rows + 2) if rng is not None else ():
+        for col in range(-2, grid.cols + 2):
+            if not grid.contains((row, col)):
+                assert rng is not None
+                shift = rng.integers(-1, 2, size=2)
+                place = (
+                    _reflect(row, grid.rows) if not 0 <= row < grid.rows else row + int(shift[0]),
+                    _reflect(col, grid.cols) if not 0 <= col < grid.cols else col + int(shift[1]),
+                )
+                cells[row, col] = min(max(place[0], 0), grid.rows - 1), min(max(place[1], 0), grid.cols - 1)
+    return cells
+
+
+def _reflect(place: int, count: int) -> int:
+    """Return a row or column beyond the border, reflected at the row or column at the border."""
+    return abs(place) if place < 0 else 2 * (count - 1) - place
+
+
+def _next(cell: Cell, side: str, steps: int = 1) -> Cell:
+    """Return the cell some steps away in one of the eight directions."""
+    down, right = AROUND[side]
+    return cell[0] + steps * down, cell[1] + steps * right
+
+
+def _cover_around(cell: Cell, main: Mapping[Cell, str]) -> Facts:
+    """Return what covers most of the cells one and two steps away, where it differs from here."""
+    facts: Facts = {}
+    for side in SIDES:
+        beside, far = (main.get(_next(cell, side, steps), "") for steps in (1, 2))
+        if beside and beside != main[cell]:
+            facts[side] = beside
+        if far and far not in (main[cell], beside):
+            facts[f"far {side}"] = far
+    return facts
+
+
+def _landmarks(facts: Facts) -> set[str]:
+    """Return what stands out in a cell with these facts."""
+    marks = {name for name in ("railway", "river", "highway") if facts.get(name, "none") != "none"}
+    marks |= {name for name in ("pitch", "car park") if name in facts}
+    marks |= {"water"} if facts.get("water") in ("some", "much") and facts.get("river", "none") == "none" else set()
+    return marks | ({"hall"} if facts.get("building size") == "large" else set())
+
+
+def _landmarks_around(cell: Cell, marks: Mapping[Cell, set[str]]) -> Facts:
+    """Return the most conspicuous thing in each cell one and two steps away that the cells before it do not have."""
+    facts: Facts = {}
+    for side in AROUND:
+        new = marks.get(_next(cell, side), set()) - marks[cell]
+        if new:
+            facts[f"by {side}"] = min(new, key=LANDMARKS.index)
+        far = marks.get(_next(cell, side, 2), set()) - marks[cell] - marks.get(_next(cell, side), set())
+        if far:
+            facts[f"beyond {side}"] = min(far, key=LANDMARKS.index)
+    return facts
+
+
+def _density_around(cell: Cell, built: Mapping[Cell, float]) -> Facts:
+    """Return the side with clearly more buildings than here, and the one with clearly fewer."""
+    here = built[cell]
+    around = {side: built[there] for side in SIDES if (there := _next(cell, side)) in built}
+    most, fewest = max(around, key=lambda side: around[side]), min(around, key=lambda side: around[side])
+    facts: Facts = {}
+    if around[most] > max(_DENSER * here, here + _CLEARLY):
+        facts["denser"] = most
+    if around[fewest] < min(here / _DENSER, here - _CLEARLY):
+        facts["sparser"] = fewest
     return facts
 
 

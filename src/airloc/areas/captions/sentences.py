@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from airloc.areas.captions.facts import SIDES, Facts, cell_facts
+from airloc.areas.captions.facts import AROUND, SIDES, Facts, cell_facts
 from airloc.areas.captions.land_cover import LandCover
 from airloc.grid import Cell, Grid
 
@@ -174,16 +174,67 @@ def _water(say: _Writer) -> str:
 def _neighbour(side: str) -> Callable[[_Writer], str]:
     def write(say: _Writer) -> str:
         kind, direction = say.state(side), _SIDE[side]
-        words = {
-            "water": ("water", "open water"), "fields": ("fields", "farmland"), "trees": ("woods", "trees"),
-            "buildings": ("houses", "buildings"), "sand": ("bare ground", "sand"), "open": ("open grass", "meadows"),
-            "empty": ("no houses", "empty land", "no buildings"),
-        }  # fmt: skip
-        name = say.say(*words[kind])
+        name = say.say(*_COVER_WORDS[kind])
         return say.say(
             f"{name} further {direction}", f"{name} beyond to the {direction}", f"{name} lies to the {direction}",
             f"next to {name} on the {direction}", f"{name} {direction} of it", f"{_OPPOSITE[side]} of {name}",
         )  # fmt: skip
+
+    return write
+
+
+_COVER_WORDS = {
+    "water": ("water", "open water"), "fields": ("fields", "farmland"), "trees": ("woods", "trees"),
+    "buildings": ("houses", "buildings"), "sand": ("bare ground", "sand"), "open": ("open grass", "meadows"),
+    "empty": ("no houses", "empty land", "no buildings"),
+}  # fmt: skip
+_LANDMARK_WORDS = {
+    "railway": ("a railway line", "a railway"), "river": ("a river", "a stream"),
+    "highway": ("a highway", "a motorway"), "pitch": ("a sports field", "a playing field"),
+    "water": ("water", "some water"), "hall": ("a large building", "a big roof", "a large hall"),
+    "car park": ("a car park", "a parking lot"),
+}  # fmt: skip
+
+
+def _far(side: str) -> Callable[[_Writer], str]:
+    def write(say: _Writer) -> str:
+        name, direction = say.say(*_COVER_WORDS[say.state(f"far {side}")]), _SIDE[side]
+        return say.say(
+            f"{name} two blocks {direction}", f"{name} farther off to the {direction}",
+            f"{name} in the distance to the {direction}", f"{name} some way to the {direction}",
+        )  # fmt: skip
+
+    return write
+
+
+def _landmark(side: str) -> Callable[[_Writer], str]:
+    def write(say: _Writer) -> str:
+        name, direction = say.say(*_LANDMARK_WORDS[say.state(f"by {side}")]), "-".join(_SIDE[part] for part in side)
+        return say.say(
+            f"{name} just {direction} of it", f"{name} nearby to the {direction}",
+            f"{name} next to it on the {direction}", f"{direction} of it is {name}",
+        )  # fmt: skip
+
+    return write
+
+
+def _beyond(side: str) -> Callable[[_Writer], str]:
+    def write(say: _Writer) -> str:
+        name, direction = say.say(*_LANDMARK_WORDS[say.state(f"beyond {side}")]), "-".join(_SIDE[part] for part in side)
+        return say.say(
+            f"{name} two blocks to the {direction}", f"{name} some way to the {direction}",
+            f"{name} farther off to the {direction}",
+        )  # fmt: skip
+
+    return write
+
+
+def _density(topic: str, *names: str) -> Callable[[_Writer], str]:
+    def write(say: _Writer) -> str:
+        direction, name = _SIDE[say.state(topic)], say.say(*names)
+        return say.say(
+            f"{name} to the {direction}", f"{name} on the {direction} of it", f"{name} towards the {direction}"
+        )
 
     return write
 
@@ -253,6 +304,11 @@ _CLAUSES: dict[str, Callable[[_Writer], str]] = {
     "pool": _present("pool", "a swimming pool", "a garden with a pool", "a pool"),
     "car park": _present("car park", "a car park", "a parking lot", "paved ground", "a large paved area"),
     **{side: _neighbour(side) for side in SIDES},
+    **{f"far {side}": _far(side) for side in SIDES},
+    **{f"by {side}": _landmark(side) for side in AROUND},
+    **{f"beyond {side}": _beyond(side) for side in AROUND},
+    "denser": _density("denser", "more buildings", "more houses", "denser building"),
+    "sparser": _density("sparser", "fewer buildings", "fewer houses", "more open ground"),
 }
 """Writers of clauses by topic."""
 
@@ -265,6 +321,11 @@ _WEIGHTS = {
     "sand": 0.8,
     "trees": 1.0,
     **dict.fromkeys(SIDES, 0.7),
+    **{f"far {side}": 0.35 for side in SIDES},
+    **{f"by {side}": 0.35 for side in AROUND},
+    **{f"beyond {side}": 0.25 for side in AROUND},
+    "denser": 0.7,
+    "sparser": 0.7,
 }
 _COUNTS: dict[Detail, tuple[int, int]] = {"vague": (1, 2), "plain": (2, 4), "detailed": (5, 8)}
 """Smallest and largest number of clauses."""
@@ -356,7 +417,7 @@ def describe_cells(
 
     With `wrong`, one clause of every caption is about another cell; it then fits its own cell as well.
     """
-    facts = cell_facts(land, grid)
+    facts = cell_facts(land, grid, rng)
     for cell, here in zip(grid.cells(), facts, strict=True):
         other = facts[int(rng.integers(len(facts)))] if wrong else None
         caption = write_caption(here, rng, detail, other)

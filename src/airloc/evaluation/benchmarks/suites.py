@@ -57,6 +57,8 @@ class SuiteSpec:
     cell_metres: float | None = None
     names: NameFilter = field(default_factory=NameFilter)
     """Patterns of the area names."""
+    texts: str | None = None
+    """Name of the file of descriptions, without `.csv`, if goals are described in words."""
     pairs: bool = False
     """Whether the goal images are those of the same places on another day."""
     episodes: str = "per-distance"
@@ -98,6 +100,16 @@ class SuiteSpec:
             return []
         return ["airloc", "data", "prepare", *_option("grid", self.grid, "5x5"), *self.prepare.arguments(root, caches)]
 
+    def texts_command(self, root: str = ROOT, caches: str = "") -> list[str]:
+        """Return the words of the command that describes the goals; empty if they have pictures."""
+        if self.texts is None:
+            return []
+        words = ["airloc", "data", "captions", *_option("grid", self.grid, "5x5"), "--out", f"{caches}{self.texts}.csv"]
+        if self.prepare is not None:
+            return [*words, *self.prepare.arguments(root, caches)[2:]]
+        words += [self.dataset, *([] if root == ROOT else ["--root", f"{root}/{self.dataset}"])]
+        return [*words, *_option("split", self.split)]
+
     def evaluate_command(self, agent: str, root: str = ROOT, caches: str = "", seed: int = 0) -> list[str]:
         """Return the words of the command that evaluates an agent."""
         folder = f"{root}/{self.areas}" if self.prepare is None else caches + self.prepare.cache
@@ -105,6 +117,7 @@ class SuiteSpec:
         words = ["airloc", "evaluate", agent, *source, *(["--pairs"] if self.pairs else [])]
         words += [*_option("split", self.split), *_option("grid", self.grid, "5x5"), *_option("budget", self.budget)]
         words += _option("cell_metres", self.cell_metres)
+        words += [] if self.texts is None else ["--goal-texts", f"{caches}{self.texts}.csv"]
         words += [word for pattern in self.names.only for word in ("--only", pattern)]
         words += [word for pattern in self.names.without for word in ("--except", pattern)]
         words += [*_option("episodes", self.episodes, "per-distance"), *_option("per_area", self.per_area, 1)]
@@ -115,7 +128,7 @@ class SuiteSpec:
 
     def commands(self, agent: str = "AGENT", seed: int = 0) -> list[str]:
         """Return the commands as typed in a shell."""
-        commands = [self.prepare_command(), self.evaluate_command(agent, seed=seed)]
+        commands = [self.prepare_command(), self.texts_command(), self.evaluate_command(agent, seed=seed)]
         return [" ".join(map(_quote, words)) for words in commands if words]
 
 
