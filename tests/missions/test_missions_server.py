@@ -238,7 +238,7 @@ def test_a_restart_before_every_photo_changes_neither_waypoints_nor_the_declared
     tmp_path: Path, search_ground: SearchGround
 ):
     """The goal lies between four cells, its picture is turned, and it is located in the whole photos."""
-    place = (0.5, 1.5)
+    place = (0.6, 1.4)
     known = {"goal": looking_east(search_ground.photo(place)), "goal_heading": 90, "aspect": 1.0, "agent": "belief"}
 
     def states(restart: bool) -> list[dict]:

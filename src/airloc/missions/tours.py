@@ -40,7 +40,7 @@ def plan_tours(
         seed: Random seed of the search for better tours.
 
     >>> plan_tours(np.array([[0.0, 0.1, 0.9]]), [(0, 0)], [2.0])
-    [[(0, 0), (0, 2)]]
+    [[(0, 0), (0, 1), (0, 2)]]
     """
     first = [_Tour([start], float(budget)) for start, budget in zip(starts, budgets, strict=True)]
     left = mass.copy()
