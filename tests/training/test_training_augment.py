@@ -9,7 +9,6 @@ from airloc.training.augment import (
     change_season,
     colour_jitter,
     overlay_damage,
-    remove_objects,
     shade,
     temporal_augmentation,
 )
@@ -73,7 +72,7 @@ def test_aberration_moves_red_outwards_and_blue_inwards_and_leaves_green_alone(s
             torch.testing.assert_close(part[inner], sign * shift * ramp[inner] / 32, atol=1e-3, rtol=0)
 
 
-CHANGES = [temporal_augmentation, change_season, overlay_damage, remove_objects, shade, change_camera]
+CHANGES = [temporal_augmentation, change_season, overlay_damage, shade, change_camera]
 
 
 @pytest.fixture
@@ -107,12 +106,3 @@ def test_damage_leaves_some_ground_nearly_as_it_was():
     images = torch.rand(4, 3, 128, 128)
     change = (overlay_damage(images, 1.0) - images).abs().mean(dim=1).flatten(1)
     assert (change.quantile(0.1, dim=1) < 0.3 * change.quantile(0.9, dim=1)).all()
-
-
-def test_objects_vanish_into_smoother_ground_and_most_of_it_stays():
-    torch.manual_seed(1)
-    images = torch.rand(8, 3, 128, 128)
-    removed = remove_objects(images, 1.0)
-    gone = (removed - images).abs().mean(dim=1) > 0.1
-    assert 0.02 < gone.float().mean() < 0.5
-    assert removed.var(dim=(2, 3)).mean() < images.var(dim=(2, 3)).mean()

@@ -19,8 +19,6 @@ TONES = 8
 """Number of basis functions of the colour map of a season."""
 FIELD_SIDE = 6
 """Control points along a side of the smooth random fields for clouds and damage."""
-OBJECT_SIDE = 14
-"""Mean distance in pixels between the control points of the random fields for single objects, such as houses."""
 
 
 def apply_symmetry(patches: torch.Tensor, symmetry: torch.Tensor) -> torch.Tensor:
@@ -54,7 +52,6 @@ def temporal_augmentation(images: torch.Tensor, strength: float) -> torch.Tensor
     """Simulate images (A, 3, H, W) of another day; strength 0 changes nothing, 1 is strong."""
     images = _apply_to_some(0.5, images, change_season(images, strength))
     images = _apply_to_some(0.3, images, overlay_damage(images, strength))
-    images = _apply_to_some(0.3, images, remove_objects(images, strength))
     images = _apply_to_some(0.3, images, shade(images, strength))
     return change_camera(images, strength)
 
@@ -102,30 +99,14 @@ def overlay_damage(images: torch.Tensor, strength: float) -> torch.Tensor:
     return images + strength * _uniform(images) * where * (other - images)
 
 
-def remove_objects(images: torch.Tensor, strength: float) -> torch.Tensor:
-    """Replace patches of the size of houses by the blurred and tinted ground around them, to simulate what vanished.
-
-    An image loses up to half of its ground at strength 1, evenly or in some quarters more than in others.
-    """
-    ground = images
-    for _ in range(3):
-        ground = avg_pool2d(ground, 9, stride=1, padding=4, count_include_pad=False)
-    tint = torch.randn(len(images), 4, 1, 1, device=images.device) * 0.08
-    ground = ground + tint[:, :1] + 0.25 * tint[:, 1:] + torch.randn_like(images) * 0.03
-    quarters = _smooth_field(images) * _uniform(images)
-    threshold = 2.5 - 2.5 * strength * _uniform(images)
-    where = ((_smooth_field(images, images.shape[-1] // OBJECT_SIDE + 2) + quarters - threshold) * 6).sigmoid()
-    return (images + strength * where * (ground - images)).clamp(0, 1)
-
-
 def shade(images: torch.Tensor, strength: float) -> torch.Tensor:
     """Darken and brighten parts of every image, to simulate haze and the shadows of clouds."""
     return (images * (1 + 0.35 * strength * _uniform(images) * _smooth_field(images))).clamp(0, 1)
 
 
-def _smooth_field(images: torch.Tensor, side: int = FIELD_SIDE) -> torch.Tensor:
-    """Draw a smooth random field around zero for every image, (A, 1, H, W), with `side` control points along a side."""
-    points = torch.randn(len(images), 1, side, side, device=images.device)
+def _smooth_field(images: torch.Tensor) -> torch.Tensor:
+    """Draw a smooth random field around zero for every image, (A, 1, H, W)."""
+    points = torch.randn(len(images), 1, FIELD_SIDE, FIELD_SIDE, device=images.device)
     return interpolate(points, size=images.shape[2:], mode="bicubic", align_corners=False)
 
 
