@@ -1,5 +1,6 @@
 """Fixtures for all tests: small areas, the folder of real imagery, and the command line in this process."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -19,6 +20,12 @@ from airloc.grid import Grid
 # A busy machine makes single examples slow; no test is about time. Every run draws other examples.
 settings.register_profile("airloc", deadline=None, max_examples=50)
 settings.load_profile("airloc")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector off the imported modules."""
+    gc.collect()
+    gc.freeze()
 
 
 def random_image(seed: int, size: tuple[int, int]) -> np.ndarray:

@@ -107,9 +107,7 @@ def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
             "Pass a uint8 array of shape (height, width), or with a last axis of 3 or 4",
         )
     buffer = io.BytesIO()
-    Image.fromarray(pixels.squeeze(2) if pixels.ndim == 3 and channels == 1 else pixels).save(
-        buffer, "PNG", optimize=True
-    )
+    Image.fromarray(pixels.squeeze(2) if pixels.ndim == 3 and channels == 1 else pixels).save(buffer, "PNG")
     return buffer.getvalue()
 
 

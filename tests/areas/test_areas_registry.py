@@ -160,6 +160,7 @@ def test_a_dataset_of_another_package_is_loaded_listed_evaluated_and_trained_on(
     assert len(load_atlas(config, 48, torch.device("cpu")).height) >= 4
 
 
+@pytest.mark.long
 def test_a_dataset_of_another_package_is_shown(lakes: Path) -> None:
     path = os.pathsep.join([str(lakes), *sys.path])
     command = [sys.executable, "-m", "airloc_cli", "data", "show", "lakes", "--out", str(lakes / "sheet.png")]

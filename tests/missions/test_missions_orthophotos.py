@@ -17,6 +17,8 @@ from airloc.missions.store import SearchStore
 from field_files import ground, write_projected, write_tiff
 from field_server import HEADERS, TOKEN, SearchGround, create, fly, post
 
+pytestmark = pytest.mark.long
+
 GOAL = (0, 3)
 
 

@@ -238,7 +238,7 @@ def test_a_restart_before_every_photo_changes_neither_waypoints_nor_the_declared
     tmp_path: Path, search_ground: SearchGround
 ):
     """The goal lies between four cells, its picture is turned, and it is located in the whole photos."""
-    place = (0.6, 1.4)
+    place = (0.6, 0.4)
     known = {"goal": looking_east(search_ground.photo(place)), "goal_heading": 90, "aspect": 1.0, "agent": "belief"}
 
     def states(restart: bool) -> list[dict]:
@@ -261,6 +261,7 @@ def test_a_restart_before_every_photo_changes_neither_waypoints_nor_the_declared
         return [{key: state[key] for key in state if key not in ("id", "created")} for state in seen]
 
     plain = states(restart=False)
+    assert len(plain) > 5
     assert states(restart=True) == plain
     lat, lon = search_ground.layout.lat_lon(place).tolist()
     declared = plain[-1]["declared"]

@@ -21,6 +21,7 @@ def length(path: list[tuple[int, int]]) -> float:
     return sum(math.dist(a, b) for a, b in itertools.pairwise(path))
 
 
+@pytest.mark.no_cover  # tracing makes the search ten times as slow, and other tests reach all its lines
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 999), st.integers(1, 4), st.floats(0, 30))
 def test_paths_stay_in_their_budget_and_no_two_visit_the_same_cell(seed: int, vehicles: int, budget: float):
@@ -60,6 +61,7 @@ def test_no_probability_gives_no_way():
         plan_tours(np.ones((3, 3)), [(1, 1)], [])
 
 
+@pytest.mark.no_cover
 def test_the_search_finds_more_than_the_tour_that_it_begins_with(monkeypatch: pytest.MonkeyPatch):
     mass = np.random.default_rng(3).random((12, 12)) ** 3
     mass[0, 0] = 0

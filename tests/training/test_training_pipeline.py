@@ -65,18 +65,6 @@ def whole(config, tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture
-def continued(whole, tmp_path):
-    """Copy the finished stages before a stage of the whole training, and return the new folder."""
-
-    def copy(stage: str) -> Path:
-        for done in STAGES[: STAGES.index(stage)]:
-            shutil.copytree(whole / done, tmp_path / done)
-        return tmp_path
-
-    return copy
-
-
 def weights(folder: Path) -> bytes:
     return (folder / "agent" / "weights.safetensors").read_bytes()
 
@@ -122,34 +110,27 @@ def test_a_second_time_nothing_is_trained_or_read(whole, config, monkeypatch):
     assert weights(whole) == before
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_training_stopped_in_any_stage_resumes_to_the_same_agent(whole, config, continued, stage):
-    folder = continued(stage)
+def test_trained_stage_by_stage_and_killed_in_each_it_resumes_to_the_same_agent(whole, config, tmp_path):
+    def kill(stage, done, metrics):
+        raise KilledError
 
-    def stop(now, done, metrics):
-        if now == stage:
-            raise KilledError
-
-    with pytest.raises(KilledError):
-        train(folder, config, on_step=stop)
-    torch.manual_seed(77)
-    train(folder, config)
-    assert weights(folder) == weights(whole)
-
-
-def test_training_stage_by_stage_gives_the_same_agent(whole, config, tmp_path):
-    for stage in (*STAGES, "airloc"):
-        assert not (tmp_path / "agent").exists()
+    for stage in STAGES:
         assert not (tmp_path / stage).exists()
+        with pytest.raises(KilledError):
+            train(tmp_path, config, on_step=kill)
+        torch.manual_seed(77)
+        assert not (tmp_path / "agent").exists()
         train(tmp_path, config, until=stage)
+    train(tmp_path, config)
     assert weights(tmp_path) == weights(whole)
 
 
-def test_tables_on_disk_lead_to_the_same_agent(whole, config, continued):
-    folder = continued("policy")
-    train(folder, replace(config, table_bytes=0))
-    assert weights(folder) == weights(whole)
-    assert list((folder / "policy").glob(".airloc-*")) == []
+def test_tables_on_disk_lead_to_the_same_agent(whole, config, tmp_path):
+    for done in ("segmenter", "embedder"):
+        shutil.copytree(whole / done, tmp_path / done)
+    train(tmp_path, replace(config, table_bytes=0))
+    assert weights(tmp_path) == weights(whole)
+    assert list((tmp_path / "policy").glob(".airloc-*")) == []
 
 
 def test_a_segmentation_unit_may_be_taken_from_another_agent_and_stays_as_it_is(whole, config, tmp_path):

@@ -42,6 +42,7 @@ def assert_at(sighting: Sighting, down: float, right: float, max_error: float = 
     assert math.dist((sighting.down, sighting.right), (down / 48, right / 48)) <= max_error
 
 
+@pytest.mark.long
 @settings(max_examples=12, deadline=None)
 @given(
     st.integers(-24, 24), st.integers(-24, 24), st.floats(-180, 180), st.integers(24, 36).map(lambda half: 2 * half)

@@ -8,12 +8,13 @@ probability that the glimpse shows the goal (`match`) follows from the same evid
 and goal.
 
 A goal may also be described in words, instead of by a picture or besides it. The text network relates every glimpse to
-the description, and its logits are added to those of the relation network.
+the description, and its logits are added to those of the relation network. Glimpses that show nothing and empty
+descriptions give no evidence.
 
 Each patch is encoded once and each pair is related once; see `RelationCache`.
 
 Legend: B episodes, n of them with missing features, C cells, O offsets, S = 48 side of a patch, F numbers of an
-encoding, P paths, E ends of paths, N cells around the agent.
+encoding, R rows of a description, D numbers of a row, P paths, E ends of paths, N cells around the agent.
 """
 
 import warnings
@@ -31,7 +32,6 @@ from airloc.agents.between import cell_belief, position_likelihood
 from airloc.agents.cache import FeatureCache, content_keys, pair_keys
 from airloc.agents.matching import SAME_PLACE, SamePlaceCalibration, similarity
 from airloc.agents.planner import PLANNERS, PathTables, Planner, path_tables, tie_preference
-from airloc.agents.text import TextEvidence, prepare_texts, text_logits
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.batch import Observation
@@ -39,7 +39,7 @@ from airloc.task.goal_prior import goal_prior
 from airloc.task.rules import inside
 from airloc.vision.offsets import NUM_OFFSETS, ZERO_OFFSET
 from airloc.vision.relation import SIDE, Encoding, RelationNetwork, offsets_from
-from airloc.vision.text import TextNetwork
+from airloc.vision.text import TextNetwork, is_blank
 
 FLAT_STD = 1.5
 """Standard deviation of the values of a patch, of 255, below which it shows nothing: black, fog, a uniform colour."""
@@ -48,6 +48,17 @@ CHUNK_PER_CORE, CHUNK = 32, 256
 most."""
 IMPOSSIBLE = 1e-30
 """Probability that stands for zero in a prior, so that logarithms are finite."""
+
+
+class TextEvidence(NamedTuple):
+    """The descriptions of a batch, and the encodings of all patches so far."""
+
+    description: torch.Tensor
+    """Encoded descriptions, (B, F)."""
+    blank: torch.Tensor
+    """Which descriptions are empty, bool (B,)."""
+    patches: FeatureCache
+    """Encodings by patch, rows (F,)."""
 
 
 class BeliefState(NamedTuple):
@@ -370,3 +381,20 @@ def _rows(encoding: Encoding) -> torch.Tensor:
 def _encoding(network: RelationNetwork, rows: torch.Tensor) -> Encoding:
     parts = torch.split(rows, [shape.numel() for shape in network.shapes], dim=1)
     return Encoding(*(part.reshape(-1, *shape) for part, shape in zip(parts, network.shapes, strict=True)))
+
+
+def prepare_texts(network: TextNetwork, rows: torch.Tensor) -> TextEvidence:
+    """Encode descriptions (B, R, D)."""
+    return TextEvidence(network.encode_text(rows), is_blank(rows), FeatureCache())
+
+
+def text_logits(
+    network: TextNetwork, patch: torch.Tensor, evidence: TextEvidence, nothing: torch.Tensor
+) -> tuple[torch.Tensor, TextEvidence]:
+    """Return the logits (B, O) of the offsets from glimpses (B, S, S, 3) to the described goals, and the evidence.
+
+    `nothing` tells which glimpses show nothing, bool (B,). Their logits are zero, as are those of empty descriptions.
+    """
+    encoded, patches = evidence.patches.lookup(content_keys(patch), lambda some: network.encode_patches(patch[some]))
+    logits = network.relate(encoded, evidence.description)
+    return logits.masked_fill((nothing | evidence.blank)[:, None], 0.0), evidence._replace(patches=patches)

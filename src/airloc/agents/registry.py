@@ -159,7 +159,8 @@ def weight_hashes(name: str) -> dict[str, str]:
     Args:
         name: As for `make_agent`, of an agent that can be made.
     """
-    if isinstance(AGENTS.get(name), Baseline) or name in plugin_agents():
+    spec = AGENTS.get(name)
+    if isinstance(spec, Baseline) or (spec is None and name in plugin_agents()):
         return {}
     folder = find_checkpoint(name)
     config = load_checkpoint(folder).config

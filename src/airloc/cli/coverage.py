@@ -19,8 +19,7 @@ def run(options: "SearchOptions", track: Path) -> None:
     """Compute the coverage of a track, write it and print it."""
     from airloc.areas.layout import lay_out_outline
     from airloc.areas.outline import read_outline
-    from airloc.missions.coverage import cover, write_coverage
-    from airloc.missions.tracks import read_track, seen_ground
+    from airloc.missions.coverage import cover, read_track, seen_ground, write_coverage
 
     if options.within is None:
         raise AirlocError("The coverage of a track needs the outline of the search", "Give --within")

@@ -10,6 +10,7 @@ Legend: E episodes, C cells, T budget.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -52,10 +53,16 @@ class DescribedGoals:
         texts = [""] * len(suite) if self.control == "no-text" else self.texts.texts
         if self.control == "wrong-text":
             texts = [texts[number] for number in _other_areas(suite, seed)]
-        unique = sorted(set(texts))
-        rows = torch.from_numpy(embed_descriptions(unique))
+        unique = tuple(sorted(set(texts)))
+        rows = _embed(unique)
         place = {text: number for number, text in enumerate(unique)}
         return {**inputs, "goal_texts": rows[[place[text] for text in texts]]}
+
+
+@lru_cache(maxsize=1)
+def _embed(texts: tuple[str, ...]) -> torch.Tensor:
+    """Embed descriptions, once for all agents that are evaluated on them."""
+    return torch.from_numpy(embed_descriptions(texts))
 
 
 def check_reader(agent: Agent) -> None:

@@ -29,7 +29,7 @@ from starlette.requests import HTTPConnection
 from airloc.areas.raster import Raster
 from airloc.missions.feed import SearchFeed
 from airloc.missions.images import SearchImages
-from airloc.missions.messages import Message, Problem, RequestError, SearchState
+from airloc.missions.messages import Message, RequestError, SearchState, error_responses
 from airloc.missions.priors import subjects
 from airloc.missions.service import SearchService
 from airloc.missions.team import MAX_VEHICLES
@@ -51,7 +51,8 @@ ORTHOPHOTO_BODY = {
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
-
+ERRORS = error_responses(400, 401, 404, 408, 413, 422, 503)
+"""Errors of a request about a search."""
 PhotoNumber = Annotated[int, Path(description="number of the photo, from 1")]
 
 
@@ -88,7 +89,7 @@ def page_routes(token: str) -> APIRouter:
     async def page(request: Request) -> Response:
         return await STATIC.get_response("index.html", request.scope)
 
-    @router.post("/session", status_code=204, tags=["server"], responses=_errors(400, 401, 408, 413, 422))
+    @router.post("/session", status_code=204, tags=["server"], responses=error_responses(400, 401, 408, 413, 422))
     def sign_in(session: SessionRequest, request: Request) -> Response:
         """Sign in: sets a cookie that replaces the header with the token."""
         if not hmac.compare_digest(session.token.strip().encode(), token.encode()):
@@ -118,24 +119,24 @@ def live_routes(searches: SearchService, feed: SearchFeed, background: Raster | 
     router = APIRouter(tags=["map"])
     images = SearchImages(searches, background)
 
-    @router.get("/options", responses=_errors(401, 408, 413))
+    @router.get("/options", responses=error_responses(401, 408, 413))
     def read_options() -> FormOptions:
         """Return what the form of a new search offers."""
         return FormOptions(subjects=list(subjects()), orthophoto=background is not None, max_drones=MAX_VEHICLES)
 
-    @router.get("/searches/{search}/map", responses=_errors())
+    @router.get("/searches/{search}/map", responses=ERRORS)
     def read_map(search: str) -> SearchGeometry:
         """Return the grid of a search, its outline and the colours of the map."""
         return searches.inspect(search, lambda active, _: geometry_of(active, images.shows(active)))
 
-    @router.get("/searches/{search}/view", responses=_errors())
+    @router.get("/searches/{search}/view", responses=ERRORS)
     def read_view(search: str) -> SearchView:
         """Return everything that changes during a search."""
         return searches.inspect(search, view_of)
 
     @router.get(
         "/searches/{search}/events",
-        responses=_content("text/event-stream") | _errors(),
+        responses=_content("text/event-stream") | ERRORS,
         response_class=StreamingResponse,
     )
     async def read_events(search: str) -> StreamingResponse:
@@ -143,17 +144,17 @@ def live_routes(searches: SearchService, feed: SearchFeed, background: Raster | 
         await run_in_threadpool(searches.require, search)
         return StreamingResponse(feed.events(search), media_type="text/event-stream", headers=STREAM)
 
-    @router.get("/searches/{search}/goal", responses=_content("image/jpeg") | _errors(), response_class=Response)
+    @router.get("/searches/{search}/goal", responses=_content("image/jpeg") | ERRORS, response_class=Response)
     async def read_goal(search: str) -> Response:
         """Return the goal image, reduced."""
         return _image(await images.goals.get(search))
 
-    @router.get("/searches/{search}/background", responses=_content("image/webp") | _errors(), response_class=Response)
+    @router.get("/searches/{search}/background", responses=_content("image/webp") | ERRORS, response_class=Response)
     async def read_background(search: str) -> Response:
         """Return the ground below the grid from the orthophoto of the search or of the server, turned like the grid."""
         return Response(await images.backgrounds.get(search), media_type="image/webp")
 
-    @router.put("/searches/{search}/orthophoto", responses=_errors(), openapi_extra=ORTHOPHOTO_BODY)
+    @router.put("/searches/{search}/orthophoto", responses=ERRORS, openapi_extra=ORTHOPHOTO_BODY)
     async def put_orthophoto(search: str, request: Request) -> SearchState:
         """Show an orthophoto, the GeoTIFF in the body, below the grid of a search."""
         state = await run_in_threadpool(searches.set_orthophoto, search, await request.body())
@@ -162,7 +163,7 @@ def live_routes(searches: SearchService, feed: SearchFeed, background: Raster | 
 
     @router.get(
         "/searches/{search}/photos/{number}/thumbnail",
-        responses=_content("image/jpeg") | _errors(),
+        responses=_content("image/jpeg") | ERRORS,
         response_class=Response,
     )
     async def read_thumbnail(search: str, number: PhotoNumber) -> Response:
@@ -170,7 +171,7 @@ def live_routes(searches: SearchService, feed: SearchFeed, background: Raster | 
         return _image(await images.thumbnails.get(search, number))
 
     @router.get(
-        "/searches/{search}/photos/{number}/cell", responses=_content("image/png") | _errors(), response_class=Response
+        "/searches/{search}/photos/{number}/cell", responses=_content("image/png") | ERRORS, response_class=Response
     )
     async def read_cell(search: str, number: PhotoNumber) -> Response:
         """Return the part of a photo that shows its cell, turned like the grid."""
@@ -185,7 +186,3 @@ def _image(data: bytes, kind: str = "image/jpeg") -> Response:
 
 def _content(kind: str) -> dict[int | str, dict[str, Any]]:
     return {200: {"content": {kind: {}}}}
-
-
-def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": Problem} for status in statuses or (400, 401, 404, 408, 413, 422, 503)}

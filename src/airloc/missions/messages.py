@@ -1,6 +1,6 @@
 """Requests and responses of the search server, as pydantic models; `settings` has the request that creates a search."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,6 +27,7 @@ __all__ = [
     "SearchSummary",
     "VehicleState",
     "Verdict",
+    "error_responses",
 ]
 
 VehicleId = Annotated[str, Field(min_length=1, max_length=32, pattern=r"^[A-Za-z0-9_-]+$")]
@@ -214,3 +215,10 @@ class Problem(Message):
 
     problem: str
     cure: str
+
+
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the descriptions of the errors of a route that can have these statuses."""
+    reference = {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{Problem.__name__}"}}}}
+    # 422 defines the schema. A model for every status would double the time to create the application.
+    return {status: {"model": Problem} if status == 422 else reference for status in statuses}

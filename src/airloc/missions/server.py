@@ -30,11 +30,11 @@ from airloc.missions.messages import (
     NewVehicle,
     PhotoQuery,
     PhotoResult,
-    Problem,
     RequestError,
     SearchList,
     SearchState,
     Verdict,
+    error_responses,
 )
 from airloc.missions.service import SearchService
 from airloc.missions.settings import NewSearch
@@ -185,7 +185,7 @@ async def _photo_of(request: Request) -> bytes:
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": Problem} for status in (400, 401, 408, 413, 422, 503, *statuses)}
+    return error_responses(400, 401, 408, 413, 422, 503, *statuses)
 
 
 def _require(token: str) -> Callable[..., Awaitable[None]]:

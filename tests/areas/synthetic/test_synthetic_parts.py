@@ -9,9 +9,9 @@ from airloc.areas.synthetic import noise
 from airloc.areas.synthetic.boxes import Kind, box, join, no_boxes, stamp
 from airloc.areas.synthetic.canvas import Canvas, floats
 from airloc.areas.synthetic.curves import Lake, curve
-from airloc.areas.synthetic.light import cast_shadows
 from airloc.areas.synthetic.plan import draw_plan
 from airloc.areas.synthetic.regimes import REGIMES, Use
+from airloc.areas.synthetic.render import cast_shadows
 from airloc.seeding import stream
 
 

@@ -4,6 +4,7 @@ Legend: intermediate images are float32 planes (3, H, W), in bytes.
 """
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
 from airloc.areas.area import Mask, Pixels
@@ -12,7 +13,6 @@ from airloc.areas.synthetic.boxes import Boxes, Kind, join, stamp
 from airloc.areas.synthetic.canvas import Bools, Canvas, Floats
 from airloc.areas.synthetic.disasters import damage_boxes, damage_crowns, damage_ground, flood
 from airloc.areas.synthetic.ground import paint_ground
-from airloc.areas.synthetic.light import cast_shadows
 from airloc.areas.synthetic.lines import blend, paint_lines
 from airloc.areas.synthetic.lots import block_sides, draw_houses
 from airloc.areas.synthetic.objects import FINER, Objects, paint_objects
@@ -26,6 +26,9 @@ LAYOUT_PX = 2.0
 
 SHADE = (0.60, 0.565, 0.49)
 """Fraction of red, green and blue light that comes from the sun; the rest comes from the sky."""
+
+UNIT = 8
+"""Heights are compared in steps of 1 / UNIT metres where shadows are cast."""
 
 
 def render(plan: Plan, canvas: Canvas, disaster: str | None) -> tuple[Pixels, Mask]:
@@ -93,6 +96,37 @@ def _shade(image: Floats, canopy: Canopy, objects: Objects, appearance: Appearan
     shadow = _mean(cast_shadows(height, canvas.finer(FINER), appearance.sun, appearance.tan_elevation))
     for plane, share in zip(image, SHADE, strict=True):
         plane *= 1 - np.float32(share) * shadow
+
+
+def cast_shadows(height: Floats, canvas: Canvas, sun: tuple[float, float], tan_elevation: float) -> Bools:
+    """Return the pixels that lie in shadow, (H, W).
+
+    A pixel is in shadow up to the height of an object towards the sun, less the descent of the ray on the way. Each
+    pass doubles the way, so that a few passes cover the longest shadow. Heights (H, W) are in metres; `sun` is the
+    direction towards the sun (x, y).
+    """
+    ground = np.minimum(height * UNIT, 32000).astype(np.int16)
+    shade = ground.copy()
+    longest = float(height.max(initial=0.0)) / tan_elevation / canvas.px
+    step = 1.0
+    while step <= max(longest, 1.0):
+        fall = np.int16(min(step * canvas.px * tan_elevation * UNIT, 32000))
+        _raise_from(shade, round(step * sun[1]), round(step * sun[0]), fall)
+        step *= 2
+    return shade > ground + UNIT // 2
+
+
+def _raise_from(shade: npt.NDArray[np.int16], down: int, right: int, fall: np.int16) -> None:
+    """Raise every pixel to the shadow height at (down, right) of it, less the descent."""
+    height, width = shade.shape
+    to = _overlap(down, height), _overlap(right, width)
+    source = _overlap(-down, height), _overlap(-right, width)
+    shade[to] = np.maximum(shade[to], shade[source] - fall)
+
+
+def _overlap(step: int, size: int) -> slice:
+    """Return the part of an axis that has a pixel `step` further on."""
+    return slice(max(0, -step), max(0, min(size, size - step)))
 
 
 def _expose(image: Floats, appearance: Appearance) -> Pixels:
