@@ -274,7 +274,7 @@ def sample_pairs(
     chosen = _area_pairs(device)[torch.randint(len(_area_pairs(device)), (count,), device=device)]  # (B, 5)
     row, col = torch.cat([chosen[:, :2], chosen[:, 2:4]]).T * GRID.pitch
     patches = atlas.crop(index, top + row, left + col, GRID.cell).permute(0, 3, 1, 2).float() / 255
-    pairs = colour_jitter(patches.unflatten(0, (2, count)).transpose(0, 1), distortions.jitter)  # (B, 2, 3, S, S)
+    pairs = colour_jitter(patches.view(2, count, *patches.shape[1:]).transpose(0, 1), distortions.jitter)
     symmetry = torch.randint(distortions.symmetries, (count,), device=device)
     patches = apply_symmetry(pairs.transpose(0, 1).flatten(0, 1), symmetry.repeat(2))
     return standardise(patches), _turned_directions(device)[symmetry, chosen[:, 4]]
