@@ -81,6 +81,12 @@ def test_the_paper_map_names_modules_and_tests_that_exist():
         assert (ROOT / path).exists(), path
 
 
+@pytest.mark.parametrize("page", ["agents", "cluster"])
+def test_the_docs_say_that_several_gpus_do_not_train_one_policy(page: str):
+    text = " ".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").split())
+    assert re.search(r"training uses one GPU[.:] [^.]*torchrun", text)
+
+
 def test_every_name_in_the_reference_of_the_api_exists_and_is_there_once():
     names = [name for page in PAGES for name in re.findall(r"^::: (\S+)", page.read_text(encoding="utf-8"), flags=re.M)]
     assert len(names) > 10

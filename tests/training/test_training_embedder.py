@@ -224,8 +224,8 @@ def same_cell(patches: torch.Tensor, cells: torch.Tensor) -> torch.Tensor:
 def test_pairs_are_adjacent_cells_of_the_search_areas_with_their_direction(areas):
     torch.manual_seed(0)
     atlas, cells = areas
-    current, goal, direction = sample_pairs(atlas, 300, Distortions(1, 0.0), GRID.pitch)
-    here, there = (same_cell(patches, cells) for patches in (current, goal))
+    patches, direction = sample_pairs(atlas, 300, Distortions(1, 0.0), GRID.pitch)
+    here, there = (same_cell(some, cells) for some in patches.chunk(2))
     assert torch.equal(here // GRID.count, there // GRID.count), "both cells are of one area"
     step = torch.stack([there % 25 // 5 - here % 25 // 5, there % 5 - here % 5], dim=1)
     assert np.array_equal(step, MOVES[direction])
@@ -279,6 +279,16 @@ def test_the_papers_training_of_the_embedder_learns(world, tmp_path):
     train_embedder(tmp_path, config, encoder, on_step=lambda step, metrics: logged.append(metrics["loss"]))
     assert all(math.isfinite(loss) for loss in logged)
     assert logged[-1] < logged[0]
+
+
+def test_both_patches_of_all_pairs_are_segmented_in_one_pass(world, tmp_path, monkeypatch):
+    passes, add_mask = [], PatchEncoder.add_mask
+    monkeypatch.setattr(
+        PatchEncoder, "add_mask", lambda encoder, rgb: passes.append(len(rgb)) or add_mask(encoder, rgb)
+    )
+    config = tiny(world, steps=2, batches="pairs", pairs=6, rescale=False)
+    train_embedder(tmp_path, config, fresh(), on_step=silent)
+    assert passes == [12, 12, 25], "two updates, and a validation on one area"
 
 
 def test_photos_need_blocks_at_any_offset(world):

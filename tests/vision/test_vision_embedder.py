@@ -117,6 +117,22 @@ def test_the_papers_embedder_has_four_convolutions_a_branch_and_no_batch_normali
     assert all(module.bias is not None for module in embedder.modules() if isinstance(module, nn.Conv2d | nn.Linear))
 
 
+@pytest.mark.parametrize(("sem_seg", "channels"), [(True, 4), (False, 3)])
+def test_the_papers_branches_have_the_channels_and_the_poolings_of_the_published_code(sem_seg, channels):
+    embedder = PatchEncoder(sem_seg, PAPER).embedder
+    maps = {}
+    embedder.fourth.register_forward_hook(lambda module, inputs, output: maps.update(last=output))
+    for number, name in enumerate(("current_first", "goal_first")):
+        convolutions = [layer for layer in getattr(embedder, name) if isinstance(layer, nn.Conv2d)]
+        assert [layer.kernel_size for layer in convolutions] == [(3, 3)] * 3
+        # The third convolutions of both branches are computed together.
+        assert [layer.out_channels for layer in convolutions] == [2 * channels, 3 * channels, 24 * channels], number
+    embedding, _ = embedder(*torch.randn(2, 5, channels, 48, 48))
+    assert maps["last"].shape == (5, 2 * 18 * channels, 3, 3)
+    assert (embedding >= 0).all(), "c is rectified"
+    assert (embedding == 0).any()
+
+
 def test_without_batch_normalisation_different_pairs_start_with_different_predictions():
     torch.manual_seed(0)
     patches = torch.rand(2, 20, 48, 48, 3).mul(255).byte()

@@ -40,10 +40,23 @@ def test_the_printed_equation_is_computed_as_it_is_printed():
             expected.append(
                 math.cos(place / 100 ** (2 * (i - 1) / half)) if i % 2 else math.sin(place / 100 ** (2 * i / half))
             )
-        encoded = encode_position(torch.tensor([x, y]), printed=True)
+        encoded = encode_position(torch.tensor([x, y]), encoding="printed")
         assert encoded.tolist() == pytest.approx(expected, abs=1e-6)
-    columns = encode_position(torch.tensor([[2, 0], [2, 4]]), printed=True)
+    columns = encode_position(torch.tensor([[2, 0], [2, 4]]), encoding="printed")
     assert float((columns[0] - columns[1]).abs().max()) < 4e-4, "the column has almost no effect"
+
+
+def test_the_published_encoding_is_that_of_the_authors_code():
+    for x, y in ((0, 0), (4, 2), (-3, 9)):
+        expected = [
+            (math.cos if i % 2 else math.sin)(place * math.exp(-0.01 * (i - i % 2)))
+            for place in (x, y)
+            for i in range(128)
+        ]
+        encoded = encode_position(torch.tensor([x, y]), encoding="published")
+        assert encoded.tolist() == pytest.approx(expected, abs=1e-5)
+    columns = encode_position(torch.tensor([[2, 1], [2, 2]]), encoding="published")
+    assert float((columns[0] - columns[1])[128:].abs().min()) > 0.01, "every number of the column changes"
 
 
 def test_positions_are_encoded_as_they_are_or_by_the_border():

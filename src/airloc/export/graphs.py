@@ -40,7 +40,7 @@ from airloc.errors import AirlocError
 from airloc.files import write_atomically
 from airloc.vision.embedder import PatchEncoder
 from airloc.vision.offsets import NUM_OFFSETS
-from airloc.vision.position import encode_position
+from airloc.vision.position import EncodingForm, encode_position
 from airloc.vision.relation import SIDE, Encoding, RelationNetwork
 
 Feed = Mapping[str, npt.NDArray[Any]]
@@ -97,8 +97,8 @@ def _plan_airloc(agent: AirlocAgent) -> ExportPlan:
     goal, example = _goal_graph(agent.encoder)
     zeros = torch.zeros(1, HIDDEN)
     example |= {"position": torch.zeros(1, 2), "hidden": zeros, "cell": zeros.clone()}
-    printed = agent.position_encoding.encoding == "printed"
-    step = Graph(_Step(agent.encoder, agent.policy, printed).eval(), example, ("logits", "hidden_out", "cell_out"))
+    encoding = agent.position_encoding.encoding
+    step = Graph(_Step(agent.encoder, agent.policy, encoding).eval(), example, ("logits", "hidden_out", "cell_out"))
     config = {
         **_airloc_config(agent.name, agent.policy.variant.priv),
         "memory": {"hidden": [1, HIDDEN], "cell": [1, HIDDEN]},
@@ -199,16 +199,16 @@ class _EncodeGoal(nn.Module):
 class _Step(nn.Module):
     """One decision of AiRLoc."""
 
-    def __init__(self, encoder: PatchEncoder, policy: Policy, printed: bool) -> None:
+    def __init__(self, encoder: PatchEncoder, policy: Policy, encoding: EncodingForm) -> None:
         super().__init__()
-        self.encoder, self.policy, self.printed = encoder, policy, printed
+        self.encoder, self.policy, self.encoding = encoder, policy, encoding
 
     def forward(
         self, patch: torch.Tensor, goal: torch.Tensor, position: torch.Tensor, hidden: torch.Tensor, cell: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         current = self.encoder.embedder.current_first(self.encoder.preprocess(patch))
         embedding, prior = self.encoder.embedder.relate(current, goal)
-        embedding = embedding + encode_position(position, printed=self.printed)
+        embedding = embedding + encode_position(position, encoding=self.encoding)
         logits, memory = self.policy(embedding[None], prior[None], LSTMState(hidden[None], cell[None]))
         return logits[0], memory.hidden[0], memory.cell[0]
 

@@ -41,6 +41,8 @@ def colour_jitter(groups: torch.Tensor, strength: float) -> torch.Tensor:
 
     Groups are RGB, (B, patches, 3, S, S). A strength of 0 changes nothing, 1 is strong.
     """
+    if not strength:
+        return groups
     count, device = len(groups), groups.device
 
     def factor(spread: float, channels: int = 1) -> torch.Tensor:

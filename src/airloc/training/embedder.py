@@ -194,8 +194,8 @@ def _train(
     def update() -> torch.Tensor:
         # Crop and augment patches, predict their building masks, and classify the directions of pairs.
         if config.batches == "pairs":
-            current, goal, direction = sample_pairs(atlas, config.pairs, config.distortions, config.offset_step)
-            current, goal = frozen.add_mask(current), frozen.add_mask(goal)
+            patches, direction = sample_pairs(atlas, config.pairs, config.distortions, config.offset_step)
+            current, goal = frozen.add_mask(patches).chunk(2)
         else:
             how = config.photos, config.distortions.symmetries, config.offset_step
             current = goal = frozen.add_mask(sample_blocks(atlas, config.blocks, config.distortions.jitter, *how))
@@ -263,26 +263,21 @@ def normalise_embedding(encoder: PatchEncoder, atlas: Atlas, blocks: int) -> Non
 
 def sample_pairs(
     atlas: Atlas, count: int, distortions: Distortions, step: int = 1
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Draw areas, and in each an ordered pair of adjacent cells; the same augmentation for both.
 
     Returns:
-        The current patches and the goals, standardised, each (B, 3, S, S), and the directions of the goals, (B,).
+        The current patches and then the goals, standardised, (2 B, 3, S, S), and the directions of the goals, (B,).
     """
     device = atlas.first.device
-    index, top, left = atlas.sample(count, GRID.size[0], step)
+    index, top, left = (part.repeat(2) for part in atlas.sample(count, GRID.size[0], step))
     chosen = _area_pairs(device)[torch.randint(len(_area_pairs(device)), (count,), device=device)]  # (B, 5)
-    patches = torch.stack(
-        [
-            atlas.crop(index, top + GRID.pitch * chosen[:, at], left + GRID.pitch * chosen[:, at + 1], GRID.cell)
-            for at in (0, 2)
-        ],
-        dim=1,
-    )  # (B, 2, S, S, 3)
-    jittered = colour_jitter(patches[..., :3].permute(0, 1, 4, 2, 3).float() / 255, distortions.jitter)
+    row, col = torch.cat([chosen[:, :2], chosen[:, 2:4]]).T * GRID.pitch
+    patches = atlas.crop(index, top + row, left + col, GRID.cell).permute(0, 3, 1, 2).float() / 255
+    pairs = colour_jitter(patches.view(2, count, *patches.shape[1:]).transpose(0, 1), distortions.jitter)
     symmetry = torch.randint(distortions.symmetries, (count,), device=device)
-    current, goal = (standardise(apply_symmetry(jittered[:, at], symmetry)) for at in (0, 1))
-    return current, goal, _turned_directions(device)[symmetry, chosen[:, 4]]
+    patches = apply_symmetry(pairs.transpose(0, 1).flatten(0, 1), symmetry.repeat(2))
+    return standardise(patches), _turned_directions(device)[symmetry, chosen[:, 4]]
 
 
 @lru_cache

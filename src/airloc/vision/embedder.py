@@ -10,9 +10,11 @@ The patch embedder relates two patches, after Doersch et al. and the paper. It h
 with ReLU and max pooling, one for the current patch and one for the goal, which share no weights. After the second
 convolution the maps of both branches are concatenated and go through the rest of each branch. The two resulting
 embeddings of 128 numbers are concatenated and mapped to c (256), and c is mapped to u: eight logits, the exploitation
-prior, for the direction of an adjacent goal. The paper has no batch normalisation; in the shipped agents it follows
-each convolution and the two embeddings. Without it, the weights before a ReLU start as He et al. propose, because the
-paper does not say how they start, and PyTorch's default shrinks the signal at each layer. `Layers` selects the forms.
+prior, for the direction of an adjacent goal. The paper states neither channels nor kernels; its branches here have
+those of the authors' published code, which pools after each of the four convolutions and gives c after its ReLU. The
+paper has no batch normalisation; in the shipped agents it follows each convolution and the two embeddings. Without it,
+the weights before a ReLU start as He et al. propose, because the paper does not say how they start, and PyTorch's
+default shrinks the signal at each layer. `Layers` selects the forms.
 
 A convolution of concatenated maps is the sum of two convolutions, one for each patch. Everything before that sum
 depends on one patch alone: it is computed once for each patch and shared by all pairs with that patch.
@@ -21,7 +23,6 @@ Legend: B patches or pairs, C input channels (RGB, or RGB and the building mask)
 segmentation unit takes any multiple of 16).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -35,10 +36,13 @@ SEGMENTER_WIDTHS = (8, 8, 16, 32, 64)
 """Channels of the light segmentation unit at full size and after each down block."""
 PAPER_SEGMENTER_WIDTHS = (4, 8, 16, 32, 64)
 """Channels of the paper's segmentation unit: doubled at each down block, as in its source, up to the stated 64."""
+Branches = Literal["wide", "paper"]
 Widths = tuple[int, int, int, int]
-WIDTHS: Mapping[str, Widths] = {"wide": (24, 40, 64, 64), "paper": (12, 16, 24, 24)}
-"""Channels of the four convolutions of an embedder branch, on maps of 48, 24, 12 and 6 px. The paper does not
-state them; with these all its networks together take less than 4 MB of memory, as it says."""
+WIDTHS: Widths = (24, 40, 64, 64)
+"""Channels of the four convolutions of a wide embedder branch, on maps of 48, 24, 12 and 6 px."""
+PAPER_WIDTHS: Widths = (2, 3, 12, 18)
+"""Channels of the paper's branch for each channel of its input. All the paper's networks together take less than 4 MB
+of memory, as it says."""
 EMBEDDING = 256
 """Size of the pair embedding c."""
 HALF = 128
@@ -53,9 +57,8 @@ class Layers:
 
     batch_norm: bool = True
     """Normalise batches after the convolutions of the embedder. Without it, as in the paper."""
-    branches: Literal["wide", "paper"] = "wide"
-    """Channels of the embedder's branches: those of the shipped agents, or as many as the memory that the paper states
-    allows."""
+    branches: Branches = "wide"
+    """Convolutions of the embedder's branches: those of the shipped agents, or of the paper's published code."""
     unet: Literal["light", "paper"] = "light"
     """Segmentation unit: blocks of one convolution, or those of the U-net that the paper adapts."""
     mask: Literal["probability", "binary"] = "probability"
@@ -77,7 +80,7 @@ class PatchEncoder(nn.Module):
         super().__init__()
         self.layers = layers or Layers()
         self.segmenter = Segmenter(self.layers.unet) if sem_seg else None
-        self.embedder = PatchEmbedder(4 if sem_seg else 3, self.layers.batch_norm, WIDTHS[self.layers.branches])
+        self.embedder = PatchEmbedder(4 if sem_seg else 3, self.layers.batch_norm, self.layers.branches)
 
     def preprocess(self, patches: torch.Tensor) -> torch.Tensor:
         """Turn patches (B, S, S, 3) uint8 into inputs of the embedder, (B, C, S, S)."""
@@ -99,19 +102,27 @@ class PatchEmbedder(nn.Module):
     Args:
         channels: 3 for RGB, 4 for RGB and the building mask.
         batch_norm: Normalise batches after each convolution and after the two embeddings.
-        widths: Channels of the four convolutions of a branch.
+        branches: Form of the branches; in that of the paper, c is rectified.
     """
 
-    def __init__(self, channels: int = 4, batch_norm: bool = True, widths: Widths = WIDTHS["wide"]) -> None:
+    def __init__(self, channels: int = 4, batch_norm: bool = True, branches: Branches = "wide") -> None:
         super().__init__()
-        self.current_first = _first_half(channels, widths, batch_norm)
-        self.goal_first = _first_half(channels, widths, batch_norm)
+        self.rectified = branches == "paper"
+        widths, kernel, side = WIDTHS, 5, 6
+        if branches == "paper":
+            first, second, third, fourth = PAPER_WIDTHS
+            widths, kernel, side = (first * channels, second * channels, third * channels, fourth * channels), 3, 3
+        self.current_first = _first_half(channels, widths, kernel, batch_norm)
+        self.goal_first = _first_half(channels, widths, kernel, batch_norm)
         between: list[nn.Module] = [nn.BatchNorm2d(2 * widths[2])] if batch_norm else []
         self.meet = nn.Sequential(*between, nn.ReLU(inplace=True), nn.MaxPool2d(2))
         # The fourth convolutions of both branches as one grouped convolution.
-        self.fourth = nn.Sequential(*_convolution(2 * widths[2], 2 * widths[3], 3, groups=2, batch_norm=batch_norm))
-        self.current_last = _last(widths[3], batch_norm)
-        self.goal_last = _last(widths[3], batch_norm)
+        self.fourth = nn.Sequential(
+            *_convolution(2 * widths[2], 2 * widths[3], 3, groups=2, batch_norm=batch_norm),
+            *([nn.MaxPool2d(2)] if side == 3 else []),
+        )
+        self.current_last = _last(widths[3] * side**2, batch_norm)
+        self.goal_last = _last(widths[3] * side**2, batch_norm)
         self.join = nn.Linear(2 * HALF, EMBEDDING)
         self.prior = nn.Linear(EMBEDDING, DIRECTIONS)
         if not batch_norm:
@@ -125,12 +136,13 @@ class PatchEmbedder(nn.Module):
 
     def relate(self, current: torch.Tensor, goal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Embed pairs from the outputs of `current_first` and `goal_first`, each (B, 2 widths[2], 12, 12)."""
-        maps = self.fourth(self.meet(current + goal))  # (B, 2 widths[3], 6, 6)
+        maps = self.fourth(self.meet(current + goal))  # (B, 2 widths[3], side, side)
         first, second = maps.flatten(2).chunk(2, dim=1)
         halves = torch.cat([self.current_last(first.flatten(1)), self.goal_last(second.flatten(1))], dim=1)
         embedding: torch.Tensor = self.join(halves.relu())
-        prior: torch.Tensor = self.prior(embedding.relu())
-        return embedding, prior
+        rectified = embedding.relu()
+        prior: torch.Tensor = self.prior(rectified)
+        return rectified if self.rectified else embedding, prior
 
 
 class Segmenter(nn.Module):
@@ -174,20 +186,20 @@ def standardise(rgb: torch.Tensor) -> torch.Tensor:
     return (rgb - RGB_MEAN) / RGB_STD
 
 
-def _first_half(channels: int, widths: Widths, batch_norm: bool) -> nn.Sequential:
+def _first_half(channels: int, widths: Widths, kernel: int, batch_norm: bool) -> nn.Sequential:
     """Return two convolutions, and this patch's term of the third convolution of both branches."""
     return nn.Sequential(
-        *_convolution(channels, widths[0], 5, batch_norm=batch_norm),
+        *_convolution(channels, widths[0], kernel, batch_norm=batch_norm),
         nn.MaxPool2d(2),
-        *_convolution(widths[0], widths[1], 5, batch_norm=batch_norm),
+        *_convolution(widths[0], widths[1], kernel, batch_norm=batch_norm),
         nn.MaxPool2d(2),
         nn.Conv2d(widths[1], 2 * widths[2], 3, padding=1, bias=not batch_norm),
     )
 
 
-def _last(channels: int, batch_norm: bool) -> nn.Sequential:
-    """Return the layer that maps the last maps of a branch to its embedding."""
-    linear = nn.Linear(channels * 36, HALF)
+def _last(numbers: int, batch_norm: bool) -> nn.Sequential:
+    """Return the layer that maps the numbers of the last maps of a branch to its embedding."""
+    linear = nn.Linear(numbers, HALF)
     return nn.Sequential(linear, nn.BatchNorm1d(HALF)) if batch_norm else nn.Sequential(linear)
 
 

@@ -7,8 +7,12 @@ increasing wavelengths: for i = 1, ..., d / 2
 
 In the printed equation i continues up to d in the second half, where the wavelengths are so long that y has almost no
 effect. That contradicts the text, by which leaving the area "is easy to avoid given" the encoding. Here i starts again
-at 1, as in Transformers and in the authors' published code, unless the encoding is `printed`. Positions outside the
-area are encoded in the same way.
+at 1, as in Transformers and in the authors' published code, unless the encoding is `printed`. The published code also
+has much shorter wavelengths, so that all numbers change from cell to cell (`published`): for i = 0, ..., d / 2 - 1
+
+    sin(x / e^(0.01 i))  if i is even,    cos(x / e^(0.01 (i - 1)))  if i is odd.
+
+Positions outside the area are encoded in the same way.
 
 A policy learns where the borders of its training grid are. On another grid, `to_training_grid` maps positions by their
 distance to the nearest border; otherwise the policy would take the far side of a larger grid for the outside. The paper
@@ -24,14 +28,16 @@ from airloc.grid import Grid
 
 SIZE = 256
 BASE = 100.0
+EncodingForm = Literal["restarted", "printed", "published"]
 
 
 @dataclass(frozen=True)
 class PositionEncoding:
     """How the position of a cell becomes numbers, by default as in the shipped agents."""
 
-    encoding: Literal["restarted", "printed"] = "restarted"
-    """The index of the second half starts again at 1, or continues as printed in the paper."""
+    encoding: EncodingForm = "restarted"
+    """The index of the second half starts again at 1, or continues as printed in the paper; or the encoding of the
+    paper's published code."""
     positions: Literal["border", "raw"] = "border"
     """On other grids than the training grid: by the distance to the nearest border, or as they are."""
 
@@ -39,17 +45,20 @@ class PositionEncoding:
         """Encode cells (..., 2) of a grid: (..., 256) float32."""
         if self.positions == "border":
             position = to_training_grid(position, grid, training_grid)
-        return encode_position(position, printed=self.encoding == "printed")
+        return encode_position(position, encoding=self.encoding)
 
 
-def encode_position(position: torch.Tensor, size: int = SIZE, *, printed: bool = False) -> torch.Tensor:
-    """Encode cells (..., 2): (..., size) float32; as printed, or with an index that starts again in the second half."""
+def encode_position(position: torch.Tensor, size: int = SIZE, *, encoding: EncodingForm = "restarted") -> torch.Tensor:
+    """Encode cells (..., 2): (..., size) float32."""
     half = size // 2
     number = torch.arange(1, half + 1, device=position.device, dtype=torch.float32)
-    number = torch.stack([number, number + half]) if printed else number  # (2, half) or (half,)
+    number = torch.stack([number, number + half]) if encoding == "printed" else number  # (2, half) or (half,)
     odd = number % 2 == 1
-    power = torch.where(odd, 2 * (number - 1), 2 * number) / half
-    angle = position[..., None].float() / BASE**power  # (..., 2, half)
+    if encoding == "published":
+        odd, wavelength = ~odd, torch.exp(0.01 * 2 * ((number - 1) // 2))
+    else:
+        wavelength = BASE ** (torch.where(odd, 2 * (number - 1), 2 * number) / half)
+    angle = position[..., None].float() / wavelength  # (..., 2, half)
     waves = torch.where(odd, angle.cos(), angle.sin())
     return waves.flatten(-2)
 
