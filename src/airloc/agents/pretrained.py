@@ -37,6 +37,7 @@ from torch import nn
 
 from airloc.agents.agent import AgentOptions
 from airloc.agents.airloc import AirlocAgent, LocalAgent
+from airloc.agents.any_day import AnyDayAgent
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.checkpoint import (
     CONFIG,
@@ -155,6 +156,12 @@ def load_belief(
         sample=options.sample,
         text_network=partial(load_text, DEFAULT_TEXT, options.device),
     )
+
+
+def load_any_day(checkpoint: Checkpoint, name: str, options: AgentOptions) -> AnyDayAgent:
+    """Create the belief agent of a checkpoint for goals of any day."""
+    sharp, blurred = (load_belief(checkpoint, name, options, blurred=blurred) for blurred in (False, True))
+    return AnyDayAgent(name, sharp, blurred)
 
 
 @lru_cache(maxsize=4)

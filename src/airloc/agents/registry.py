@@ -15,7 +15,14 @@ from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.baselines import PlannedAgent, RandomAgent, lawnmower, spiral
 from airloc.agents.blind import blind
 from airloc.agents.checkpoint import CONFIG, Checkpoint, load_checkpoint
-from airloc.agents.pretrained import checkpoint_folder, is_installed, load_airloc, load_belief, load_local
+from airloc.agents.pretrained import (
+    checkpoint_folder,
+    is_installed,
+    load_airloc,
+    load_any_day,
+    load_belief,
+    load_local,
+)
 from airloc.errors import AirlocError
 
 _ENTRY_POINT_GROUP = "airloc.agents"
@@ -74,6 +81,7 @@ AGENTS: dict[str, Baseline | Pretrained] = {
     "belief-seams": Pretrained("belief", load_belief, {"textures": False}),
     "belief-textures": Pretrained("belief", load_belief, {"seams": False}),
     "belief-blurred": Pretrained("belief", load_belief, {"blurred": True}),
+    "belief-any-day": Pretrained("belief", load_any_day),
     "belief-research": Pretrained("belief-research", load_belief),
 }
 
