@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airloc.areas.captions import Cover, cell_facts, describe_cells, from_building_mask, from_classes, write_caption
+from airloc.areas.captions.facts import AROUND
 from airloc.areas.synthetic import Synthetic
 from airloc.areas.synthetic.source import REGIMES
 from airloc.grid import Grid
@@ -66,7 +67,7 @@ def test_a_building_mask_gives_facts_about_buildings_alone():
         "hall at",
         "open at",
         "sparser",
-        *"NESW",
+        *AROUND,
     }
     assert write_caption(facts[4], np.random.default_rng(0)).text, "even an empty cell is described"
 
