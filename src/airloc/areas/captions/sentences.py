@@ -340,13 +340,18 @@ _STARTS = (
     "",
     "",
     "A place with ",
-    "There is ",
+    "It shows ",
     "I can see ",
     "It has ",
     "You see ",
     "Somewhere with ",
     "An area with ",
 )
+_NO_OBJECTS = (
+    "no ", "without ", "nothing ", "next ", "all ", "only ", "covered", "north", "east", "south", "west", "treeless",
+    "loosely built", "densely built",
+)  # fmt: skip
+"""Beginnings of clauses that cannot follow "it shows" or "beside"."""
 
 
 def write_caption(
@@ -405,13 +410,15 @@ def _join(clauses: Sequence[str], rng: np.random.Generator) -> str:
         cut = int(rng.integers(1, len(clauses)))
         text = ", ".join(clauses[:cut]) + ". " + ", ".join(clauses[cut:]).capitalize()
     elif style < 0.75 and len(clauses) > 1:
-        text = clauses[0] + str(rng.choice([" with ", ", ", " and ", " beside ", " next to "])) + ", ".join(clauses[1:])
+        word = str(rng.choice([" with ", ", ", " and ", " beside ", " next to "]))
+        word = ", " if clauses[1].startswith(_NO_OBJECTS) else word
+        text = clauses[0] + word + ", ".join(clauses[1:])
     elif style < 0.85:
         text = ". ".join(clause.capitalize() for clause in clauses)
     else:
         text = ", ".join(clauses)
     start = _STARTS[int(rng.integers(len(_STARTS)))]
-    if start and not text.startswith(("no ", "without ", "nothing ", "next ", "all ", "only ", "covered")):
+    if start and not text.lower().startswith(_NO_OBJECTS):
         text = start + text[0].lower() + text[1:]
     return text[0].upper() + text[1:] + ("." if rng.random() < 0.7 else "")
 
