@@ -1,3 +1,4 @@
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +12,7 @@ from airloc.areas.area import SearchArea, fit
 from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.training.atlas import MAX_WINDOW, Atlas, CropSampler, Imagery, resample
+from airloc.training.atlas import MAX_WINDOW, ROTATED_SHARE, Atlas, CropSampler, Imagery, resample, rotate
 
 SIZES = [(60, 80), (50, 50), (200, 52)]
 
@@ -180,3 +181,27 @@ def test_no_crop_shows_more_source_pixels_than_the_largest_window():
     sampler = CropSampler(wide, SIDE, MARGIN)
     assert float(sampler.largest) == pytest.approx(MAX_WINDOW / (SIDE + 2 * MARGIN))
     assert sampler.draw(torch.zeros(2))[0].shape == (2, 6, SIDE + 2 * MARGIN, SIDE + 2 * MARGIN)
+
+
+def test_rotated_copies_are_clean_and_share_the_weight_and_the_place_of_their_image():
+    image = generate(4, (200, 200)).image
+    stored = Imagery.from_pairs(
+        [(image, 255 - image), (image, image)], [(1.0, 1.0)] * 2, [1.0, 3.0], "cpu", [7, 8], [False, True], rotations=2
+    )
+    assert stored.clean.tolist() == [False, True, True, True]
+    assert stored.place.tolist() == [7, 8, 7, 7]
+    assert stored.weights.tolist() == pytest.approx([1 - ROTATED_SHARE, 3.0, ROTATED_SHARE / 2, ROTATED_SHARE / 2])
+    height, width = stored.size[:, 2].tolist()
+    assert height == width
+    assert 200 / 2**0.5 - 3 < height < 200 / (math.cos(math.radians(15)) + math.sin(math.radians(15)))
+    copy = stored.pixels[stored.first[2] : stored.first[2] + height * width].int()
+    assert int((copy[:, :3] + copy[:, 3:] - 255).abs().max()) <= 1, "both days are rotated alike"
+
+
+def test_a_rotated_image_shows_the_ground_around_its_centre_turned():
+    image = torch.from_numpy(generate(5, (301, 301)).image.copy())
+    quarter = rotate(image, math.pi / 2)
+    assert quarter.shape == (299, 299, 3)
+    difference = (quarter.int() - image.rot90(1)[1:-1, 1:-1].int()).abs()
+    other = (quarter.int() - image.rot90(-1)[1:-1, 1:-1].int()).abs()
+    assert min(int(difference.max()), int(other.max())) <= 1

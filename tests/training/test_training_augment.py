@@ -8,9 +8,13 @@ from airloc.training.augment import (
     change_camera,
     change_season,
     colour_jitter,
+    displace,
+    draw_warp,
     overlay_damage,
     shade,
+    soften,
     temporal_augmentation,
+    turn_sun,
 )
 
 SIDE = 6
@@ -106,3 +110,31 @@ def test_damage_leaves_some_ground_nearly_as_it_was():
     images = torch.rand(4, 3, 128, 128)
     change = (overlay_damage(images, 1.0) - images).abs().mean(dim=1).flatten(1)
     assert (change.quantile(0.1, dim=1) < 0.3 * change.quantile(0.9, dim=1)).all()
+
+
+def test_a_warp_has_no_mean_displacement_and_is_smooth():
+    torch.manual_seed(2)
+    warp = draw_warp(50, 80, 2.5, 26, torch.device("cpu"))
+    assert warp.shape == (50, 2, 80, 80)
+    assert float(warp.mean(dim=(2, 3)).abs().max()) < 1e-4
+    assert 0.5 < float(warp.abs().amax(dim=(1, 2, 3)).max()) < 12
+    assert float(warp.diff(dim=3).abs().max()) < 1, "the image does not fold"
+
+
+def test_displaced_detail_moves_by_some_pixels_and_stays_in_its_place_on_average():
+    torch.manual_seed(3)
+    ramp = torch.linspace(0.1, 0.9, 96).expand(20, 3, 96, 96)  # brightness tells the column
+    shift = ((displace(ramp, 2.0) - ramp) * 95 / 0.8)[..., 8:-8, 8:-8]
+    assert 0.5 < float(shift.abs().amax()) < 10
+    assert float(shift.mean().abs()) < 0.2
+    torch.testing.assert_close(displace(ramp, 0.0), ramp, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("change", [soften, lambda images: turn_sun(images, 1.0)])
+def test_softening_and_another_sun_keep_the_mean_brightness(change):
+    torch.manual_seed(4)
+    images = torch.rand(8, 3, 40, 40) * 0.4 + 0.3
+    changed = change(images)
+    assert changed.shape == images.shape
+    assert float((changed - images).abs().mean()) > 0.01
+    torch.testing.assert_close(changed.mean(dim=(1, 2, 3)), images.mean(dim=(1, 2, 3)), atol=0.02, rtol=0)

@@ -12,7 +12,7 @@ from airloc.grid import Grid
 from airloc.task.photos import MARGIN
 from airloc.training.atlas import CropSampler, Imagery
 from airloc.training.photos import PhotoAugmentation, compress_areas, photograph_cells, take_photos
-from airloc.training.relation_batches import REDUCED, GoalAugmentation, RelationBatch, sample_batch
+from airloc.training.relation_batches import GoalAugmentation, RelationBatch, sample_batch
 
 GRID = Grid(3, 3)
 SIDE = GRID.size[0] + 2 * MARGIN
@@ -25,7 +25,7 @@ STILL = GoalAugmentation(
 )
 CLEAR = PhotoAugmentation(
     flight_probability=0.0,
-    native_strength=0.0,
+    block_grid_strength=0.0,
     cell_compression_probability=0.0,
     area_compression_probability=0.0,
     degraded_probability=0.0,
@@ -41,10 +41,10 @@ def image() -> np.ndarray:
 
 
 def sample(
-    image: np.ndarray, areas: int, goals: int, change: GoalAugmentation, photos: PhotoAugmentation, step: float = 1.0
+    image: np.ndarray, areas: int, goals: int, change: GoalAugmentation, photos: PhotoAugmentation, clean: bool = True
 ) -> RelationBatch:
-    """Sample areas with a number of image pixels per pixel."""
-    imagery = Imagery.from_pairs([(image, image)], [(step, step)], [1.0], "cpu")
+    """Sample areas of an image that was never compressed, or was."""
+    imagery = Imagery.from_pairs([(image, image)], [(1.0, 1.0)], [1.0], "cpu", clean=[clean])
     crops = CropSampler(imagery, GRID.size[0], MARGIN)
     return sample_batch(crops, GRID, torch.arange(GRID.count).expand(areas, -1), goals, change, photos)
 
@@ -104,9 +104,9 @@ def test_photos_in_flight_differ_from_the_cells_and_still_show_them(image: np.nd
 def test_without_probabilities_batches_are_exact_crops(image: np.ndarray):
     on_the_ground = replace(ALL, flight_probability=0.0)  # the margin of a flight moves the crop
     torch.manual_seed(1)
-    exact = sample(image, 2, 4, replace(STILL, exact_probability=1.0), on_the_ground, step=REDUCED)
+    exact = sample(image, 2, 4, replace(STILL, exact_probability=1.0), on_the_ground)
     torch.manual_seed(1)
-    off = sample(image, 2, 4, STILL, CLEAR, step=REDUCED)
+    off = sample(image, 2, 4, STILL, CLEAR)
     for one, other in zip(exact, off, strict=True):
         torch.testing.assert_close(one, other)
 
@@ -126,14 +126,14 @@ def test_compression_of_single_cells_hides_the_block_grid_of_the_image(image: np
     def share(photos: PhotoAugmentation) -> float:
         """Share of neighbours in a row whose block grids lie four columns apart, as 52 columns modulo 8 say."""
         torch.manual_seed(2)
-        batch = sample(saved, 12, 1, STILL, photos)
+        batch = sample(saved, 12, 1, STILL, photos, clean=False)
         phases = torch.tensor([[phase(patch) for patch in cells] for cells in batch.glimpses]).view(12, 3, 3)
         return float(((phases[..., 1:] - phases[..., :-1]) % 8 == 4).float().mean())
 
     exact = share(CLEAR)
     assert exact > 0.6  # crops lie between pixels, which blurs the block grid
     assert share(replace(CLEAR, cell_compression_probability=1.0, area_compression_probability=1.0)) < 0.35
-    assert share(replace(CLEAR, native_strength=PhotoAugmentation.native_strength)) < 0.35
+    assert share(replace(CLEAR, block_grid_strength=PhotoAugmentation.block_grid_strength)) < 0.35
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_compression_of_single_cells_hides_the_block_grid_of_the_image(image: np
         ("flight_probability", float("nan")),
         ("degraded_probability", -0.1),
         ("flight_strength", (0.0, 1e9)),
-        ("native_strength", -0.1),
+        ("block_grid_strength", -0.1),
         ("aligned_probability", 1.5),
     ],
 )

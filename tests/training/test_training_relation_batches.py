@@ -15,7 +15,7 @@ from airloc.training.atlas import CropSampler, Imagery
 from airloc.training.data import DataConfig, PairConfig, load_imagery
 from airloc.training.photos import PhotoAugmentation
 from airloc.training.relation import SCALES
-from airloc.training.relation_batches import REDUCED, GoalAugmentation, RelationBatch, random_walks, sample_batch
+from airloc.training.relation_batches import INNER, GoalAugmentation, RelationBatch, random_walks, sample_batch
 
 CPU = torch.device("cpu")
 GRID = Grid(5, 5)
@@ -29,7 +29,7 @@ STILL = GoalAugmentation(
 )
 CLEAR = PhotoAugmentation(
     flight_probability=0.0,
-    native_strength=0.0,
+    block_grid_strength=0.0,
     cell_compression_probability=0.0,
     area_compression_probability=0.0,
     degraded_probability=0.0,
@@ -64,10 +64,11 @@ def suburb() -> np.ndarray:
     return generate(2, (400, 400), regime="suburb").image
 
 
-def at_step(step: float, image: np.ndarray | None = None) -> RecordingSampler:
-    """Render areas at one scale, in pixels of the image per rendered pixel."""
+def at_step(step: float, image: np.ndarray | None = None, *, clean: bool = True) -> RecordingSampler:
+    """Render areas at one scale, in pixels per rendered pixel, of an image that was never compressed, or was."""
     image = suburb() if image is None else image
-    return RecordingSampler(Imagery.from_pairs([(image, image)], [(step, step)], [1.0], "cpu"), GRID.size[0], MARGIN)
+    imagery = Imagery.from_pairs([(image, image)], [(step, step)], [1.0], "cpu", clean=[clean])
+    return RecordingSampler(imagery, GRID.size[0], MARGIN)
 
 
 def sample(
@@ -118,7 +119,7 @@ def test_glimpses_show_the_observed_cells_in_their_order(crops: CropSampler):
 
 def test_exact_areas_are_exact_crops_whatever_else_is_likely():
     torch.manual_seed(2)
-    crops = at_step(REDUCED)
+    crops = at_step(1.2)
     every = replace(STILL, exact_probability=1.0, goal_jitter_probability=1.0)
     batch = sample(crops, 2, 5, every, ALWAYS)
     assert exact_cells(batch, crops).all()
@@ -127,7 +128,7 @@ def test_exact_areas_are_exact_crops_whatever_else_is_likely():
 
 def test_goals_of_exact_areas_may_lie_off_the_grid():
     torch.manual_seed(2)
-    crops = at_step(REDUCED)
+    crops = at_step(1.2)
     batch = sample(crops, 1, 5, replace(STILL, exact_probability=1.0, off_grid_probability=1.0), ALWAYS)
     assert exact_cells(batch, crops).all()
     assert ((batch.goals - picked(batch.glimpses, batch.cell)).abs().amax(dim=(2, 3, 4)) > 0.1).all()
@@ -135,24 +136,24 @@ def test_goals_of_exact_areas_may_lie_off_the_grid():
 
 def test_some_areas_are_exact_and_the_rest_are_augmented():
     torch.manual_seed(0)
-    crops = at_step(REDUCED)
+    crops = at_step(1.2)
     batch = sample(crops, 8, 1, replace(STILL, exact_probability=0.5, goal_jitter_probability=1.0), ALWAYS)
     exact = exact_cells(batch, crops)
     assert torch.equal(exact.any(dim=1), exact.all(dim=1)), "all cells of an area, or none"
     assert 0 < float(exact.float().mean()) < 1
 
 
-@pytest.mark.parametrize("step", [0.7, 1.0, 0.99 * REDUCED])
-def test_areas_at_the_resolution_of_their_image_are_never_exact_and_always_compressed_cell_by_cell(
+@pytest.mark.parametrize("step", [0.7, 1.0, 1.4])
+def test_areas_of_compressed_images_are_never_exact_and_always_compressed_cell_by_cell(
     monkeypatch: pytest.MonkeyPatch, step: float
 ):
     torch.manual_seed(0)
-    crops = at_step(step)
+    crops = at_step(step, clean=False)
     exact = replace(STILL, exact_probability=1.0)
-    assert not exact_cells(sample(crops, 1, 1, exact, replace(CLEAR, native_strength=0.3)), crops).any()
+    assert not exact_cells(sample(crops, 1, 1, exact, replace(CLEAR, block_grid_strength=0.3)), crops).any()
     # Errors too small to see, and so little quality that every cell shows the blocks, which begin with the cell.
     monkeypatch.setattr("airloc.training.photos.QUALITY", (4.0, 4.0))
-    batch = sample(crops, 1, 1, exact, replace(CLEAR, native_strength=1e-6, aligned_probability=1.0))
+    batch = sample(crops, 1, 1, exact, replace(CLEAR, block_grid_strength=1e-6, aligned_probability=1.0))
     assert block_steps(batch.glimpses).min() > 1.5
     assert block_steps(batch.goals).min() > 1.5
 
@@ -163,13 +164,13 @@ def block_steps(patches: torch.Tensor) -> torch.Tensor:
     return steps[..., 7::8].mean(dim=2) / steps.mean(dim=2)
 
 
-def test_areas_at_a_lower_resolution_than_their_image_need_not_be_compressed():
+def test_areas_of_images_that_were_never_compressed_need_not_be_compressed():
     torch.manual_seed(0)
-    crops = at_step(REDUCED)
-    assert exact_cells(sample(crops, 2, 1, STILL, replace(CLEAR, native_strength=0.3)), crops).all()
+    crops = at_step(1.2)
+    assert exact_cells(sample(crops, 2, 1, STILL, replace(CLEAR, block_grid_strength=0.3)), crops).all()
 
 
-@pytest.mark.parametrize(("probability", "margin"), [(0.0, 0.0), (1.0, float(MARGIN))])
+@pytest.mark.parametrize(("probability", "margin"), [(0.0, INNER), (1.0, float(MARGIN))])
 def test_areas_in_flight_show_the_ground_around_the_grid(crops: RecordingSampler, probability: float, margin: float):
     torch.manual_seed(0)
     sample(crops, 3, 1, STILL, replace(CLEAR, flight_probability=probability))

@@ -5,6 +5,9 @@ resampled beforehand, exactly as evaluation resamples them, so that training pat
 `Imagery` holds images at their own resolution and renders crops at any scale and at any sub-pixel position, so that
 nothing is locked to the pixels of an image. It resamples as evaluation does, and sometimes with another kernel.
 
+Compressed images show their block grid at any scale. `Imagery` can hold rotated copies of them: the block grid does not
+run along the rows and columns of a crop there, and a linear probe (`airloc.training.block_probe`) does not find it.
+
 Legend: N images (an image of an atlas counts once per scale), B crops, S side of a crop, K side of the window of source
 pixels that a crop is rendered from.
 """
@@ -16,11 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from PIL import Image
+from torch.nn.functional import grid_sample
 
 from airloc.areas import SearchArea
 from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Grid
+from airloc.seeding import stream
 
 CELL_METRES = 100.0
 """Side of a cell on the ground, in the paper."""
@@ -28,6 +33,10 @@ SUPPORT = 3
 """Radius of the Lanczos kernel, in rendered pixels."""
 MAX_WINDOW = 832
 """Largest side of the source pixels that a crop shows."""
+ROTATION = (15.0, 75.0)
+"""Smallest and largest rotation of copies in degrees. At less than 15 a linear probe still finds the block grid."""
+ROTATED_SHARE = 0.6
+"""Share of the rotated copies in the crops of an image that has some."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +129,8 @@ class Imagery:
     """Sampling weights, (N,)."""
     place: torch.Tensor
     """Number of the place that an image shows, (N,). Several pairs of days can show one place."""
+    clean: torch.Tensor
+    """Whether no block grid runs along the rows and columns of an image, bool (N,): it is rotated, or procedural."""
 
     @classmethod
     def from_pairs(
@@ -129,18 +140,44 @@ class Imagery:
         weights: Sequence[float],
         device: torch.device | str,
         places: Sequence[int] | None = None,
+        clean: Sequence[bool] | None = None,
+        rotations: int = 0,
     ) -> "Imagery":
-        """Store pairs of images. Without `places`, every pair shows another place."""
-        rows = [np.concatenate(pair, axis=2).reshape(-1, 6) for pair in pairs]
-        size = torch.tensor([first.shape[:2] for first, _ in pairs]).T
+        """Store pairs of images.
+
+        Args:
+            pairs: Images of the same place and size on two days.
+            steps: Smallest and largest step of each pair.
+            weights: Sampling weight of each pair, including its copies.
+            device: Device of the images.
+            places: Number of the place that each pair shows. Default: every pair shows another place.
+            clean: Whether a pair was never compressed. Default: none.
+            rotations: Number of rotated copies of each pair that is not clean.
+        """
+        clean = [False] * len(pairs) if clean is None else clean
+        images = [torch.from_numpy(np.concatenate(pair, axis=2)).to(device) for pair in pairs]
+        random = stream(0, "rotated copies")
+        copies = list(enumerate(images)) + [
+            (index, rotate(images[index], math.radians(random.uniform(*ROTATION))))
+            for index, free in enumerate(clean)
+            if not free
+            for _ in range(rotations)
+        ]
+        size = torch.tensor([image.shape[:2] for _, image in copies], device=device).T
         lengths = size.prod(dim=0)
+        source = torch.tensor([index for index, _ in copies], device=device)
+        rotated = torch.arange(len(copies), device=device) >= len(pairs)
+        own = torch.where(rotated, ROTATED_SHARE / max(rotations, 1), 1 - ROTATED_SHARE)
+        never_compressed = torch.tensor(clean, device=device)[source]
+        share = torch.where(never_compressed | (rotations == 0), 1.0, own)
         return cls(
-            torch.from_numpy(np.concatenate(rows)).to(device),
-            (lengths.cumsum(0) - lengths).to(device),
-            size.to(device),
-            torch.tensor(steps).T.contiguous().to(device),
-            torch.tensor(weights).to(device),
-            torch.tensor(range(len(pairs)) if places is None else places).to(device),
+            torch.cat([image.reshape(-1, 6) for _, image in copies]),
+            lengths.cumsum(0) - lengths,
+            size,
+            torch.tensor(steps, device=device)[source].T.contiguous(),
+            torch.tensor(weights, device=device)[source] * share,
+            torch.tensor(range(len(pairs)) if places is None else places, device=device)[source],
+            never_compressed | rotated,
         )
 
     def fits(self, side: int, margin: int) -> bool:
@@ -200,6 +237,20 @@ class CropSampler:
         window = images.pixels[pixel].permute(0, 3, 1, 2).float()  # (B, 6, K, K)
         rendered: torch.Tensor = rows[:, None] @ window @ cols[:, None].transpose(2, 3)
         return rendered.round().clamp(0, 255) / 255, step, index
+
+
+def rotate(image: torch.Tensor, angle: float) -> torch.Tensor:
+    """Rotate an image (H, W, channels) uint8 by radians, and crop the largest square around its centre."""
+    height, width = image.shape[:2]
+    cos, sin = math.cos(angle), math.sin(angle)
+    side = max(1, int(min(height, width) / (abs(cos) + abs(sin))) - 2)
+    step = torch.arange(side, device=image.device) - (side - 1) / 2
+    row = height / 2 + cos * step[:, None] + sin * step
+    col = width / 2 - sin * step[:, None] + cos * step
+    where = torch.stack([col * 2 / width - 1, row * 2 / height - 1], dim=2)[None]
+    planes = image.permute(2, 0, 1)[None].float()
+    turned = grid_sample(planes, where, mode="bicubic", padding_mode="reflection", align_corners=False)
+    return turned[0].round().clamp(0, 255).to(torch.uint8).permute(1, 2, 0)
 
 
 def _resampling_weights(

@@ -1,8 +1,9 @@
 """Augmentations: symmetries of the square, colour jitter, chromatic aberration, and temporal augmentation.
 
-Temporal augmentation simulates an image of another day. Season, damage, clouds and camera differ: woods turn from green
-to brown while roads stay grey, and a storm changes some places and not others. Each change is drawn for every image
-independently, and most images get only some of the changes.
+Temporal augmentation simulates an image of another day. Season, damage, clouds, sun and camera differ: woods turn from
+green to brown while roads stay grey, and a storm changes some places and not others. Fine detail does not persist: it
+is displaced by some pixels, because two cameras do not look from the same angle, and softened. Each change is drawn for
+every image independently, and most images get only some of the changes.
 
 `airloc.areas.changes` changes the goal images of an evaluation, one 48 px patch at a time, in NumPy and with other
 distributions; the augmentations here run on batches on the device.
@@ -13,12 +14,18 @@ Legend: B patches, squares or groups of patches, A images, S side, C channels; R
 import torch
 from torch.nn.functional import affine_grid, avg_pool2d, grid_sample, interpolate
 
+from airloc.task.photos import blur
+
 SYMMETRIES = 8
 """Symmetries of the square: bit 0 flips left and right, bit 1 flips up and down, bit 2 transposes."""
 TONES = 8
 """Number of basis functions of the colour map of a season."""
 FIELD_SIDE = 6
 """Control points along a side of the smooth random fields for clouds and damage."""
+DISPLACEMENT = 1.8
+"""Largest standard deviation of the displacement of detail between two days, in pixels."""
+DISPLACEMENT_PX = 20
+"""Distance of the control points of the displacement, in pixels."""
 
 
 def apply_symmetry(patches: torch.Tensor, symmetry: torch.Tensor) -> torch.Tensor:
@@ -53,6 +60,9 @@ def temporal_augmentation(images: torch.Tensor, strength: float) -> torch.Tensor
     images = _apply_to_some(0.5, images, change_season(images, strength))
     images = _apply_to_some(0.3, images, overlay_damage(images, strength))
     images = _apply_to_some(0.3, images, shade(images, strength))
+    images = _apply_to_some(0.3, images, turn_sun(images, 0.7 * strength))
+    images = _apply_to_some(0.6, images, displace(images, strength * DISPLACEMENT))
+    images = _apply_to_some(0.35, images, images + strength * (soften(images) - images))
     return change_camera(images, strength)
 
 
@@ -128,6 +138,49 @@ def overlay_damage(images: torch.Tensor, strength: float) -> torch.Tensor:
 def shade(images: torch.Tensor, strength: float) -> torch.Tensor:
     """Darken and brighten parts of every image, to simulate haze and the shadows of clouds."""
     return (images * (1 + 0.35 * strength * _uniform(images) * _smooth_field(images))).clamp(0, 1)
+
+
+def turn_sun(images: torch.Tensor, strength: float) -> torch.Tensor:
+    """Light the edges of every image from a random direction: add the slope of its brightness along this direction."""
+    grey = images.mean(dim=1, keepdim=True)
+    down, right = (grey.roll(-2, axis) - grey.roll(2, axis) for axis in (2, 3))
+    slope = torch.randn(2, len(images), 1, 1, 1, device=images.device) * 0.4 * strength
+    return (images + slope[0] * down + slope[1] * right).clamp(0, 1)
+
+
+def displace(images: torch.Tensor, largest: float) -> torch.Tensor:
+    """Warp square images (A, 3, S, S) by smooth random displacements of up to `largest` pixels (`draw_warp`)."""
+    side = images.shape[-1]
+    warp = draw_warp(len(images), side, largest, DISPLACEMENT_PX, images.device)
+    centre = torch.arange(side, device=images.device) + 0.5
+    where = torch.stack([centre + warp[:, 1], centre[:, None] + warp[:, 0]], dim=3) * 2 / side - 1
+    return grid_sample(images, where, mode="bicubic", padding_mode="border", align_corners=False).clamp(0, 1)
+
+
+def soften(images: torch.Tensor) -> torch.Tensor:
+    """Blur images (A, 3, H, W) and halve their resolution, each by its own random amount."""
+    softness, coarse = torch.rand(2, len(images), 1, 1, 1, device=images.device).unbind()
+    soft = blur(blur(blur(images)))  # standard deviation of about 1.2 px
+    images = images + softness * (soft - images)
+    half: torch.Tensor = interpolate(avg_pool2d(images, 2), size=images.shape[2:], mode="bilinear", align_corners=False)
+    return images + coarse * (half - images)
+
+
+def draw_field(images: torch.Tensor, distance: int, channels: int = 1) -> torch.Tensor:
+    """Draw smooth random fields with control points a distance in pixels apart, (A, channels, H, W)."""
+    points = [side // distance + 2 for side in images.shape[2:]]
+    field = torch.randn(len(images), channels, *points, device=images.device)
+    return interpolate(field, size=images.shape[2:], mode="bicubic", align_corners=False)
+
+
+def draw_warp(count: int, side: int, largest: float, distance: int, device: torch.device) -> torch.Tensor:
+    """Draw smooth displacements of squares in pixels, (A, 2, side, side), zero on average.
+
+    Their standard deviation is up to `largest`, and small for most squares. Control points are a distance apart.
+    """
+    amount = largest * torch.rand(count, 1, 1, 1, device=device) ** 2
+    field = draw_field(torch.empty(count, 1, side, side, device=device), distance, channels=2)
+    return amount * (field - field.mean(dim=(2, 3), keepdim=True))
 
 
 def _smooth_field(images: torch.Tensor) -> torch.Tensor:

@@ -27,7 +27,7 @@ from airloc.task.rules import inside
 from airloc.training.atlas import Atlas, CropSampler, Imagery
 from airloc.training.data import store_pair
 from airloc.training.photos import PhotoAugmentation
-from airloc.training.relation import SCALES
+from airloc.training.relation import SCALES, RelationConfig
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, sample_batch
 from airloc.vision.embedder import standardise
 
@@ -68,6 +68,8 @@ class PuzzleRecipe:
     """Differences between goals and glimpses."""
     photos: PhotoAugmentation = field(default_factory=PhotoAugmentation)
     """Errors and compression of photos."""
+    rotations: int = RelationConfig.rotations
+    """Rotated copies of every image."""
 
 
 def probe_puzzles(
@@ -150,7 +152,8 @@ def _plain_puzzles(images: Sequence[SearchArea]) -> Callable[[int], RelationBatc
 def _training_puzzles(images: Sequence[SearchArea], recipe: PuzzleRecipe) -> Callable[[int], RelationBatch]:
     """Return a function that draws a number of areas as the training does."""
     pairs, steps = zip(*(store_pair(area, area, SCALES) for area in images), strict=True)
-    crops = CropSampler(Imagery.from_pairs(pairs, steps, [1.0] * len(pairs), "cpu"), GRID.size[0], MARGIN)
+    imagery = Imagery.from_pairs(pairs, steps, [1.0] * len(pairs), "cpu", rotations=recipe.rotations)
+    crops = CropSampler(imagery, GRID.size[0], MARGIN)
 
     def draw(areas: int) -> RelationBatch:
         every = torch.arange(GRID.count).expand(areas, -1)

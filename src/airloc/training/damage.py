@@ -1,8 +1,7 @@
 """Changes between two days that are stronger than a season: what a disaster or years of building leave behind.
 
 `airloc.training.augment.temporal_augmentation` changes an image as a season and another camera do. Here large parts of
-the ground are replaced, by water, ash or the ground of another place, objects vanish, the sun stands elsewhere, and the
-image is warped, because two cameras do not look from the same angle.
+the ground are replaced, by water, ash or the ground of another place, and the sun stands elsewhere.
 
 All operations have static shapes, so that a training step can be captured as a CUDA graph.
 
@@ -12,9 +11,9 @@ Legend: A images, H, W height and width; RGB in [0, 1].
 from functools import lru_cache
 
 import torch
-from torch.nn.functional import avg_pool2d, interpolate
+from torch.nn.functional import avg_pool2d
 
-from airloc.training.augment import change_season, shade
+from airloc.training.augment import change_season, draw_field, shade, turn_sun
 
 SMOOTHED = 21
 """Side in pixels of the neighbourhood whose mean replaces what has vanished."""
@@ -30,14 +29,6 @@ def damage(images: torch.Tensor) -> torch.Tensor:
     images = turn_sun(images, 1.0)
     images = replace_parts(images)
     return shade(images, 1.0)
-
-
-def turn_sun(images: torch.Tensor, strength: float) -> torch.Tensor:
-    """Light the edges of every image from a random direction: add the slope of its brightness along this direction."""
-    grey = images.mean(dim=1, keepdim=True)
-    down, right = (grey.roll(-2, axis) - grey.roll(2, axis) for axis in (2, 3))
-    slope = torch.randn(2, len(images), 1, 1, 1, device=images.device) * 0.4 * strength
-    return (images + slope[0] * down + slope[1] * right).clamp(0, 1)
 
 
 def replace_parts(images: torch.Tensor) -> torch.Tensor:
@@ -69,24 +60,6 @@ def _greenness(images: torch.Tensor) -> torch.Tensor:
     values = (smooth * direction[..., None, None]).sum(dim=1, keepdim=True)
     centred = values - values.mean(dim=(2, 3), keepdim=True)
     return centred / centred.square().mean(dim=(2, 3), keepdim=True).sqrt().clamp(min=1e-3)
-
-
-def draw_field(images: torch.Tensor, distance: int, channels: int = 1) -> torch.Tensor:
-    """Draw smooth random fields with control points a distance in pixels apart, (A, channels, H, W)."""
-    points = [side // distance + 2 for side in images.shape[2:]]
-    field = torch.randn(len(images), channels, *points, device=images.device)
-    return interpolate(field, size=images.shape[2:], mode="bicubic", align_corners=False)
-
-
-def draw_warp(count: int, side: int, largest: float, device: torch.device) -> torch.Tensor:
-    """Draw smooth displacements of squares in pixels, (A, 2, side, side), zero on average.
-
-    Their standard deviation is up to `largest`, and small for most squares.
-    """
-    amount = largest * torch.rand(count, 1, 1, 1, device=device) ** 2
-    shape = torch.empty(count, 1, side, side, device=device)
-    field = draw_field(shape, side // 3, channels=2)
-    return amount * (field - field.mean(dim=(2, 3), keepdim=True))
 
 
 @lru_cache(maxsize=4)

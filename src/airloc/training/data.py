@@ -159,8 +159,10 @@ def fit_ground(area: SearchArea, grid: Grid) -> SearchArea:
     return fit(_crop_ground(area, grid) or area, grid)
 
 
-def load_imagery(config: DataConfig, pairs: PairConfig, device: torch.device, scales: Scales) -> Imagery:
-    """Load all training images and image pairs at their own resolution.
+def load_imagery(
+    config: DataConfig, pairs: PairConfig, device: torch.device, scales: Scales, rotations: int = 0
+) -> Imagery:
+    """Load all training images and image pairs at their own resolution, and rotated copies of those from files.
 
     Crops can later have any scale between the smallest and the largest one of `scales`. Pairs are a share of
     `pairs.pairs_share` of the crops, if there are any.
@@ -183,12 +185,16 @@ def load_imagery(config: DataConfig, pairs: PairConfig, device: torch.device, sc
             "There are no images to train on", "Give --root a folder with larger images, or --synthetic 500"
         )
     places = [*range(-1, len(paired) - len(entries) - 1, -1), *_number_places(of_two_days)]
+    single, double = len(entries) - len(paired) - config.synthetic, len(paired) - pairs.disaster_pairs
+    clean = [False] * single + [True] * config.synthetic + [False] * double + [True] * pairs.disaster_pairs
     return Imagery.from_pairs(
         [pair for pair, _, _ in entries],
         [steps for _, steps, _ in entries],
         [part for _, _, part in entries],
         device,
         places,
+        clean,
+        rotations,
     )
 
 

@@ -21,9 +21,16 @@ from torch.nn.functional import grid_sample
 from airloc.areas.changes import MAX_SCALE
 from airloc.task.photos import draw_quality, expose, jpeg
 from airloc.training.atlas import CropSampler
-from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter, temporal_augmentation
-from airloc.training.damage import damage, draw_warp
-from airloc.training.photos import QUALITY, soften
+from airloc.training.augment import (
+    SYMMETRIES,
+    apply_symmetry,
+    colour_jitter,
+    draw_warp,
+    soften,
+    temporal_augmentation,
+)
+from airloc.training.damage import damage
+from airloc.training.photos import QUALITY
 from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settings
 from airloc.vision.locator import CANVAS, CELL
 
@@ -112,7 +119,7 @@ def sample_batch(crops: CropSampler, count: int, augmentation: LocatorAugmentati
     zero, still = torch.zeros_like(angle), torch.zeros(count, 2, PHOTO, PHOTO, device=device)
     middle = _middles(half, device)
     photos = _photograph(_cut(days[0], middle, zero, zero + 1, still), augmentation)
-    warp = draw_warp(count, _RENDERED, augmentation.warp, device)
+    warp = draw_warp(count, _RENDERED, augmentation.warp, _RENDERED // 3, device)
     goals = _photograph(_cut(days[1], middle + offset, angle, zoom, warp), augmentation)
     margin = (_RENDERED - CANVAS) // 2
     width = CELL * MAX_SCALE ** level[4]

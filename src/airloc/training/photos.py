@@ -12,11 +12,10 @@ Legend: A areas, P photos of an area, N images or photos, H, W height and width 
 from dataclasses import dataclass
 
 import torch
-from torch.nn.functional import avg_pool2d, interpolate
 
 from airloc.grid import Grid
-from airloc.task.photos import BLOCK, MARGIN, blur, capture, compress, crop, draw_quality, jpeg, reflect
-from airloc.training.augment import colour_jitter
+from airloc.task.photos import BLOCK, MARGIN, capture, compress, crop, draw_quality, jpeg, reflect
+from airloc.training.augment import colour_jitter, soften
 from airloc.training.runs import PROBABILITY, Bounds, check_settings
 
 QUALITY = (35.0, 96.0)
@@ -35,9 +34,9 @@ class PhotoAugmentation:
     """Probability that every glimpse and goal of an area is a photo with its own errors, as in flight."""
     flight_strength: tuple[float, float] = (0.2, MAX_STRENGTH)
     """Smallest and largest strength of these errors. One stands for 3 % of a cell, 4 degrees and 4 % of the height."""
-    native_strength: float = 0.3
-    """Smallest strength of these errors in areas at about the resolution of their image, whose cells are also always
-    compressed one by one: they would still show the block grid of the image. Zero treats them like the others."""
+    block_grid_strength: float = 0.3
+    """Smallest strength of these errors in areas of images that show a block grid, whose cells are also always
+    compressed one by one. Zero treats them like the others."""
     cell_compression_probability: float = 0.25
     """Probability that the cells of another area without such errors are compressed one by one."""
     area_compression_probability: float = 0.5
@@ -53,7 +52,7 @@ class PhotoAugmentation:
             self,
             flight_probability=PROBABILITY,
             flight_strength=Bounds(low=0, high=10),
-            native_strength=Bounds(low=0, high=10),
+            block_grid_strength=Bounds(low=0, high=10),
             cell_compression_probability=PROBABILITY,
             area_compression_probability=PROBABILITY,
             aligned_probability=PROBABILITY,
@@ -128,12 +127,3 @@ def photograph_cells(images: torch.Tensor, grid: Grid, share: float) -> torch.Te
         degraded=torch.zeros_like(chosen),
         aligned=aligned < PhotoAugmentation.aligned_probability,
     )
-
-
-def soften(photos: torch.Tensor) -> torch.Tensor:
-    """Blur photos (N, 3, H, W) and halve their resolution, each by its own random amount."""
-    softness, coarse = torch.rand(2, len(photos), 1, 1, 1, device=photos.device).unbind()
-    soft = blur(blur(blur(photos)))  # standard deviation of about 1.2 px
-    photos = photos + softness * (soft - photos)
-    half: torch.Tensor = interpolate(avg_pool2d(photos, 2), scale_factor=2, mode="bilinear", align_corners=False)
-    return photos + coarse * (half - photos)

@@ -87,6 +87,9 @@ class RelationConfig:
     """Differences between goals and glimpses."""
     photos: PhotoAugmentation = field(default_factory=PhotoAugmentation)
     """Errors and compression of photos."""
+    rotations: int = 3
+    """Rotated copies of every image from a file. Areas are exact in these and in procedural images alone, which show no
+    block grid along their rows and columns."""
     init_from: str = ""
     """Start with the weights of this belief agent, a name or a checkpoint folder, instead of random weights."""
     initial_share: float = 0.0
@@ -124,6 +127,7 @@ class RelationConfig:
             self,
             width=Bounds(low=1, high=MAX_WIDTH),
             **dict.fromkeys(("steps", "areas", "goals", "validate_every"), COUNT),
+            rotations=NON_NEGATIVE,
             blocks=Bounds(low=0, high=MAX_BLOCKS),
             **dict.fromkeys(("small_share", "large_share", "far_share"), Bounds(low=0, high=1, exclude_high=True)),
             initial_share=PROBABILITY,
@@ -187,7 +191,7 @@ def _train(
     """Run the training loop from the step of the run."""
     device = next(network.parameters()).device
     torch.manual_seed(config.seed)
-    imagery = load_imagery(config.data, config.pairs, device, SCALES)
+    imagery = load_imagery(config.data, config.pairs, device, SCALES, config.rotations)
     boards = [
         _Board.create(imagery, grid, areas, config.goals)
         for grid, areas in _areas_per_grid(config)

@@ -5,8 +5,8 @@ day: from the second image of a pair, or augmented (`temporal_augmentation`), in
 misregistered by some pixels. In some areas the goals are cut off the grid, rotated and scaled. With
 `PhotoAugmentation`, glimpses and goals are photos with their own errors and compression instead of exact crops.
 
-At about its own resolution an image shows the block grid of its compression as it was saved. Areas are therefore exact
-at lower resolutions only, where its period depends on the scale.
+An image that was compressed shows its block grid at any scale. Areas are therefore exact only in images without a block
+grid along their rows and columns: rotated copies and procedural images (`Imagery.clean`).
 
 Legend: A areas, V glimpses and G goals of an area, S side of a cell, W walks, T length of a walk.
 """
@@ -26,17 +26,17 @@ from airloc.training.photos import PhotoAugmentation, compress_areas, take_photo
 from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settings
 from airloc.vision.embedder import standardise
 
-REDUCED = 1.2
-"""Smallest step of areas that may be exact, in pixels of the image per rendered pixel."""
+INNER = 4.0
+"""Real ground around the grid of areas without flight errors, in pixels."""
 
 
 @dataclass(frozen=True)
 class GoalAugmentation:
     """Differences between the image of the goal and the glimpses of the flight."""
 
-    exact_probability: float = 0.4
-    """Probability that an area at a lower resolution than its image has glimpses and goals cut from one rendering,
-    without errors and compression of their own. Areas at about the resolution of their image are never exact."""
+    exact_probability: float = 0.55
+    """Probability that an area of a clean image has glimpses and goals cut from one rendering, without errors and
+    compression of their own. Areas of images that show a block grid are never exact."""
     shared_jitter: float = 0.6
     """Strength of the colour jitter that glimpses and goal share, 0 to 1."""
     aberration_probability: float = 0.15
@@ -99,9 +99,9 @@ def sample_batch(
     """
     areas, device = len(observed), observed.device
     flying = torch.rand(areas, 1, device=device) < photos.flight_probability
-    images, step, _ = crops.draw(flying.flatten() * float(MARGIN))
-    native = (step < REDUCED).view(areas, 1) & (photos.native_strength > 0)
-    exact = (torch.rand(areas, 1, device=device) < augmentation.exact_probability) & ~native
+    images, _, index = crops.draw(torch.where(flying.flatten(), float(MARGIN), INNER))
+    blocks = ~crops.imagery.clean[index].view(areas, 1) & (photos.block_grid_strength > 0)
+    exact = (torch.rand(areas, 1, device=device) < augmentation.exact_probability) & ~blocks
 
     def augmented(probability: float) -> torch.Tensor:
         return (torch.rand(areas, 1, device=device) < probability) & ~exact
@@ -116,8 +116,8 @@ def sample_batch(
     low, high = photos.flight_strength
     strength = flying * (low + (high - low) * torch.rand(areas, 1, device=device))
     common = {
-        "strength": torch.where(native, strength.clamp(min=photos.native_strength), strength),
-        "compressed": flying | alone | native,
+        "strength": torch.where(blocks, strength.clamp(min=photos.block_grid_strength), strength),
+        "compressed": flying | alone | blocks,
         "aligned": torch.rand(areas, 1, device=device) < photos.aligned_probability,
     }
     corner = torch.stack([observed // grid.cols, observed % grid.cols]) * float(grid.pitch)
