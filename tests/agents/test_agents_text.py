@@ -1,6 +1,7 @@
 """Descriptions are evidence: it adds to that of a picture, and an empty description says nothing."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -81,6 +82,15 @@ def test_an_agent_without_a_text_network_refuses_descriptions():
 def test_a_checkpoint_of_another_kind_is_refused():
     with pytest.raises(AirlocError, match="kind 'belief', not 'text'"):
         load_text("belief")
+
+
+def test_a_folder_named_text_does_not_replace_the_shipped_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "text").mkdir()
+    monkeypatch.chdir(tmp_path)
+    load_text.cache_clear()
+    assert load_text("text").features == 192
+    with pytest.raises(AirlocError, match="has no file"):
+        load_text("./text")
 
 
 @pytest.mark.slow

@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airloc.areas.captions import Cover, cell_facts, describe_cells, from_building_mask, from_classes, write_caption
+from airloc.areas.captions import (
+    Cover,
+    cell_facts,
+    describe_cells,
+    from_building_mask,
+    from_classes,
+    sentences,
+    write_caption,
+)
+from airloc.areas.captions.facts import AROUND
 from airloc.areas.synthetic import Synthetic
 from airloc.areas.synthetic.source import REGIMES
 from airloc.grid import Grid
@@ -66,7 +75,7 @@ def test_a_building_mask_gives_facts_about_buildings_alone():
         "hall at",
         "open at",
         "sparser",
-        *"NESW",
+        *AROUND,
     }
     assert write_caption(facts[4], np.random.default_rng(0)).text, "even an empty cell is described"
 
@@ -165,3 +174,16 @@ def test_no_side_of_a_procedural_cell_is_left_out_more_often_at_the_border():
             sides[border] += any(topic in facts for topic in ("W", "by W", "far W", "beyond W")), 1
     rates = sides[:, 0] / sides[:, 1]
     assert rates[1] == pytest.approx(rates[0], abs=0.15)
+
+
+@pytest.mark.parametrize(
+    "clause", ["west of dense housing", "next to fields on the east", "treeless", "densely built up"]
+)
+def test_a_clause_that_names_no_object_follows_no_words_that_need_one(clause: str):
+    rng = np.random.default_rng(0)
+    openings = [start.strip().lower() for start in sentences._STARTS if start]
+    needing = [f"{word} {clause}" for word in ("with", "beside", "and next to", "road next to", *openings)]
+    for _ in range(300):
+        text = sentences._join(["a road", clause, "trees"], rng) + " " + sentences._join([clause, "a road"], rng)
+        assert not any(words in text.lower() for words in needing), text
+    assert not any("is" in opening.split() for opening in openings), "more houses may follow, or a single one"

@@ -154,6 +154,10 @@ def test_the_record_names_weights_images_device_batch_versions_and_resamples(sco
     assert (record["device"], record["batch"], record["torch"]) == ("cpu", 5, torch.__version__)
     assert (record["package"], record["resamples"], record["clusters"]) == (None, 2000, 4)
     assert record["images"]["goals_sha256"] is None
+    texts = tmp_path / "texts.csv"
+    texts.write_text("area,goal_row,goal_col,text\n" + "".join(f"a.png,{n // 5},{n % 5},woods\n" for n in range(25)))
+    described = score("belief", "--areas", areas_folder, "--goal-texts", texts)["weights_sha256"]
+    assert list(described) == ["belief", "text"]
     folder = score(weights_root() / "airloc", "--areas", areas_folder)
     assert (folder["weights_sha256"], folder["images"]) == (hashes, record["images"])
     with Image.open(areas_folder / "a.png") as image:

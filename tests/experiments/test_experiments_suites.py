@@ -10,6 +10,7 @@ from airloc.agents.registry import available_agents
 from airloc.areas import NameFilter
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.suites import SUITES, find_suites
+from airloc.experiments import datasets, graph
 from airloc.experiments import suites as suites_plan
 from airloc.experiments.datasets import AREAS
 from airloc.experiments.evaluation import evaluation_task
@@ -43,10 +44,26 @@ def test_all_suites_and_agents_are_planned_and_no_two_are_one():
 def test_new_weights_change_the_keys_of_their_agent_only(data: Path, monkeypatch: pytest.MonkeyPatch):
     suites = find_suites(["masa-5x5"])
     before = plan_suites(suites, ["airloc", "blind"], data).evaluations
-    monkeypatch.setattr(suites_plan, "weights_digest", lambda name: "new" if name == "airloc" else "")
+    monkeypatch.setattr(suites_plan, "weights_digest", lambda name, *, texts: "new" if name == "airloc" else "")
     after = plan_suites(suites, ["airloc", "blind"], data).evaluations
     assert before["blind", "masa-5x5"].key == after["blind", "masa-5x5"].key
     assert before["airloc", "masa-5x5"].key != after["airloc", "masa-5x5"].key
+
+
+def test_new_weights_for_descriptions_change_the_keys_of_suites_of_goals_in_words_only(monkeypatch: pytest.MonkeyPatch):
+    suites, agents = find_suites(["procedural", "procedural-words"]), ["belief", "blind"]
+    before = plan_suites(suites, agents, None).evaluations
+    monkeypatch.setattr(graph, "DEFAULT_TEXT", "text-research")
+    after = plan_suites(suites, agents, None).evaluations
+    assert [which for which in before if before[which].key != after[which].key] == [("belief", "procedural-words")]
+
+
+def test_new_words_change_the_keys_of_suites_of_goals_in_words_only(monkeypatch: pytest.MonkeyPatch):
+    suites = find_suites(["procedural", "procedural-words"])
+    before = plan_suites(suites, ["blind"], None).evaluations
+    monkeypatch.setattr(datasets, "TEXTS_VERSION", datasets.TEXTS_VERSION + 1)
+    after = plan_suites(suites, ["blind"], None).evaluations
+    assert [which for which in before if before[which].key != after[which].key] == [("blind", "procedural-words")]
 
 
 def test_changed_images_change_the_keys_of_their_dataset_only(data: Path):

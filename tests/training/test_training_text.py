@@ -1,5 +1,7 @@
 """The text network is trained from captions, resumes to the same weights, and turned areas have turned captions."""
 
+import json
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,14 +13,16 @@ from airloc.agents.pretrained import load_text
 from airloc.areas.captions import cell_facts
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
+from airloc.training import runs
 from airloc.training import text as training
+from airloc.training.augment import random_views
 from airloc.training.text import (
     TextConfig,
+    area_loss,
     cut_cells,
     drop_rows,
     fit_text,
     load_text_data,
-    random_views,
     recall,
     train_text,
 )
@@ -66,10 +70,15 @@ def test_rows_are_dropped_but_never_all():
     torch.manual_seed(0)
     rows = torch.randn(400, ROWS, DIM)
     rows[:200, 1:] = 0
-    kept = (drop_rows(rows) != 0).any(dim=2)
+    rows[200:, 5:] = 0
+    left, whole = drop_rows(rows)
+    kept = (left != 0).any(dim=2)
     assert kept.any(dim=1).all()
-    assert (~kept[200:, 0]).float().mean() == pytest.approx(0.15, abs=0.07)
-    assert (~kept[200:, 1]).float().mean() == pytest.approx(0.15, abs=0.07)
+    assert kept[:200, 0].all()
+    assert (~kept[200:, 0]).float().mean() == pytest.approx(0.5, abs=0.07)
+    assert (~kept[200:, 1:5].any(dim=1)).float().mean() == pytest.approx(0.15, abs=0.07)
+    assert (~whole[200:]).float().mean() == pytest.approx(0.35, abs=0.07)
+    assert kept[200:][~whole[200:], 1:5].float().mean() == pytest.approx(0.7, abs=0.07)
 
 
 def test_views_of_images_keep_their_size_and_differ():
@@ -100,26 +109,33 @@ def test_recall_in_worked_numbers():
 
 
 @pytest.mark.long
-def test_interrupted_and_resumed_it_ends_with_the_same_weights(world: Path, tmp_path: Path):
+@pytest.mark.parametrize("stop", [2, 3])
+def test_interrupted_and_resumed_it_ends_with_the_same_weights(world: Path, tmp_path: Path, monkeypatch, stop: int):
+    monkeypatch.setattr(runs, "SAVE_SECONDS", 0.0)  # saves between validations, which are after steps 2 and 4
     config = replace(SMALL, masks=world / "masa")
     data = load_text_data(config, CPU)
 
-    def weights(folder: str, stop: int | None = None) -> dict[str, torch.Tensor]:
-        torch.manual_seed(0)
-        network = TextNetwork(config.width, config.features)
+    def weights(folder: str, *parts: int) -> dict[str, torch.Tensor]:
+        """Train in parts: each is killed after its number of updates, so that no update is made twice."""
+        for updates in parts:
+            torch.manual_seed(0)
+            network = TextNetwork(config.width, config.features)
+            left = iter(range(updates))
 
-        def on_step(step: int, metrics: dict[str, float]) -> None:
-            if step == stop:
-                raise KeyboardInterrupt
+            def loss(*given, left=left):
+                if next(left, None) is None:
+                    raise KeyboardInterrupt
+                return area_loss(*given)
 
-        try:
-            fit_text(tmp_path / folder, config, network, data, on_step)
-        except KeyboardInterrupt:
-            return weights(folder)
+            monkeypatch.setattr(training, "area_loss", loss)
+            with suppress(KeyboardInterrupt):
+                fit_text(tmp_path / folder, config, network, data, lambda step, metrics: None)
         return network.state_dict()
 
-    whole, resumed = weights("whole"), weights("resumed", stop=2)
+    whole, resumed = weights("whole", 4), weights("resumed", stop, 4 - stop)
     assert all(torch.equal(tensor, resumed[name]) for name, tensor in whole.items())
+    logged = [[json.loads(line) for line in (tmp_path / one / "metrics.jsonl").open()] for one in ("whole", "resumed")]
+    assert [line["walk_loss"] for line in logged[0]] == [line["walk_loss"] for line in logged[1]]
 
 
 @pytest.mark.long

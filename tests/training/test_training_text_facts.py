@@ -64,5 +64,7 @@ def test_the_loss_of_statements_is_low_for_what_is_stated():
         heads.stated.bias.copy_(right.flatten())
     text = torch.zeros(1, network.features)
     with torch.no_grad():
-        assert float(heads.stated_loss(text, stated)) < 1e-3
-        assert float(heads.stated_loss(text, torch.zeros_like(stated))) > 30
+        whole = torch.tensor([True])
+        assert float(heads.stated_loss(text, stated, whole)) < 1e-3
+        assert float(heads.stated_loss(text, torch.zeros_like(stated), whole)) > 30
+        assert float(heads.stated_loss(text, torch.zeros_like(stated), ~whole)) == 0

@@ -112,7 +112,7 @@ class BeliefAgent:
     """Sample moves in proportion to their value instead of taking the best move."""
     text_network: Callable[[], TextNetwork] | None = None
     """Returns the network for goals in words, on the device of play; called when there is a description."""
-    text_power: tuple[float, float] = (1.0, 0.5)
+    text_power: tuple[float, float] = (1.0, 0.25)
     """Powers of the likelihood of descriptions, alone and beside a picture, before `likelihood_power`. A picture and a
     description tell in part the same."""
 

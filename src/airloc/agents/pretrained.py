@@ -171,7 +171,8 @@ def load_text(name: str = DEFAULT_TEXT, device: str = "cpu") -> TextNetwork:
     Raises:
         AirlocError: If there is no such checkpoint, or it is of another kind or damaged.
     """
-    folder = Path(name) if "/" in name or Path(name).is_dir() else checkpoint_folder(name)
+    shipped = "/" not in name and (is_installed(name) or not Path(name).is_dir())
+    folder = checkpoint_folder(name) if shipped else Path(name)
     checkpoint = load_checkpoint(folder)
     config = checkpoint.config
     if config.get("kind") != TEXT_KIND:

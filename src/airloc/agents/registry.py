@@ -16,6 +16,8 @@ from airloc.agents.baselines import PlannedAgent, RandomAgent, lawnmower, spiral
 from airloc.agents.blind import blind
 from airloc.agents.checkpoint import CONFIG, Checkpoint, load_checkpoint
 from airloc.agents.pretrained import (
+    BELIEF_KIND,
+    DEFAULT_TEXT,
     checkpoint_folder,
     is_installed,
     load_airloc,
@@ -161,11 +163,12 @@ def find_checkpoint(name: str) -> Path:
     return checkpoint_folder(CHECKPOINTS[name], name) if name in CHECKPOINTS else Path(name)
 
 
-def weight_hashes(name: str) -> dict[str, str]:
+def weight_hashes(name: str, *, texts: bool = False) -> dict[str, str]:
     """Return the SHA-256 of the weights that an agent uses, by the name of each checkpoint; empty without weights.
 
     Args:
         name: As for `make_agent`, of an agent that can be made.
+        texts: Whether goals are described in words.
     """
     spec = AGENTS.get(name)
     if isinstance(spec, Baseline) or (spec is None and name in plugin_agents()):
@@ -176,6 +179,7 @@ def weight_hashes(name: str) -> dict[str, str]:
     return {
         folder.resolve().name: config["weights_sha256"],
         **({shared["name"]: shared["weights_sha256"]} if shared else {}),
+        **(weight_hashes(str(checkpoint_folder(DEFAULT_TEXT))) if texts and config.get("kind") == BELIEF_KIND else {}),
     }
 
 

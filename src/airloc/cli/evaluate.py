@@ -169,7 +169,7 @@ def _score(options: Evaluate) -> tuple[list[Score], Episodes]:
 
 
 def _record(scores: list[Score], episodes: Episodes, options: Evaluate) -> dict[str, Any]:
-    record = scores[0].record(timing=options.timing) | _weights(options.agent)
+    record = scores[0].record(timing=options.timing) | _weights(options.agent, options)
     record["images"] = {
         "sha256": images_digest(episodes.areas),
         "goals_sha256": None if episodes.goal_areas is None else images_digest(episodes.goal_areas),
@@ -204,13 +204,14 @@ def _record(scores: list[Score], episodes: Episodes, options: Evaluate) -> dict[
     }
     if len(scores) > 1:
         assert options.against is not None
-        record["against"] = compare(scores[0], scores[1], timing=options.timing) | _weights(options.against)
+        record["against"] = compare(scores[0], scores[1], timing=options.timing) | _weights(options.against, options)
     return record
 
 
-def _weights(agent: str) -> dict[str, Any]:
+def _weights(agent: str, options: Evaluate) -> dict[str, Any]:
     """Return what identifies the weights and the code of an agent."""
-    return {"weights_sha256": weight_hashes(agent), "package": plugin_agents().get(agent)}
+    hashes = weight_hashes(agent, texts=options.goal_texts is not None)
+    return {"weights_sha256": hashes, "package": plugin_agents().get(agent)}
 
 
 def _write(options: Evaluate, score: Score, record: dict[str, Any]) -> None:

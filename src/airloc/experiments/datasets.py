@@ -27,6 +27,9 @@ AREAS_FOLDER, GOALS_FOLDER = "areas", "goals"
 TEXTS = "texts.csv"
 """Descriptions of the goals in the result of an areas task, if they are described in words."""
 
+TEXTS_VERSION = 2
+"""Version of the generated descriptions: a higher one has suites of goals in words played again."""
+
 IMAGES_SET = "images"
 """Folder in the result of an images task that training reads."""
 
@@ -134,7 +137,7 @@ def areas_task(
         "limit": limit,
     }
     if texts:  # a setting of its own, so that the keys of other areas do not change
-        settings["texts"] = True
+        settings["texts"] = TEXTS_VERSION
     return Task(AREAS, name, settings, source=source)
 
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from airloc.agents.checkpoint import CONFIG, WEIGHTS
-from airloc.agents.pretrained import weights_root
-from airloc.agents.registry import AGENTS, CHECKPOINTS, plugin_agents
+from airloc.agents.pretrained import DEFAULT_TEXT, weights_root
+from airloc.agents.registry import AGENTS, BELIEF_AGENTS, CHECKPOINTS, plugin_agents
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def folder_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def weights_digest(agent: str) -> str:
-    """Return the SHA-256 of the installed weights of an agent.
+def weights_digest(agent: str, *, texts: bool = False) -> str:
+    """Return the SHA-256 of the installed weights of an agent, with those that read descriptions if `texts`.
 
     The model card is not part of the digest, because it may quote figures that are computed from these weights. For an
     agent of another package the result is the name and version of that package; for an agent without weights it is
@@ -134,9 +134,10 @@ def weights_digest(agent: str) -> str:
         return plugin_agents().get(agent, "")
     if agent not in CHECKPOINTS:
         return ""
-    folder = weights_root() / CHECKPOINTS[agent]
+    names = [CHECKPOINTS[agent], *([DEFAULT_TEXT] if texts and agent in BELIEF_AGENTS else [])]
+    files = (weights_root() / name / file for name in names for file in (CONFIG, WEIGHTS))
     digest = hashlib.sha256()
-    for path in filter(Path.is_file, (folder / CONFIG, folder / WEIGHTS)):  # loading the agent reports a missing file
+    for path in filter(Path.is_file, files):  # loading the agent reports a missing file
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 

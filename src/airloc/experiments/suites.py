@@ -69,12 +69,14 @@ def plan_suites(
     present = [suite for suite in suites if suite.name not in absent]
     folders = {suite.dataset_folder for suite in present if suite.dataset_folder}
     data = {folder: folder_digest(root / folder) for folder in folders if root is not None}
-    weights = {agent: weights_digest(agent) for agent in agents}
+    weights = {(agent, texts): weights_digest(agent, texts=texts) for agent in agents for texts in (False, True)}
     evaluations = {}
     for suite in present:
         areas = _areas(suite, root, data.get(suite.dataset_folder, ""), limit)
         for agent in filter(suite.agents.matches, agents):
-            evaluations[agent, suite.name] = _evaluation(agent, weights[agent], suite, areas, seed)
+            evaluations[agent, suite.name] = _evaluation(
+                agent, weights[agent, suite.texts is not None], suite, areas, seed
+            )
     if not evaluations:
         reasons = "; ".join(dict.fromkeys(skip.reason for skip in skipped)) or "none of these agents plays these suites"
         raise AirlocError(f"There is nothing to evaluate: {reasons}", "Run `airloc data list` to see the present data")

@@ -12,7 +12,7 @@ Legend: B patches, squares or groups of patches, A images, S side, C channels; R
 """
 
 import torch
-from torch.nn.functional import avg_pool2d, grid_sample, interpolate
+from torch.nn.functional import affine_grid, avg_pool2d, grid_sample, interpolate
 
 from airloc.task.photos import blur
 
@@ -66,6 +66,32 @@ def temporal_augmentation(images: torch.Tensor, strength: float) -> torch.Tensor
     images = _apply_to_some(0.6, images, displace(images, strength * DISPLACEMENT))
     images = _apply_to_some(0.35, images, images + strength * (soften(images) - images))
     return change_camera(images, strength)
+
+
+def change_appearance(images: torch.Tensor, strength: float = 0.9) -> torch.Tensor:
+    """Change colours, light, sharpness and noise of images (A, 3, H, W), so that real images differ less from them."""
+    images = _apply_to_some(0.5, images, change_season(images, strength))
+    images = _apply_to_some(0.3, images, shade(images, strength))
+    return change_camera(images, strength)
+
+
+def random_views(images: torch.Tensor, smallest: float = 0.6) -> torch.Tensor:
+    """Turn, flip and crop square images (M, 3, H, H), each in its own way; crops keep the size in pixels."""
+    count, device = len(images), images.device
+    angle, scale, *shift = torch.rand(4, count, device=device)
+    angle, scale = 2 * torch.pi * angle, smallest + (1 - smallest) * scale
+    flip = torch.where(torch.rand(count, device=device) < 0.5, -1.0, 1.0)
+    down, right = ((1 - scale) * (2 * part - 1) for part in shift)
+    rows = [
+        scale * angle.cos() * flip,
+        -scale * angle.sin(),
+        right,
+        scale * angle.sin() * flip,
+        scale * angle.cos(),
+        down,
+    ]
+    grid = affine_grid(torch.stack(rows, dim=1).view(-1, 2, 3), list(images.shape), align_corners=False)
+    return grid_sample(images, grid, padding_mode="reflection", align_corners=False)
 
 
 def change_camera(images: torch.Tensor, strength: float) -> torch.Tensor:

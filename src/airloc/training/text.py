@@ -13,7 +13,7 @@ losses are those of the relation network, with a caption in the place of the goa
 
 After the last update the logits of each distance are scaled so that their sum over a walk is calibrated.
 
-Of some captions only the whole sentence or only the clauses count, so that both suffice.
+Of some captions only the whole sentence, all clauses or some clauses count, so that each suffices.
 
 Legend: A areas, C = V cells, G goals of an area, R rows of a caption, D numbers of a row, M images, S side of a patch.
 """
@@ -25,12 +25,12 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
-from torch.nn.functional import affine_grid, cross_entropy, grid_sample
+from torch.nn.functional import cross_entropy, normalize
 
 from airloc.agents.checkpoint import save_checkpoint, stored_as
 from airloc.agents.pretrained import load_text
-from airloc.training.augment import change_camera, change_season, shade
-from airloc.training.learner import Learner, cosine_schedule
+from airloc.training.augment import SYMMETRIES, apply_symmetry, change_appearance, random_views
+from airloc.training.learner import Learner, RunningMean, cosine_schedule
 from airloc.training.relation import logits_by_cell, pair_loss, walk_loss
 from airloc.training.relation_batches import random_walks
 from airloc.training.runs import (
@@ -60,10 +60,14 @@ from airloc.vision.sentences import Embeddings, embed_sentences
 from airloc.vision.text import TextNetwork
 
 WALKS, WALK_LENGTH = 4096, 10
+METRICS = ("pair_loss", "walk_loss", "ground_loss", "stated_loss", "accuracy")
+"""Metrics of an update."""
 VALIDATION_AREAS = 60
 """Procedural areas to validate on, with seeds before those of training."""
 DROPPED = 0.15
 """Share of the captions of which only the whole sentence counts, and share of which only the clauses count."""
+SHORTENED, DROPPED_CLAUSES = 0.35, 0.3
+"""Share of the captions of which only some clauses count, and share of these clauses that are left out."""
 
 
 @dataclass(frozen=True)
@@ -203,28 +207,40 @@ def fit_text(
     with Run.open(folder, config) as run:
         if run.state:
             learner.load_state_dict(run.state["learner"])
-            restore_rng(run.state["rng"])
         network.train()
-        totals = torch.zeros(5, device=device)
-        for step in range(run.step + 1, config.steps):
-            learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
+
+        def update() -> torch.Tensor:
             # Encode and relate cells and captions; losses.
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-                loss, metrics = area_loss(network, heads, data.areas, config, walks)
+            chosen = torch.randint(len(data.areas.images), (config.areas,), device=device)
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
+                loss, metrics = area_loss(network, heads, data.areas, chosen, config, walks)
                 if data.images is not None:
                     loss = loss + config.image_weight * image_loss(network, data.images, config.images)
             # Step.
             learner.step(loss)
-            totals += metrics
+            return metrics
+
+        fast_update = learner.capture(update)
+        running = RunningMean(len(METRICS), device)
+        if run.state:
+            restore_rng(run.state["rng"])
+            running.load_state_dict(run.state["running"])
+        for step in range(run.step + 1, config.steps):
+            learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
+            running.add(fast_update())
+            validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
+            if not (validates or run.is_due()):
+                continue
             # Validate, log and save.
-            if (step + 1) % config.validate_every == 0 or step + 1 == config.steps:
-                means = (totals / (step - run.step)).tolist()
-                totals.zero_()
-                check_finite(means[1], step, run)
-                names = ("pair_loss", "walk_loss", "ground_loss", "stated_loss", "accuracy")
-                values = {**dict(zip(names, means, strict=True)), **validate(network, data)}
+            values = dict(zip(METRICS, running.mean(), strict=True))
+            check_finite(values["walk_loss"], step, run)
+            if validates:
+                running.reset()
+                values |= validate(network, data)
                 run.log(step, **values)
-                run.save_state(step, {"learner": learner.state_dict(), "rng": rng_state(device)})
+            state = {"learner": learner.state_dict(), "rng": rng_state(device), "running": running.state_dict()}
+            run.save_state(step, state)
+            if validates:
                 on_step(step + 1, values)
     network.eval()
     calibrate(network, data.areas)
@@ -236,8 +252,7 @@ def calibrate(network: TextNetwork, areas: CaptionedAreas, count: int = 110, ste
 
     Training fits single glimpses and walks at once, which makes the logits of distant cells too large for sums.
     """
-    device, cells = areas.images.device, GRID.count
-    count = min(count, len(areas.images))
+    device, cells, count = areas.images.device, GRID.count, min(count, len(areas.images))
     patch = torch.cat(
         [network.encode(standardise(cut_cells(_rgb(areas.images[one : one + 1])))) for one in range(count)]
     )
@@ -272,22 +287,23 @@ def _rgb(images: torch.Tensor) -> torch.Tensor:
 
 
 def area_loss(
-    network: TextNetwork, heads: FactHeads, areas: CaptionedAreas, config: TextConfig, walks: torch.Tensor
+    network: TextNetwork,
+    heads: FactHeads,
+    areas: CaptionedAreas,
+    chosen: torch.Tensor,
+    config: TextConfig,
+    walks: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the loss of some areas, and the losses of single glimpses, walks, ground and statements and the accuracy.
-
-    The second result is (5,).
-    """
+    """Return the loss of the areas with the indices `chosen` (A,), and its `METRICS` (5,)."""
     device, cells = areas.images.device, GRID.count
-    chosen = torch.randint(len(areas.images), (config.areas,), device=device)
     images = change_appearance(_rgb(areas.images[chosen]))
     goal = torch.rand(len(chosen), cells, device=device).argsort(dim=1)[:, : config.goals]  # (A, G)
     which = torch.randint(areas.captions.shape[2], goal.shape, device=device)
-    rows = drop_rows(areas.table[areas.captions[chosen[:, None], goal, which].flatten(0, 1)].float())
+    rows, whole = drop_rows(areas.table[areas.captions[chosen[:, None], goal, which].flatten(0, 1)].float())
     maps, text = network.encode_maps(standardise(cut_cells(images))), network.encode_text(rows)
     known = areas.known[chosen].repeat_interleave(cells, dim=0)
     ground = heads.ground_loss(maps, areas.shares[chosen].flatten(0, 1), known, areas.buildings[chosen].flatten(0, 1))
-    stated = heads.stated_loss(text, areas.stated[chosen[:, None], goal, which].flatten(0, 1))
+    stated = heads.stated_loss(text, areas.stated[chosen[:, None], goal, which].flatten(0, 1), whole)
     patch = network.summarise(maps)
     logits = relate_all(network, patch.view(len(chosen), cells, -1), text.view(*goal.shape, -1)).float()
     observed = torch.arange(cells, device=device).expand(len(chosen), -1)
@@ -301,42 +317,15 @@ def area_loss(
     return loss, torch.stack([pair, walk, ground, stated, accuracy]).detach()
 
 
-def change_appearance(images: torch.Tensor, strength: float = 0.9) -> torch.Tensor:
-    """Change colours, light, sharpness and noise of images (A, 3, H, W), so that real images differ less from them."""
-    some = torch.rand(2, len(images), 1, 1, 1, device=images.device)
-    images = torch.where(some[0] < 0.5, change_season(images, strength), images)
-    images = torch.where(some[1] < 0.3, shade(images, strength), images)
-    return change_camera(images, strength)
-
-
 def image_loss(network: TextNetwork, images: CaptionedImages, count: int) -> torch.Tensor:
     """Return the contrastive loss of some images with captions, turned, cropped and flipped."""
     device = images.images.device
-    chosen = torch.randperm(len(images.images), device=device)[:count]
+    chosen = torch.rand(len(images.images), device=device).argsort()[:count]
     pixels = random_views(change_appearance(_rgb(images.images[chosen]), 0.7))
     which = torch.randint(images.captions.shape[1], (len(chosen),), device=device)
-    rows = drop_rows(images.table[images.captions[chosen, which]].float())
+    rows, _ = drop_rows(images.table[images.captions[chosen, which]].float())
     index = torch.arange(len(chosen), device=device)
     return contrastive_loss(network, network.encode(standardise(pixels)), network.encode_text(rows), index)
-
-
-def random_views(images: torch.Tensor, smallest: float = 0.6) -> torch.Tensor:
-    """Turn, flip and crop square images (M, 3, H, H), each in its own way; crops keep the size in pixels."""
-    count, device = len(images), images.device
-    angle, scale, *shift = torch.rand(4, count, device=device)
-    angle, scale = 2 * torch.pi * angle, smallest + (1 - smallest) * scale
-    flip = torch.where(torch.rand(count, device=device) < 0.5, -1.0, 1.0)
-    down, right = ((1 - scale) * (2 * part - 1) for part in shift)
-    rows = [
-        scale * angle.cos() * flip,
-        -scale * angle.sin(),
-        right,
-        scale * angle.sin() * flip,
-        scale * angle.cos(),
-        down,
-    ]
-    grid = affine_grid(torch.stack(rows, dim=1).view(-1, 2, 3), list(images.shape), align_corners=False)
-    return grid_sample(images, grid, padding_mode="reflection", align_corners=False)
 
 
 def contrastive_loss(
@@ -371,22 +360,31 @@ def cut_cells(images: torch.Tensor) -> torch.Tensor:
     return cells.permute(0, 2, 3, 1, 4, 5).reshape(-1, 3, GRID.cell, GRID.cell)
 
 
-def drop_rows(rows: torch.Tensor) -> torch.Tensor:
-    """Drop the whole sentence of some captions (B, R, D), and the clauses of others."""
+def drop_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Drop the whole sentence of some captions (B, R, D), the clauses of others, and single clauses of yet others.
+
+    Returns:
+        The rows that are left, at least one of each caption, and which captions still say all, bool (B,).
+    """
     drawn = torch.rand(len(rows), 1, device=rows.device)
-    several = (rows[:, 1:] != 0).flatten(1).any(dim=1, keepdim=True)
-    keep = torch.cat([(drawn > DROPPED) | ~several, (drawn < 1 - DROPPED).expand(-1, rows.shape[1] - 1)], dim=1)
-    return rows * keep[..., None]
+    there = (rows != 0).any(dim=2)
+    several = there[:, 1:].any(dim=1, keepdim=True)
+    clauses_only, shortened = several & (drawn < DROPPED + SHORTENED), several & (drawn < SHORTENED)
+    score = torch.rand(there.shape, device=rows.device).masked_fill(~there, -1.0)[:, 1:]
+    some = (score > DROPPED_CLAUSES) | (score == score.amax(dim=1, keepdim=True))  # at least one clause stays
+    clauses = (some | ~shortened) & (drawn < 1 - DROPPED)
+    keep = torch.cat([~clauses_only, clauses], dim=1)
+    return rows * keep[..., None], ~shortened[:, 0]
 
 
 @torch.no_grad()
 def validate(network: TextNetwork, data: TextData) -> dict[str, float]:
     """Return the loss of single glimpses and of walks on the validation areas, and the recall of images."""
-    was_training, state = network.training, torch.get_rng_state()
-    network.eval()
-    torch.manual_seed(0)
     areas = data.validation
     device, count = areas.images.device, len(areas.images)
+    was_training, state = network.training, rng_state(device)
+    network.eval()
+    torch.manual_seed(0)
     patch = network.encode(standardise(cut_cells(_rgb(areas.images))))
     text = network.encode_text(areas.table[areas.captions[:, :, 0].flatten(0, 1)].float())
     logits = relate_all(network, patch.view(count, GRID.count, -1), text.view(count, GRID.count, -1)).float()
@@ -398,15 +396,20 @@ def validate(network: TextNetwork, data: TextData) -> dict[str, float]:
     metrics["val_accuracy"] = float(accuracy)
     if data.image_validation is not None:
         metrics |= recall(network, data.image_validation)
-    torch.set_rng_state(state)
+    restore_rng(state)
     network.train(was_training)
     return metrics
 
 
 @torch.no_grad()
 def recall(network: TextNetwork, images: CaptionedImages) -> dict[str, float]:
-    """Return the recall at 1, 5 and 10: an image by one of its captions, and one of its captions by the image."""
-    patch = network.embed_patch(network.encode(standardise(_rgb(images.images))))
+    """Return the recall at 1, 5 and 10: an image by one of its captions, and one of its captions by the image.
+
+    The embedding of an image is the mean over its eight turns and flips.
+    """
+    pixels = standardise(_rgb(images.images))
+    turned = (apply_symmetry(pixels, torch.full_like(images.captions[:, 0, 0], one)) for one in range(SYMMETRIES))
+    patch = normalize(torch.stack([network.embed_patch(network.encode(one)) for one in turned]).mean(dim=0), dim=1)
     count, captions = images.captions.shape[:2]
     text = network.embed_text(network.encode_text(images.table[images.captions.flatten(0, 1)].float()))
     similar = text @ patch.T  # (M K, M)

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from airloc.areas.captions.facts import AROUND, COLOURS, LANDMARKS, SIDES, Facts
+from airloc.areas.captions.facts import AROUND, BUILT, COLOURS, LANDMARKS, SIDES, Facts
 from airloc.areas.captions.land_cover import Cover, LandCover
 from airloc.grid import Grid
 from airloc.vision.text import ZONES, TextNetwork
@@ -25,20 +25,20 @@ from airloc.vision.text import ZONES, TextNetwork
 _EXITS = ("none", "inside", *("".join(some) for count in range(1, 5) for some in combinations(SIDES, count)))
 _PLACES = (*AROUND, "C")
 _AMOUNTS = ("none", "some", "much", "all")
-_COVERS = ("water", "fields", "trees", "buildings", "sand", "open", "empty")
+_COVERS = ("water", "fields", "trees", *BUILT, "sand", "open", "empty")
 _LINES = ("road", "highway", "railway", "river")
 _SHARES = ("water", "trees", "field", "grass", "sand")
 VALUES: dict[str, tuple[str, ...]] = {
     "buildings": ("0", "1", "2", "3", "few", "several", "many", "dozens"),
     "building size": ("large", "small"),
-    "built": ("sparse", "loose", "dense"),
+    "built": tuple(BUILT),
     "roofs": tuple(COLOURS),
     "water kind": ("sea", "lake", "river"),
     **dict.fromkeys(("pitch", "pool", "car park"), ("yes",)),
     **dict.fromkeys(_LINES, _EXITS),
     **dict.fromkeys(_SHARES, _AMOUNTS),
     **dict.fromkeys((f"{topic} at" for topic in (*_SHARES, *_LINES, "buildings", "open", "hall")), _PLACES),
-    **dict.fromkeys((*SIDES, *(f"far {side}" for side in SIDES)), _COVERS),
+    **dict.fromkeys((*AROUND, *(f"far {side}" for side in AROUND)), _COVERS),
     **dict.fromkeys((f"{where} {side}" for where in ("by", "beyond") for side in AROUND), LANDMARKS),
     **dict.fromkeys(("denser", "sparser"), tuple(SIDES)),
 }
@@ -110,9 +110,12 @@ class FactHeads(nn.Module):
         error: torch.Tensor = (self.buildings(maps.flatten(1)).float() - buildings).square().mean()
         return len(Cover) * cover / counts.numel() + error  # nats of all classes together
 
-    def stated_loss(self, text: torch.Tensor, stated: torch.Tensor) -> torch.Tensor:
-        """Return the loss of the values (B, T) that captions with these encodings (B, F) state, summed over topics."""
+    def stated_loss(self, text: torch.Tensor, stated: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
+        """Return the loss of the values (B, T) that captions with these encodings (B, F) state, summed over topics.
+
+        Only captions count that are whole, bool (B,).
+        """
         impossible = self.get_buffer("impossible")
         logits = self.stated(text).float().view(len(text), len(VALUES), _MOST).masked_fill(impossible, -1e4)
-        loss: torch.Tensor = cross_entropy(logits.flatten(0, 1), stated.flatten().long())
-        return len(VALUES) * loss
+        loss = cross_entropy(logits.flatten(0, 1), stated.flatten().long(), reduction="none").view_as(stated)
+        return (loss.sum(dim=1) * whole).sum() / whole.sum().clamp(min=1)

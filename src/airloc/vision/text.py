@@ -98,7 +98,7 @@ class TextNetwork(nn.Module):
         similar = (self.embed_patch(patch) * self.embed_text(text)).sum(dim=1, keepdim=True) * self.log_scale.exp()
         near = self.judge(torch.cat([product, patch, text, similar], dim=1))
         # Beyond the radius a description says no more than at it, in every direction.
-        edge = near.view(-1, 2 * RADIUS + 1, 2 * RADIUS + 1)[:, _perimeter(near.device)]
+        edge = near[:, _perimeter(near.device)]
         return torch.cat([near, *[edge] * len(RINGS)], dim=1)
 
     def embed_patch(self, patch: torch.Tensor) -> torch.Tensor:
@@ -117,11 +117,10 @@ def is_blank(rows: torch.Tensor) -> torch.Tensor:
 
 @lru_cache
 def _perimeter(device: torch.device) -> torch.Tensor:
-    """Return the mask of the offsets at the radius, bool (2 radius + 1, 2 radius + 1)."""
+    """Return the indices of the offsets at the radius among those within it, row by row."""
     with torch.inference_mode(False):
-        mask = torch.ones(2 * RADIUS + 1, 2 * RADIUS + 1, dtype=torch.bool, device=device)
-        mask[1:-1, 1:-1] = False
-        return mask
+        steps = torch.arange(-RADIUS, RADIUS + 1).abs()
+        return (torch.maximum(steps[:, None], steps).flatten() == RADIUS).nonzero()[:, 0].to(device)
 
 
 def _convolution(inputs: int, outputs: int, stride: int = 1) -> list[nn.Module]:

@@ -16,8 +16,8 @@ that a caption fits a cell if every fact it mentions holds there.
 | `water kind`                        | `sea`, `lake`, `river`                                                       |
 | `pitch`, `pool`, `car park`         | `yes`                                                                        |
 | TOPIC ` at`                         | where in the cell: `N`, `NE` ... `NW`, `C`                                   |
-| `N`, `E`, `S`, `W`                  | what covers most of the next cell in this direction                          |
-| `far N`, `far E`, `far S`, `far W`  | what covers most of the cell after the next one, if it differs from both      |
+| `N`, `NE` ... `NW`                  | what covers most of the next cell in this direction, if it differs from here  |
+| `far N`, `far NE` ... `far NW`      | what covers most of the cell after the next one, if it differs from both      |
 | `by N`, `by NE` ... `by NW`         | something that stands out in the next cell: `hall`, `water`, `railway` ...     |
 | `beyond N` ... `beyond NW`          | the same two cells away, in line, if no cell before it has it                |
 | `denser`, `sparser`                 | the side with clearly more buildings than here, and the one with fewer        |
@@ -63,6 +63,8 @@ AROUND = {
 }
 LANDMARKS = ("railway", "river", "highway", "pitch", "water", "hall", "car park")
 """What stands out in a cell, the most conspicuous first."""
+BUILT = {"sparse": 0.0, "loose": 0.1, "dense": 0.25}
+"""How densely a cell is built, and the share from which on buildings cover it."""
 _DENSER, _CLEARLY = 1.3, 0.04
 """Ratio and difference of the shares of two cells that buildings cover, from which on one is denser."""
 _SHARES = {
@@ -142,7 +144,7 @@ def _next(cell: Cell, side: str, steps: int = 1) -> Cell:
 def _cover_around(cell: Cell, main: Mapping[Cell, str]) -> Facts:
     """Return what covers most of the cells one and two steps away, where it differs from here."""
     facts: Facts = {}
-    for side in SIDES:
+    for side in AROUND:
         beside, far = (main.get(_next(cell, side, steps), "") for steps in (1, 2))
         if beside and beside != main[cell]:
             facts[side] = beside
@@ -218,7 +220,7 @@ def _building_facts(land: LandCover, inside: Mask, classes: npt.NDArray[np.uint8
     bucket = str(count) if count < 4 else words[int(np.searchsorted((6, 11, 19), count))]
     facts = {"buildings": bucket, "building size": "large" if sizes.max() > LARGE else "small"}
     if count > 3:
-        facts["built"] = ("sparse", "loose", "dense")[int(np.searchsorted((0.1, 0.25), built.mean()))]
+        facts["built"] = _density(float(built.mean()))
     if at := zone(built):
         facts["buildings at"] = at
     if at := _gap(built):
@@ -285,6 +287,11 @@ def _exits(line: Mask) -> str:
     )
 
 
+def _density(share: float) -> str:
+    """Return how densely a cell is built of which buildings cover this share."""
+    return max((name for name, low in BUILT.items() if share >= low), key=lambda name: BUILT[name])
+
+
 def _main_cover(share: npt.NDArray[np.float64], buildings: int, known: frozenset[Cover]) -> str:
     """Return what covers most of a cell; empty if nothing stands out."""
     if share[list(WATER)].sum() > 0.45:
@@ -294,7 +301,7 @@ def _main_cover(share: npt.NDArray[np.float64], buildings: int, known: frozenset
     if share[Cover.TREES] > 0.45:
         return "trees"
     if Cover.BUILDING in known and (buildings >= 5 or share[Cover.BUILDING] > 0.2):
-        return "buildings"
+        return _density(float(share[Cover.BUILDING]))
     if share[Cover.SAND] + share[Cover.GROUND] > 0.6:
         return "sand"
     if share[Cover.GRASS] > 0.6:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from airloc.areas.captions.facts import AROUND, SIDES, Facts, cell_facts
+from airloc.areas.captions.facts import AROUND, Facts, cell_facts
 from airloc.areas.captions.land_cover import LandCover
 from airloc.grid import Cell, Grid
 
@@ -63,7 +63,7 @@ class _Writer:
         """Return words for a place in the cell, with a space before them."""
         if at == "C":
             return " " + self.say("in the middle", "in the centre", "near the middle")
-        compass = "-".join(_SIDE[part] for part in at)
+        compass = _compass(at)
         screen = " ".join(_SCREEN[part] for part in at)
         if len(at) == 2:
             return " " + self.say(f"in the {compass}", f"in the {compass} corner", f"at the {screen}")
@@ -171,13 +171,17 @@ def _water(say: _Writer) -> str:
     return name + say.where("water")
 
 
+def _compass(side: str, words: Mapping[str, str] = _SIDE) -> str:
+    """Return one of the eight directions in words."""
+    return "-".join(words[part] for part in side)
+
+
 def _neighbour(side: str) -> Callable[[_Writer], str]:
     def write(say: _Writer) -> str:
-        kind, direction = say.state(side), _SIDE[side]
-        name = say.say(*_COVER_WORDS[kind])
+        name, direction = say.say(*_COVER_WORDS[say.state(side)]), _compass(side)
         return say.say(
-            f"{name} further {direction}", f"{name} beyond to the {direction}", f"{name} lies to the {direction}",
-            f"next to {name} on the {direction}", f"{name} {direction} of it", f"{_OPPOSITE[side]} of {name}",
+            f"{name} further {direction}", f"{name} beyond to the {direction}", f"{name} lying to the {direction}",
+            f"next to {name} on the {direction}", f"{name} {direction} of it", f"{_compass(side, _OPPOSITE)} of {name}",
         )  # fmt: skip
 
     return write
@@ -185,7 +189,9 @@ def _neighbour(side: str) -> Callable[[_Writer], str]:
 
 _COVER_WORDS = {
     "water": ("water", "open water"), "fields": ("fields", "farmland"), "trees": ("woods", "trees"),
-    "buildings": ("houses", "buildings"), "sand": ("bare ground", "sand"), "open": ("open grass", "meadows"),
+    "sparse": ("a few scattered houses", "scattered buildings"), "loose": ("loosely built houses", "detached houses"),
+    "dense": ("closely built houses", "dense housing"), "sand": ("bare ground", "sand"),
+    "open": ("open grass", "meadows"),
     "empty": ("no houses", "empty land", "no buildings"),
 }  # fmt: skip
 _LANDMARK_WORDS = {
@@ -198,7 +204,7 @@ _LANDMARK_WORDS = {
 
 def _far(side: str) -> Callable[[_Writer], str]:
     def write(say: _Writer) -> str:
-        name, direction = say.say(*_COVER_WORDS[say.state(f"far {side}")]), _SIDE[side]
+        name, direction = say.say(*_COVER_WORDS[say.state(f"far {side}")]), _compass(side)
         return say.say(
             f"{name} two blocks {direction}", f"{name} farther off to the {direction}",
             f"{name} in the distance to the {direction}", f"{name} some way to the {direction}",
@@ -209,7 +215,7 @@ def _far(side: str) -> Callable[[_Writer], str]:
 
 def _landmark(side: str) -> Callable[[_Writer], str]:
     def write(say: _Writer) -> str:
-        name, direction = say.say(*_LANDMARK_WORDS[say.state(f"by {side}")]), "-".join(_SIDE[part] for part in side)
+        name, direction = say.say(*_LANDMARK_WORDS[say.state(f"by {side}")]), _compass(side)
         return say.say(
             f"{name} just {direction} of it", f"{name} nearby to the {direction}",
             f"{name} next to it on the {direction}", f"{direction} of it is {name}",
@@ -220,7 +226,7 @@ def _landmark(side: str) -> Callable[[_Writer], str]:
 
 def _beyond(side: str) -> Callable[[_Writer], str]:
     def write(say: _Writer) -> str:
-        name, direction = say.say(*_LANDMARK_WORDS[say.state(f"beyond {side}")]), "-".join(_SIDE[part] for part in side)
+        name, direction = say.say(*_LANDMARK_WORDS[say.state(f"beyond {side}")]), _compass(side)
         return say.say(
             f"{name} two blocks to the {direction}", f"{name} some way to the {direction}",
             f"{name} farther off to the {direction}",
@@ -303,8 +309,8 @@ _CLAUSES: dict[str, Callable[[_Writer], str]] = {
     "pitch": _present("pitch", "a sports field", "a sports ground", "a football pitch", "a playing field"),
     "pool": _present("pool", "a swimming pool", "a garden with a pool", "a pool"),
     "car park": _present("car park", "a car park", "a parking lot", "paved ground", "a large paved area"),
-    **{side: _neighbour(side) for side in SIDES},
-    **{f"far {side}": _far(side) for side in SIDES},
+    **{side: _neighbour(side) for side in AROUND},
+    **{f"far {side}": _far(side) for side in AROUND},
     **{f"by {side}": _landmark(side) for side in AROUND},
     **{f"beyond {side}": _beyond(side) for side in AROUND},
     "denser": _density("denser", "more buildings", "more houses", "denser building"),
@@ -320,8 +326,8 @@ _WEIGHTS = {
     "grass": 0.5,
     "sand": 0.8,
     "trees": 1.0,
-    **dict.fromkeys(SIDES, 0.7),
-    **{f"far {side}": 0.35 for side in SIDES},
+    **dict.fromkeys(AROUND, 0.7),
+    **{f"far {side}": 0.35 for side in AROUND},
     **{f"by {side}": 0.35 for side in AROUND},
     **{f"beyond {side}": 0.25 for side in AROUND},
     "denser": 0.7,
@@ -334,13 +340,18 @@ _STARTS = (
     "",
     "",
     "A place with ",
-    "There is ",
+    "It shows ",
     "I can see ",
     "It has ",
     "You see ",
     "Somewhere with ",
     "An area with ",
 )
+_NO_OBJECTS = (
+    "no ", "without ", "nothing ", "next ", "all ", "only ", "covered", "north", "east", "south", "west", "treeless",
+    "loosely built", "densely built",
+)  # fmt: skip
+"""Beginnings of clauses that cannot follow "it shows" or "beside"."""
 
 
 def write_caption(
@@ -399,13 +410,15 @@ def _join(clauses: Sequence[str], rng: np.random.Generator) -> str:
         cut = int(rng.integers(1, len(clauses)))
         text = ", ".join(clauses[:cut]) + ". " + ", ".join(clauses[cut:]).capitalize()
     elif style < 0.75 and len(clauses) > 1:
-        text = clauses[0] + str(rng.choice([" with ", ", ", " and ", " beside ", " next to "])) + ", ".join(clauses[1:])
+        word = str(rng.choice([" with ", ", ", " and ", " beside ", " next to "]))
+        word = ", " if clauses[1].startswith(_NO_OBJECTS) else word
+        text = clauses[0] + word + ", ".join(clauses[1:])
     elif style < 0.85:
         text = ". ".join(clause.capitalize() for clause in clauses)
     else:
         text = ", ".join(clauses)
     start = _STARTS[int(rng.integers(len(_STARTS)))]
-    if start and not text.startswith(("no ", "without ", "nothing ", "next ", "all ", "only ", "covered")):
+    if start and not text.lower().startswith(_NO_OBJECTS):
         text = start + text[0].lower() + text[1:]
     return text[0].upper() + text[1:] + ("." if rng.random() < 0.7 else "")
 
