@@ -16,8 +16,11 @@ PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
 
 
 def commands() -> list[tuple[str, str]]:
-    """Every `airloc VERB ...` of a shell block, with its page; commands over several lines are joined."""
+    """Every `airloc VERB ...` of a shell block and of a model card, with its page; lines are joined."""
     found = []
+    for card in sorted((ROOT / "src" / "airloc" / "weights").glob("*/card.md")):
+        text = " ".join(card.read_text(encoding="utf-8").split())
+        found += [(card.parent.name, line) for line in re.findall(r"`(airloc [a-z][^`]*)`", text)]
     for page in PAGES:
         for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
             lines = block.replace("\\\n", " ").splitlines()
@@ -44,7 +47,7 @@ def test_every_command_has_a_known_verb_and_known_options(page: str, line: str, 
     for word in rest:
         usage = help_of(airloc, command).partition("\n\n")[0]
         subcommands = re.findall(r"\{([\w,-]+)\}\s*$", usage)
-        if (verb, word) in (("train", "belief"), ("train", "locator")) or any(
+        if (verb, word) in (("train", "belief"), ("train", "locator"), ("train", "text")) or any(
             word in names.split(",") for names in subcommands
         ):
             command = (*command, word)
