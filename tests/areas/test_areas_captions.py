@@ -183,7 +183,55 @@ def test_a_clause_that_names_no_object_follows_no_words_that_need_one(clause: st
     rng = np.random.default_rng(0)
     openings = [start.strip().lower() for start in sentences._STARTS if start]
     needing = [f"{word} {clause}" for word in ("with", "beside", "and next to", "road next to", *openings)]
+    needing += [f"{clause} {word} a road" for word in ("with", "beside", "and", "next to")]
     for _ in range(300):
         text = sentences._join(["a road", clause, "trees"], rng) + " " + sentences._join([clause, "a road"], rng)
         assert not any(words in text.lower() for words in needing), text
     assert not any("is" in opening.split() for opening in openings), "more houses may follow, or a single one"
+
+
+def texts_from(facts: dict[str, str], seeds: int = 200) -> str:
+    """All that is written from facts, in lower case."""
+    return "\n".join(write_caption(facts, np.random.default_rng(seed)).text.lower() for seed in range(seeds))
+
+
+def test_what_is_absent_is_not_said_to_lie_beside_the_next_thing():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        text = sentences._join(["no houses", "a road", "trees"], rng).lower()
+        assert not any(f"no houses {word} a road" in text for word in ("with", "beside", "and", "next to")), text
+
+
+@pytest.mark.parametrize("clause", ["without trees", "treeless", "densely built up", "loosely built", "covered by sea"])
+def test_a_property_is_not_joined_to_things_by_and(clause: str):
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        assert f"and {clause}" not in sentences._join(["a road", "trees", clause], rng).lower()
+
+
+def test_one_building_has_one_roof():
+    one, many = (texts_from({"buildings": count, "roofs": "red"}) for count in ("1", "several"))
+    assert "with a red roof" in one
+    assert "roofs" not in one
+    assert "with red roofs" in many
+    assert "with a red roof" not in many
+
+
+def test_nothing_lies_next_to_no_houses():
+    text = texts_from({"E": "empty"})
+    assert "next to empty land on the east" in text
+    assert "west of empty land" in text
+    assert not any(words in text for words in ("next to no", " of no"))
+    assert "no houses further east" in text
+
+
+def test_there_is_no_lot_of_a_river():
+    assert "a lot of a" not in texts_from({"water": "much", "water kind": "river"})
+
+
+def test_a_vague_road_fits_any_cell_with_a_road_and_no_other():
+    caption = write_caption({"road": "NS"}, np.random.default_rng(0), "vague")
+    assert caption.facts == {}
+    assert caption.fits({"road": "EW"})
+    assert not caption.fits({"road": "none"})
+    assert not caption.fits({})

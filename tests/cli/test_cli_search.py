@@ -269,6 +269,8 @@ def test_a_goal_image_may_have_an_exif_orientation_and_show_more_or_less_than_a_
         ("--goal-width", "50px-80px", "50px"),
         ("--goal-width", "2km", "2000 m"),
         ("--goal-width", "50m-400m", "400 m"),
+        ("--goal-width", "2m", "2 m"),
+        ("--goal-width", "1e-300m", "1e-300 m"),
         ("--goal-heading", "nan", "nan"),
     ],
 )
@@ -276,6 +278,13 @@ def test_a_goal_image_that_cannot_be_used_is_one_sentence(airloc, tmp_path: Path
     Image.fromarray(ground(4)[:48, :48]).save(tmp_path / "goal.png")
     options = ("--area", area, "--goal", tmp_path / "goal.png", "--cell", "96m", "--agent", "spiral")
     assert airloc("search", *options, option, value, "--out", tmp_path / "out").refused(fact)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("option", "value"), [("--goal-width", "60m"), ("--goal-heading", "nan")])
+def test_a_goal_in_words_alone_has_neither_width_nor_heading(airloc, tmp_path: Path, area: Path, option, value):
+    words = ("--area", area, "--goal-text", "a red roof beside a pond", "--cell", "96m")
+    assert airloc("search", *words, option, value, "--out", tmp_path / "out").refused(option, "words alone")
     assert not (tmp_path / "out").exists()
 
 

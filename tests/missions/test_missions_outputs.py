@@ -26,6 +26,7 @@ from airloc.missions.photos import Goal, describe_goal
 from airloc.missions.plan import SearchPlan, lay_out_search, prepare_goal, start_search
 from airloc.missions.report import _clues, summary
 from airloc.missions.simulation import SearchRecord, simulate
+from airloc.missions.units import format_cell
 from field_files import ground, write_geographic, write_projected
 from untrained import untrained_text
 
@@ -201,9 +202,22 @@ def test_the_summary_of_a_search_by_words_names_the_photos_to_look_at_first(writ
     with Raster(written.area) as raster:
         plan = SearchPlan(cell_m=96.0, budget=3, agent="belief")
         layout = lay_out_search(plan, None, raster)
-        goal, _ = describe_goal("houses beside a pond")
+        goal = describe_goal("houses beside a pond")
         record = simulate(start_search(plan, layout, goal, agent), raster)
     first = record.searcher.candidates()[0]
     assert "does not prove a find" in summary(record)
     assert f"first at photo {first.number} at" in summary(record)
     assert "4 photos" in summary(record)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 4, 60])
+def test_the_cell_to_photograph_next_has_no_photo(written: Written, budget: int):
+    agent = replace(make_agent("belief"), text_network=untrained_text)
+    with Raster(written.area) as raster:
+        plan = SearchPlan(cell_m=96.0, budget=budget, agent="belief")
+        layout = lay_out_search(plan, None, raster)
+        record = simulate(start_search(plan, layout, describe_goal("houses beside a pond"), agent), raster)
+    _, _, named = summary(record).partition("without a photo: ")
+    names = [f"({format_cell(photo.find.cell)})" for photo in record.searcher.photos]
+    assert not any(name in named for name in names)
+    assert ("none" in named) == (len(set(names)) == layout.searchable.sum())

@@ -144,7 +144,7 @@ def files_of(ground: SearchGround, kind: str) -> dict[str, Any]:
 
 
 def test_a_search_by_a_description_shows_it(open_page, tmp_path: Path, search_ground: SearchGround):
-    text = "a road beside a field <b>"
+    text = "Fly to a road beside a field <b>"
     with (
         server_thread(tmp_path / "a.sqlite", agent="belief") as url,
         httpx.Client(base_url=url, headers=HEADERS, timeout=30) as client,
@@ -156,6 +156,7 @@ def test_a_search_by_a_description_shows_it(open_page, tmp_path: Path, search_gr
         wait_for_photos(page, 0)
         expect(page.locator(".goal figcaption")).to_have_text(f"Goal: {text}")
         expect(page.locator("#goal")).to_be_hidden()
+        expect(page.locator("#facts")).to_contain_text("reads like an instruction")
         state = client.get(f"/searches/{page.url.rpartition('/')[2]}").json()
         post(client, search_ground, state)
         wait_for_photos(page, 1)
@@ -212,6 +213,50 @@ def test_a_search_is_started_from_the_form(open_page, url: str, client, search_g
     expect(page.locator("#summary")).to_contain_text("The search was stopped.")
     expect(page.locator("#stop")).to_be_hidden()
     assert client.get(f"/searches/{search}").json()["status"] == "cancelled"
+
+
+def hold_geometry(page: Any, address: str) -> Any:
+    """Open the page of a search and return the request for its geometry, which waits until it is continued."""
+    held: list[Any] = []
+    page.route("**/map", lambda route: held.append(route))
+    page.goto(address)
+    for _ in range(1000):
+        if held:
+            break
+        page.wait_for_timeout(10)
+    return held[0]
+
+
+def test_buttons_of_a_page_that_still_loads_take_no_clicks_and_work_as_soon_as_they_do(
+    open_page, url: str, client, search_ground: SearchGround
+):
+    state = create(client, search_ground, GOAL)
+    page = signed_in(open_page, url, state["id"])
+    wait_for_photos(page, 0)
+    page.goto(f"{url}/#/")
+    page.wait_for_selector("#searches li")
+    held = hold_geometry(page, f"{url}/#/{state['id']}")
+    expect(page.locator("#stop")).to_be_hidden()
+    assert page.locator("html[data-photos]").count() == 0
+    held.continue_()
+    page.click("#stop")
+    page.click("#stop-no")
+    expect(page.locator("#stop-dialog")).to_be_hidden()
+
+
+def test_the_section_asked_for_last_is_shown_though_an_earlier_one_loads_later(
+    open_page, url: str, client, search_ground: SearchGround
+):
+    state = create(client, search_ground, GOAL)
+    page = signed_in(open_page, url)
+    held = hold_geometry(page, f"{url}/#/{state['id']}")
+    page.goto(f"{url}/#/new")
+    page.wait_for_selector("#new:not([hidden])")
+    with page.expect_response("**/map"):
+        held.continue_()
+    page.wait_for_timeout(100)
+    expect(page.locator("#new")).to_be_visible()
+    expect(page.locator("#search")).to_be_hidden()
 
 
 def test_a_search_from_a_home_with_a_flight_time_shows_it_and_an_orthophoto_that_is_sent(

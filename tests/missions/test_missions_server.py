@@ -312,6 +312,8 @@ LARGE_TIFF = large_tiff()
         ({"goal_width_max_m": 50}, "goal_width_max_m"),
         ({"goal_width_m": 80, "goal_width_max_m": 800}, "800 m"),
         ({"goal_width_m": 5000}, "5000 m"),
+        ({"goal_width_m": 2}, "2 m"),
+        ({"goal_width_m": 1e-300}, "1e-300 m"),
         ({"footprint": 0.5}, "footprint"),
         ({"outline": [{"lat": 91, "lon": 1}]}, "outline"),
         ({"unknown": 1}, "unknown"),

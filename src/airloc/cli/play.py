@@ -14,10 +14,12 @@ from airloc.areas.dataset import Dataset
 from airloc.areas.registry import load_dataset
 from airloc.cli.console import collect_areas, need
 from airloc.errors import AirlocError
+from airloc.evaluation.texts import check_reader
 from airloc.grid import Cell, Grid
 from airloc.seeding import stream
 from airloc.task.rules import check_budget
 from airloc.task.sampling import EpisodeSampler
+from airloc.vision.sentences import embed_descriptions
 
 MAX_SIDE = 12
 """Largest number of cells per side that fits on a screen."""
@@ -71,7 +73,7 @@ def run(options: Play) -> None:
     check_screen(grid)
     if options.budget is not None:
         check_budget(options.budget)
-    check_agents(options.agents)
+    check_agents(options.agents, texts=options.texts)
     with web.bind(options.host, options.port, public=options.public) as bound:
         played, watched = _areas(options, grid)
         texts = _describe(options, grid, played) if options.texts else None
@@ -115,10 +117,17 @@ def _procedural(options: Play, **more: Any) -> Dataset:
     return load_dataset("synthetic", count=PLAY_AREAS + WATCH_AREAS, seed=options.seed, **more)
 
 
-def check_agents(names: Sequence[str]) -> None:
-    """Make the agents once, so that a wrong name is an error before the server starts."""
+def check_agents(names: Sequence[str], *, texts: bool = False) -> None:
+    """Make the agents once, so that a wrong name is an error before the server starts.
+
+    With `texts`, agents that need a picture of the goal are refused, and so is a missing sentence encoder.
+    """
     for name in names:
-        make_agent(name)
+        agent = make_agent(name)
+        if texts:
+            check_reader(agent)
+    if texts:
+        embed_descriptions(["a pond"])  # raises an error without the encoder
 
 
 def check_screen(grid: Grid) -> None:

@@ -159,6 +159,10 @@ def run(options: SearchOptions, made_by: str) -> None:
     named = [name for name, value in given.items() if value is not None]
     if len(named) > 1:
         raise AirlocError(f"{' and '.join(named)} are different tasks", "Give one of them")
+    if options.goal_text is not None and options.area is None and named:
+        raise AirlocError(f"--goal-text is for a search over an image, not for {named[0]}", "Leave it out")
+    if options.goal_text is not None and options.goal is None and options.map is not None:
+        raise AirlocError("Only a picture of the goal can be matched with --map", "Give --goal, or leave out --map")
     if options.track is not None:
         coverage.run(options, options.track)
     elif options.photos is not None:
@@ -324,16 +328,14 @@ def _goal(
     options: SearchOptions, raster: "Raster", layout: "Layout", warnings: list[str]
 ) -> "tuple[Goal, tuple[float, float] | None]":
     """Return the goal, and its row and column on the grid if they are known; append to the warnings."""
-    from airloc.missions.photos import describe_goal
+    from airloc.missions.photos import describe_goal, description_warnings
 
     pictured, truth = _pictured_goal(options, raster, layout, warnings)
     if options.goal_text is None:
         assert pictured is not None
         return pictured, truth
-    if layout.heading % 360:
-        warnings.append("Directions in the description of the goal are read as those of the grid, not of the compass")
-    goal, about = describe_goal(options.goal_text, pictured)
-    warnings.extend(about)
+    goal = describe_goal(options.goal_text, pictured)
+    warnings.extend(description_warnings(options.goal_text, layout.heading))
     return goal, truth
 
 
@@ -352,6 +354,7 @@ def _pictured_goal(
 
     truth = None if options.truth is None else on_grid(options.truth, "true position")
     if options.goal is None:
+        _check_no_picture(options)
         return None, truth
     widths = None if options.goal_width is None else parse_range(options.goal_width, georeferenced=known)
     if not Path(options.goal).exists() and looks_like_position(options.goal):
@@ -363,6 +366,14 @@ def _pictured_goal(
         )
     warnings.extend(prepared.warnings)
     return prepared.goal, truth
+
+
+def _check_no_picture(options: SearchOptions) -> None:
+    """Raise an error if an option describes the image of a goal that is in words alone."""
+    about = {"--goal-width": options.goal_width, "--goal-heading": options.goal_heading}
+    given = [name for name, value in about.items() if value is not None]
+    if given:
+        raise AirlocError(f"{' and '.join(given)} describe an image, and the goal is in words alone", "Add --goal")
 
 
 def _position(text: str, georeferenced: bool) -> tuple[float, float]:

@@ -9,6 +9,7 @@
 Legend: E episodes, C cells, T budget.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -26,7 +27,7 @@ from airloc.seeding import stream
 from airloc.task.goal_prior import goal_prior
 from airloc.task.goal_texts import SuiteTexts
 from airloc.task.suites import Suite
-from airloc.vision.sentences import embed_descriptions
+from airloc.vision.sentences import check_description, clauses, embed_descriptions
 
 TEXT_CONTROLS = ("wrong-text", "no-text", "true-text")
 _UNFIT = 0.01
@@ -68,7 +69,26 @@ def _embed(texts: tuple[str, ...]) -> torch.Tensor:
 def check_reader(agent: Agent) -> None:
     """Raise an error for an agent that needs a goal picture."""
     if isinstance(agent, AirlocAgent | LocalAgent):
-        raise AirlocError(f"The agent {agent.name!r} reads no descriptions", "Use belief, or leave out --goal-texts")
+        raise AirlocError(f"The agent {agent.name!r} reads no descriptions", "Use belief, or goals with pictures")
+
+
+def check_texts(suite: Suite, texts: SuiteTexts) -> list[str]:
+    """Check the descriptions of the goals of a suite, and return warnings about them.
+
+    Raises:
+        AirlocError: If a description is too long; the message names the cell.
+    """
+    warnings: Counter[str] = Counter()
+    for text, area, goal in zip(texts.texts, suite.area.tolist(), suite.goal.tolist(), strict=True):
+        if not clauses(text):
+            warnings["The description of the goal is empty: the goal is searched without words"] += 1
+            continue
+        try:
+            warnings.update(check_description(text))
+        except AirlocError as error:
+            problem = f"{error.problem} (cell {tuple(goal)} of {suite.areas[area]!r})"
+            raise AirlocError(problem, error.cure) from None
+    return [f"{warning} ({count} of {len(suite)} goals)" for warning, count in warnings.items()]
 
 
 def black_goals(suite: Suite) -> GoalPatches:

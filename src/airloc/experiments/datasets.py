@@ -27,7 +27,7 @@ AREAS_FOLDER, GOALS_FOLDER = "areas", "goals"
 TEXTS = "texts.csv"
 """Descriptions of the goals in the result of an areas task, if they are described in words."""
 
-TEXTS_VERSION = 2
+TEXTS_VERSION = 3
 """Version of the generated descriptions: a higher one has suites of goals in words played again."""
 
 IMAGES_SET = "images"

@@ -141,7 +141,7 @@ def stored_goal(settings: SearchSettings, stored: StoredSearch, layout: Layout) 
     pictured = None if stored.picture == b"" else _stored_picture(settings, stored, layout)
     if settings.goal_text is None and pictured is not None:
         return pictured
-    return describe_goal(settings.goal_text or "", pictured)[0]
+    return describe_goal(settings.goal_text or "", pictured)
 
 
 def _stored_picture(settings: SearchSettings, stored: StoredSearch, layout: Layout) -> Goal:

@@ -26,7 +26,7 @@ from airloc.areas.area import READ_ERRORS, Mask, Pixels
 from airloc.areas.changes import turn_upright
 from airloc.errors import AirlocError
 from airloc.vision.locator import GoalViews
-from airloc.vision.sentences import check_description, embed_descriptions
+from airloc.vision.sentences import check_description, clean, embed_descriptions
 
 __all__ = [
     "Goal",
@@ -36,6 +36,7 @@ __all__ = [
     "crop_to_cell",
     "crop_to_view",
     "describe_goal",
+    "description_warnings",
     "find_flaw",
     "is_uniform",
     "make_goal",
@@ -56,6 +57,10 @@ LARGEST_PICTURE = 1.5
 """Largest side of the picture of a goal, in cells; what lies beyond is not used."""
 MIN_PICTURE = 16
 """Smallest side of the picture of a goal at the scale of the cells, in pixels."""
+MIN_WIDTH = 1 / 8
+"""Smallest width of a goal, in cells: in photos of the cells a narrower one has too few pixels to be recognised."""
+MAX_WIDTH_RATIO = 4.0
+"""Largest ratio of the bounds of a goal's width: a sighting takes time and memory for every scale."""
 WIDTH_ERROR = 0.06
 """Relative error of the bounds of a goal's width."""
 HEADING_ERROR = 6.0
@@ -208,6 +213,7 @@ def make_goal(
     turn: float | None = None,
     *,
     same_day: bool = False,
+    unit: str = "m",
 ) -> Goal:
     """Prepare the picture of a goal.
 
@@ -217,7 +223,15 @@ def make_goal(
         width_m: Smallest and largest width of the ground that the square shows; one cell if None.
         turn: Compass direction of the picture's upper edge minus the heading of the grid; None if it is unknown.
         same_day: The picture is from the day of the flight.
+        unit: Unit of the lengths in error messages.
+
+    Raises:
+        AirlocError: If the goal is much smaller than a cell, its width is too uncertain, or the turn is not finite.
     """
+    if turn is not None and not math.isfinite(turn):
+        raise AirlocError(f"A goal heading of {turn} degrees is not valid", "Give a compass direction, such as 30")
+    if width_m is not None and cell_m is not None:
+        _check_widths(*width_m, cell_m, unit)
     low, high = (1.0, 1.0) if width_m is None or cell_m is None else (width / cell_m for width in width_m)
     width = math.sqrt(low * high)
     side = max(MIN_PICTURE, round(SIDE * min(width, LARGEST_PICTURE)))
@@ -227,16 +241,32 @@ def make_goal(
     return Goal(patch, picture, turn, scale if high > low else (1.0, 1.0), same_day)
 
 
-def describe_goal(text: str, goal: Goal | None = None) -> tuple[Goal, list[str]]:
-    """Return a goal that is described in words, besides its picture if it has one, and warnings about the text.
+def _check_widths(low: float, high: float, cell_m: float, unit: str) -> None:
+    """Raise an error if a goal between two widths cannot be recognised."""
+    if high > MAX_WIDTH_RATIO * low:
+        problem = f"A width of the goal image from {low:g} to {high:g} {unit} is too uncertain"
+        raise AirlocError(problem, f"Give a range of at most a factor of {MAX_WIDTH_RATIO:g}")
+    if high < MIN_WIDTH * cell_m:
+        problem = f"The goal image shows {high:g} {unit}, too little to be recognised in cells of {cell_m:g} {unit}"
+        raise AirlocError(problem, "Check the width of the goal image, or use smaller cells")
+
+
+def describe_goal(text: str, goal: Goal | None = None) -> Goal:
+    """Return a goal that is described in words, without control characters, besides its picture if it has one.
 
     Raises:
         AirlocError: If the text is empty or too long, or the sentence encoder is not installed.
     """
-    warnings = check_description(text)
+    check_description(text)
     embed_descriptions([text])  # raises an error without the encoder, before a search begins
     black = np.zeros((SIDE, SIDE, 3), dtype=np.uint8)
-    return replace(goal or Goal(black, black), text=text), warnings
+    return replace(goal or Goal(black, black), text=clean(text))
+
+
+def description_warnings(text: str, heading: float) -> list[str]:
+    """Return warnings about the description of a goal, in a search whose grid has a heading."""
+    turned = "Directions in the description of the goal are read as those of the grid, not of the compass"
+    return [turned] * bool(heading % 360) + check_description(text)
 
 
 def _resize_square(image: Pixels, side: int, surplus: float) -> Pixels:

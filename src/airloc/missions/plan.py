@@ -57,8 +57,6 @@ SMALL_GOAL = 0.6
 """Width of a goal image, in cells, below which recognition is poor."""
 MIN_GOAL_PIXELS = 24
 """Side of a goal image, in pixels, below which recognition is poor."""
-MAX_WIDTH_RATIO = 4.0
-"""Largest ratio of the bounds of a goal's width: a sighting takes time and memory for every scale."""
 
 Point = npt.NDArray[np.float64]
 
@@ -211,21 +209,16 @@ def prepare_goal(
         same_day: The picture is from the day of the flight.
 
     Raises:
-        AirlocError: If the goal is larger than the search area, its width is too uncertain, or the heading is not a
-            direction.
+        AirlocError: If the goal is larger than the search area or much smaller than a cell, its width is too
+            uncertain, or the heading is not a direction.
     """
     cell_m, unit = layout.cell_m, layout.unit
     side_m = max(layout.grid.shape) * layout.pitch_m - layout.gap_m
     if widths_m is not None and widths_m[0] > side_m:
         problem = f"The goal image shows {widths_m[0]:g} {unit}, more than the search area, {side_m:.0f} {unit}"
         raise AirlocError(problem, "Check the width of the goal image, or search a larger area")
-    if widths_m is not None and widths_m[1] > MAX_WIDTH_RATIO * widths_m[0]:
-        problem = f"A width of the goal image from {widths_m[0]:g} to {widths_m[1]:g} {unit} is too uncertain"
-        raise AirlocError(problem, f"Give a range of at most a factor of {MAX_WIDTH_RATIO:g}")
-    if heading is not None and not math.isfinite(heading):
-        raise AirlocError(f"A goal heading of {heading} degrees is not valid", "Give a compass direction, such as 30")
     turn = None if heading is None else heading - layout.heading
-    goal = make_goal(image, cell_m, widths_m, turn, same_day=same_day)
+    goal = make_goal(image, cell_m, widths_m, turn, same_day=same_day, unit=unit)
     height, width = image.shape[:2]
     width_m = None if widths_m is None else math.sqrt(widths_m[0] * widths_m[1])
     warnings = []

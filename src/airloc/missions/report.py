@@ -211,11 +211,14 @@ def _ranked(record: SearchRecord, count: str) -> str:
     covered = sum(float(searcher.prior[cell]) * coverage for cell, coverage in seen.items())
     photos = searcher.candidates()[:BEST_CANDIDATES]
     best = ", ".join(f"photo {photo.number} at {_place_name(record, photo.find)}" for photo in photos)
-    advice = searcher.advice()
+    unseen = searcher.belief().copy()
+    unseen[tuple(np.array(list(seen), dtype=np.int64).reshape(-1, 2).T)] = 0
+    row, col = (int(part) for part in np.unravel_index(unseen.argmax(), unseen.shape))
+    left = f"{_cell_name(record, (row, col))}, {100 * unseen[row, col]:.1f} %" if unseen.any() else "none"
     return (
         f"The cells on {count} had {100 * covered:.0f} % of the probability before the search. "
         f"A description alone does not prove a find: look at the photos, first at {best}. "
-        f"Most probable cell without a photo: {_cell_name(record, advice.best)}, {100 * advice.best_probability:.1f} %."
+        f"Most probable cell without a photo: {left}."
     )
 
 

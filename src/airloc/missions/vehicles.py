@@ -15,6 +15,7 @@ from airloc.missions.messages import (
     SearchState,
     VehicleState,
 )
+from airloc.missions.photos import description_warnings
 from airloc.missions.plan import FieldSearch, budget_of, searchable_cell
 from airloc.missions.searcher import Glimpse
 from airloc.missions.store import StoredSearch, StoredVehicle, StoredVerdict
@@ -148,7 +149,14 @@ def search_state(stored: StoredSearch, search: FieldSearch, cancelled: bool, veh
         landing=_position(search.plan.flight.landing),
         vehicles=vehicle_states(search, ended=cancelled or advice.status != "searching"),
         created=stored.created,
+        warnings=_warnings(stored),
     )
+
+
+def _warnings(stored: StoredSearch) -> list[str]:
+    """Return warnings about the description of the goal, if there is one."""
+    text = stored.settings.get("goal_text")
+    return [] if text is None else description_warnings(text, stored.settings.get("heading", 0.0))
 
 
 class Replay:

@@ -121,7 +121,7 @@ def geometry_of(active: ActiveSearch, background: bool) -> SearchGeometry:
         landing=None if settings.landing is None else _place(layout, settings.landing.lat, settings.landing.lon),
         positions=np.round(layout.lat_lon(cells), 7).tolist(),
         searchable=layout.searchable.tolist(),
-        goal_text=settings.goal_text,
+        goal_text=active.field.goal.text or None,
         goal_pictured=active.field.goal.pictured,
         colours=[hex_of((red, green, blue)) for red, green, blue in heat(np.linspace(0, 1, COLOURS)).tolist()],
         margin=MARGIN if background else None,

@@ -46,7 +46,7 @@ def check_description(text: str) -> list[str]:
         AirlocError: If the description is empty or too long.
     """
     words = clean(text).split()
-    if not any(character.isalpha() for character in text):
+    if not clauses(text):
         raise AirlocError("The description of the goal is empty", "Describe the goal: 'red roofs beside a pond'")
     if len(words) > MAX_WORDS:
         raise AirlocError(
@@ -78,6 +78,8 @@ def clean(text: str) -> str:
 def looks_english(text: str) -> bool:
     """Return False for a text in another language: few of its words are single word pieces, or it has other letters.
 
+    A text of words that have no pieces at all is none that the encoder can read either.
+
     >>> looks_english("houses with red roofs beside a pond"), looks_english("Häuser mit roten Dächern am Teich")
     (True, False)
     """
@@ -85,8 +87,10 @@ def looks_english(text: str) -> bool:
     letters = [one for one in clean(text) if one.isalpha()]
     if not letters or sum(one.isascii() for one in letters) < 0.9 * len(letters):
         return False
-    pieces = sum(len(_word_pieces(word)) for word in words)
-    return len(words) < 3 or pieces < 1.45 * len(words)
+    pieces = [_word_pieces(word) for word in words]
+    if all(one == (_UNKNOWN,) for one in pieces):
+        return False
+    return len(words) < 3 or sum(map(len, pieces)) < 1.45 * len(words)
 
 
 def clauses(text: str) -> list[str]:
@@ -177,12 +181,14 @@ def _words(text: str) -> list[str]:
 @lru_cache(maxsize=10_000)
 def _word_pieces(word: str) -> tuple[int, ...]:
     """Return the longest pieces that a word starts with, one after the other."""
+    if len(word) > _LONGEST_WORD:
+        return (_UNKNOWN,)
     pieces, first = [], 0
     while first < len(word):
         last = next(
             (end for end in range(len(word), first, -1) if ("##" * (first > 0) + word[first:end]) in _vocabulary()), 0
         )
-        if not last or len(word) > _LONGEST_WORD:
+        if not last:
             return (_UNKNOWN,)
         pieces.append(_vocabulary()["##" * (first > 0) + word[first:last]])
         first = last

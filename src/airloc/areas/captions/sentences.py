@@ -5,6 +5,7 @@
 {'road': 'NS', 'road at': 'W', 'trees': 'all'}
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -30,10 +31,13 @@ class Caption:
     text: str
     facts: Facts
     """The facts that the text states."""
+    present: frozenset[str] = frozenset()
+    """Topics of which the text only says that they are there: "a road"."""
 
     def fits(self, cell: Mapping[str, str]) -> bool:
         """Return True if every stated fact holds for a cell."""
-        return all(cell.get(topic) == value for topic, value in self.facts.items())
+        there = all(cell.get(topic, "none") != "none" for topic in self.present)
+        return there and all(cell.get(topic) == value for topic, value in self.facts.items())
 
 
 class _Writer:
@@ -42,6 +46,7 @@ class _Writer:
     def __init__(self, facts: Facts, rng: np.random.Generator, vague: bool) -> None:
         self.facts, self.rng, self.vague = facts, rng, vague
         self.stated: Facts = {}
+        self.present: set[str] = set()
 
     def say(self, *options: str) -> str:
         """Return one of the options."""
@@ -81,7 +86,8 @@ def _buildings(say: _Writer) -> str:
     colour = ""
     if "roofs" in say.facts and (not say.vague or say.rng.random() < 0.3) and say.rng.random() < 0.8:
         name = say.state("roofs")
-        colour = say.say(f" with {name} roofs", f" with a {name} roof" if count == "1" else f" with {name} roofs")
+        colour = f" with a {name} roof" if count == "1" else f" with {name} roofs"
+        say.rng.integers(2)  # keeps the words of later clauses
     if large:
         say.state("building size")
     one = say.say("building", "house") if not large else say.say("large building", "big building", "large hall")
@@ -107,6 +113,7 @@ def _line(topic: str, names: Sequence[str]) -> Callable[[_Writer], str]:
             return say.say(f"no {name}", f"without a {name}")
         if say.vague:
             say.stated.pop(topic)
+            say.present.add(topic)
             return f"a {name}"
         if exits == "inside":
             return say.say(f"a short piece of {name}", f"a {name} that ends here") + say.where(topic)
@@ -167,7 +174,8 @@ def _water(say: _Writer) -> str:
     if amount == "all":
         return say.say(f"{name} everywhere", f"nothing but {name}", f"all covered by {name}")
     if amount == "much" and say.rng.random() < 0.6:
-        name = say.say(f"{name} covering a large part", f"a lot of {name}" if kind != "lake" else name, name)
+        much = name if kind in ("lake", "river") else f"a lot of {name}"
+        name = say.say(f"{name} covering a large part", much, name)
     return name + say.where("water")
 
 
@@ -179,9 +187,10 @@ def _compass(side: str, words: Mapping[str, str] = _SIDE) -> str:
 def _neighbour(side: str) -> Callable[[_Writer], str]:
     def write(say: _Writer) -> str:
         name, direction = say.say(*_COVER_WORDS[say.state(side)]), _compass(side)
+        land = "empty land" if name.startswith("no ") else name  # nothing lies next to no houses
         return say.say(
             f"{name} further {direction}", f"{name} beyond to the {direction}", f"{name} lying to the {direction}",
-            f"next to {name} on the {direction}", f"{name} {direction} of it", f"{_compass(side, _OPPOSITE)} of {name}",
+            f"next to {land} on the {direction}", f"{name} {direction} of it", f"{_compass(side, _OPPOSITE)} of {land}",
         )  # fmt: skip
 
     return write
@@ -336,22 +345,18 @@ _WEIGHTS = {
 _COUNTS: dict[Detail, tuple[int, int]] = {"vague": (1, 2), "plain": (2, 4), "detailed": (5, 8)}
 """Smallest and largest number of clauses."""
 _STARTS = (
-    "",
-    "",
-    "",
-    "A place with ",
-    "It shows ",
-    "I can see ",
-    "It has ",
-    "You see ",
-    "Somewhere with ",
-    "An area with ",
-)
+    "", "", "", "A place with ", "It shows ", "I can see ", "It has ", "You see ", "Somewhere with ", "An area with ",
+)  # fmt: skip
 _NO_OBJECTS = (
     "no ", "without ", "nothing ", "next ", "all ", "only ", "covered", "north", "east", "south", "west", "treeless",
     "loosely built", "densely built",
 )  # fmt: skip
 """Beginnings of clauses that cannot follow "it shows" or "beside"."""
+_APART = re.compile(
+    r"no |nothing built|without |treeless|covered |all covered |(loosely|densely) built(?! houses)|next to "
+    r"|(north|east|south|west)[a-z-]* of (?!it )"
+)
+"""Clauses that only commas join to others: "no houses and a road" and "west of fields beside a road" mislead."""
 
 
 def write_caption(
@@ -387,9 +392,10 @@ def write_caption(
             other = _Writer(dict(wrong), rng, writer.vague)
             clauses.append(_CLAUSES[topic](other))
             writer.stated |= other.stated
+            writer.present |= other.present
         else:
             clauses.append(_CLAUSES[topic](writer))
-    return Caption(_join(clauses, rng), writer.stated)
+    return Caption(_join(clauses, rng), writer.stated, frozenset(writer.present))
 
 
 def _mentions(topic: str, value: str, rng: np.random.Generator) -> bool:
@@ -405,13 +411,14 @@ def _join(clauses: Sequence[str], rng: np.random.Generator) -> str:
         return ""
     style = rng.random()
     if style < 0.3 and len(clauses) > 1:
-        text = ", ".join(clauses[:-1]) + (" and " if rng.random() < 0.7 else ", ") + clauses[-1]
+        word = " and " if rng.random() < 0.7 and not any(map(_APART.match, clauses[-2:])) else ", "
+        text = ", ".join(clauses[:-1]) + word + clauses[-1]
     elif style < 0.55 and len(clauses) > 2:
         cut = int(rng.integers(1, len(clauses)))
         text = ", ".join(clauses[:cut]) + ". " + ", ".join(clauses[cut:]).capitalize()
     elif style < 0.75 and len(clauses) > 1:
         word = str(rng.choice([" with ", ", ", " and ", " beside ", " next to "]))
-        word = ", " if clauses[1].startswith(_NO_OBJECTS) else word
+        word = ", " if clauses[1].startswith(_NO_OBJECTS) or _APART.match(clauses[0]) else word
         text = clauses[0] + word + ", ".join(clauses[1:])
     elif style < 0.85:
         text = ". ".join(clause.capitalize() for clause in clauses)

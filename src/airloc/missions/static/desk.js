@@ -12,6 +12,7 @@ const MAX_ORTHOPHOTO = 26_000_000;
 
 let page = null;
 let timer = 0;
+let visits = 0;
 
 function showError(text) {
   by("error").textContent = text;
@@ -19,10 +20,16 @@ function showError(text) {
 }
 
 function showSection(name, title) {
+  setInert(false);
   for (const section of SECTIONS) by(section).hidden = section !== name;
   by("nav").hidden = name === "sign-in";
   document.title = `${title} · airloc`;
   by(`${name}-title`).focus({ preventScroll: true });
+}
+
+// What is shown while the next section loads takes no clicks: nothing would answer them.
+function setInert(inert) {
+  document.querySelector("main").inert = inert;
 }
 
 function signIn() {
@@ -36,44 +43,59 @@ function leave() {
   page?.close();
   page = null;
   delete document.documentElement.dataset.ready;
+  delete document.documentElement.dataset.photos;
 }
 
+// Load what a section shows, then show it, unless another was asked for in the meantime.
 async function route() {
   leave();
+  setInert(true);
   showError("");
+  visits += 1;
+  const visit = visits;
   const wanted = decodeURIComponent(location.hash.replace(/^#\/?/, ""));
   try {
-    if (wanted === "new") {
-      await fillForm();
-      showSection("new", "New search");
-      document.documentElement.dataset.ready = "yes";
-    } else if (wanted) await openSearch(wanted);
-    else await openList();
+    const show = await (wanted === "new" ? loadForm() : wanted ? loadSearch(wanted) : loadList());
+    if (visit === visits) show();
   } catch (error) {
+    if (visit !== visits) return;
     if (error.status === 401) signIn();
-    else showError(error.message);
-  }
-}
-
-async function openSearch(id) {
-  const opened = new SearchPage(id, { onError: showError, onRefused: signIn });
-  page = opened;
-  showSection("search", "Search");
-  try {
-    await opened.open();
-  } catch (error) {
-    if (error.status === 404) {
+    else if (error.status === 404) {
       location.hash = "#/";
       setTimeout(() => showError(error.message), 500);
-    } else throw error;
+    } else {
+      setInert(false);
+      by("nav").hidden = false;
+      showError(error.message);
+    }
   }
 }
 
-async function openList() {
+async function loadForm() {
+  await fillForm();
+  return () => {
+    showSection("new", "New search");
+    document.documentElement.dataset.ready = "yes";
+  };
+}
+
+async function loadSearch(id) {
+  const loaded = new SearchPage(id, { onError: showError, onRefused: signIn });
+  await loaded.load();
+  return () => {
+    page = loaded;
+    showSection("search", "Search");
+    loaded.open();
+  };
+}
+
+async function loadList() {
   await fillList();
-  showSection("list", "Searches");
-  timer = setInterval(() => fillList().then(() => showError(""), (error) => (error.status === 401 ? signIn() : showError(error.message))), 1000 * LIST_SECONDS);
-  document.documentElement.dataset.ready = "yes";
+  return () => {
+    showSection("list", "Searches");
+    timer = setInterval(() => fillList().then(() => showError(""), (error) => (error.status === 401 ? signIn() : showError(error.message))), 1000 * LIST_SECONDS);
+    document.documentElement.dataset.ready = "yes";
+  };
 }
 
 async function fillList() {

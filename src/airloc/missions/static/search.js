@@ -37,9 +37,12 @@ export class SearchPage {
     Object.assign(this, { id, onError, onRefused, cards: new Map(), drones: new Map(), showAll: false, listeners: new AbortController() });
   }
 
-  async open() {
+  async load() {
     this.geometry = await ask("GET", pathOf(this.id, "/map"));
-    if (this.closed) return;
+  }
+
+  // Draw what was loaded and follow the search. The section must be visible: the map takes its size from it.
+  open() {
     this.title = this.geometry.name || `Search of ${new Date(this.geometry.created).toLocaleString()}`;
     by("search-title").textContent = this.title;
     this.showGoal();
@@ -62,7 +65,6 @@ export class SearchPage {
   }
 
   close() {
-    this.closed = true;
     this.listeners.abort();
     this.feed?.close();
     this.map?.close();
@@ -148,6 +150,7 @@ export class SearchPage {
       ["Segments photographed", `${state.photos} of ${this.geometry.searchable.flat().filter(Boolean).length}`],
       ["Probability of success (POS)", percent(state.probability_of_success)],
       ["Flight height", `${Math.round(state.height_m)} m`],
+      ...state.warnings.map((warning) => ["Warning", warning]),
     );
     by("facts").replaceChildren(...facts.flatMap(([name, value]) => [make("dt", { textContent: name }), make("dd", { textContent: value })]));
     by("stop").hidden = state.status === "cancelled";
