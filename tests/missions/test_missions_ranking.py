@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFilter
 
 from airloc.areas.raster import Raster
 from airloc.missions.flight import Camera, great_circle_distance
@@ -80,6 +80,23 @@ def test_photos_without_metadata_are_ranked_and_unreadable_ones_are_named(airloc
     assert (entry["file"], entry["lat"]) == ("plain.jpg", None)
 
 
+def test_a_photo_without_exposure_is_left_out_with_the_reason_and_a_blurred_one_is_compared(
+    airloc, tmp_path: Path, folder: Folder
+):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    sharp = Image.open(folder.photos / "DJI_0001.JPG").convert("RGB")
+    made = {"black": Image.new("RGB", sharp.size), "white": Image.new("RGB", sharp.size, "white"), "sharp": sharp}
+    for name, image in (made | {"blurred": sharp.filter(ImageFilter.GaussianBlur(12))}).items():
+        image.save(photos / f"{name}.jpg", quality=92)
+    outcome = airloc("search", "--photos", photos, "--goal", folder.goal, "--cell", "96m", "--out", tmp_path / "out")
+    assert outcome.code == 0, outcome
+    ranked = json.loads((tmp_path / "out" / "candidates.json").read_text())["candidates"]
+    assert [entry["file"] for entry in ranked] == ["sharp.jpg", "blurred.jpg"]
+    assert "black.jpg is left out: it is black" in outcome.err
+    assert "white.jpg is left out: it is overexposed" in outcome.err
+
+
 @pytest.mark.parametrize(
     ("change", "fact"),
     [
@@ -91,6 +108,11 @@ def test_photos_without_metadata_are_ranked_and_unreadable_ones_are_named(airloc
         ({"--area": "ortho.tif"}, "--area and --photos"),
         ({"--track": "a.gpx"}, "--photos and --track"),
         ({"--fov": 500}, "500"),
+        ({"--goal-heading": "nan"}, "nan"),
+        ({"--goal-heading": "inf"}, "inf"),
+        ({"--goal-width": "80m-50m"}, "80m-50m"),
+        ({"--goal-width": "10m-1000m"}, "1000 m"),
+        ({"--goal-width": "2m", "--cell": "96m"}, "2 m"),
     ],
 )
 def test_bad_input_is_one_sentence(airloc, tmp_path: Path, folder: Folder, monkeypatch, change, fact):

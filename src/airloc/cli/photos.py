@@ -1,5 +1,6 @@
 """`airloc search --photos`: rank a folder of photos by how much they look like the goal."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +53,7 @@ def _goal(options: "SearchOptions") -> "tuple[Goal, float]":
     if options.cell is not None:
         cell_m = parse_length(options.cell, georeferenced=True)
     else:
-        cell_m = DEFAULT_CELL if widths is None else (widths[0] * widths[1]) ** 0.5
+        cell_m = DEFAULT_CELL if widths is None else math.sqrt(widths[0]) * math.sqrt(widths[1])
     goal = make_goal(
         read_image(Path(options.goal)), cell_m, widths, options.goal_heading, same_day=options.goal_same_day
     )

@@ -7,7 +7,7 @@ not, its shorter side is taken to be the footprint of a search, 4/3 cells.
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from airloc.errors import AirlocError
 from airloc.files import write_atomically
 from airloc.missions.exif import STEEPEST, PhotoTags, read_tags
 from airloc.missions.flight import Camera
-from airloc.missions.photos import SIDE, Goal, PhotoPose, View, crop_to_view, read_photo
+from airloc.missions.photos import SIDE, Goal, PhotoPose, View, crop_to_view, find_flaw, read_photo
 from airloc.missions.report import ranking_page
 from airloc.missions.searcher import Candidate, Find, Glimpse, matching_network
 from airloc.vision.locator import GoalViews, judge
@@ -90,7 +90,7 @@ def rank_photos(
         on_photo: Called with 1 after every photo.
 
     Returns:
-        The ranked photos, and those that cannot be read, with the reason.
+        The ranked photos, and those that cannot be read or are black, under- or overexposed, with the reason.
     """
     known, unknown = goal.views(), GoalViews(goal.picture, pretrained_locator(), (-180.0, 180.0), goal.scale)
     compare = comparison(matching_network(agent))
@@ -103,7 +103,7 @@ def rank_photos(
                 max(
                     (
                         _judged(path, tags, view, middle, cell_m, judge(turned, SIGHTING, compare, *view, 0.0))
-                        for view, middle in _views(photo, tags, cell_m, camera)
+                        for view, middle in _exposed(_views(photo, tags, cell_m, camera))
                     ),
                     key=lambda one: one.probability,
                 )
@@ -156,6 +156,21 @@ def _views(
                 crop_to_view(photo, cell_m, PhotoPose(ground[0], -right, -up, math.degrees(heading))),
                 np.array([right, up]),
             )
+
+
+def _exposed(
+    views: Iterable[tuple[View, npt.NDArray[np.float64]]],
+) -> list[tuple[View, npt.NDArray[np.float64]]]:
+    """Return the views that show anything; blurred ones too, because a flight that is over cannot take them again.
+
+    Raises:
+        AirlocError: If all views are black, underexposed or overexposed.
+    """
+    judged = [(find_flaw(view), (view, middle)) for view, middle in views]
+    usable = [placed for flaw, placed in judged if flaw in (None, "blurred")]
+    if not usable:
+        raise AirlocError(f"it is {judged[0][0]}", "Give another photo")
+    return usable
 
 
 def _judged(
