@@ -24,7 +24,7 @@ import torch
 
 from airloc.agents.agent import Agent, EpisodeBatch, belief_of, logits_of
 from airloc.agents.airloc import AirlocState
-from airloc.agents.matching import with_match
+from airloc.agents.matching import MatchingAgent, with_match
 from airloc.areas.area import Pixels, SearchArea, fit
 from airloc.errors import AirlocError
 from airloc.grid import MOVES, Cell
@@ -202,6 +202,7 @@ def rollout(
     goal_texts: torch.Tensor | None = None,
     goal_prior: torch.Tensor | None = None,
     flight: FlightConditions | None = None,
+    matcher: Callable[[Agent], MatchingAgent] = with_match,
     threshold: float = 0.5,
     seed: int = 0,
     batch: int = 1024,
@@ -220,6 +221,7 @@ def rollout(
         goal_texts: Embedded descriptions of the goals, (E, 8, 384).
         goal_prior: Probability of the goal in every cell that agents know before the first glimpse, (E, C).
         flight: Glimpses and goals are photos, of the first variant, unless `areas` is an environment.
+        matcher: Gives the agent `match`, if it declares or is recorded at glimpses.
         threshold: Match probability from which on the agent declares the goal, in a suite that ends by declaration.
             `math.inf` never declares, so that every episode uses its whole budget.
         seed: Random seed for the agent's noise. The noise does not depend on the batch size.
@@ -243,7 +245,7 @@ def rollout(
             device=device,
             by_declaration=suite.by_declaration,
         )
-    player = _Player(agent, suite, env, record, goal_patches, threshold, seed, goal_texts, goal_prior)
+    player = _Player(agent, suite, env, record, goal_patches, matcher, threshold, seed, goal_texts, goal_prior)
     batches = []
     for first in range(0, len(suite), batch):
         batches.append(player.play(slice(first, min(first + batch, len(suite)))))
@@ -272,13 +274,14 @@ class _Player:
         env: BatchEnv,
         record: Sequence[Recorder],
         goal_patches: GoalPatches | None,
+        matcher: Callable[[Agent], MatchingAgent],
         threshold: float,
         seed: int,
         goal_texts: torch.Tensor | None,
         goal_prior: torch.Tensor | None,
     ) -> None:
         self.matches = suite.by_declaration or any(recorder.at == "glimpse" for recorder in record)
-        self.agent: Any = with_match(agent) if self.matches else agent
+        self.agent: Any = matcher(agent) if self.matches else agent
         self.wrapped = self.agent is not agent
         self.suite, self.env, self.record = suite, env, record
         self.goal_patches, self.threshold, self.seed = goal_patches, threshold, seed
@@ -340,7 +343,7 @@ class _Player:
         return EpisodeBatch(goals, suite.grid, suite.budget, noise, prior, text)
 
     def _record(self, tape: dict[Recorder, list[torch.Tensor]], at: str, value: torch.Tensor, state: Any) -> None:
-        """Append what the recorders read; they see the agent's own state, not that of its `with_match` wrapper."""
+        """Append what the recorders read; they see the agent's own state, not that of its matcher."""
         for recorder, values in tape.items():
             if recorder.at != at:
                 continue

@@ -13,6 +13,7 @@ from PIL import Image
 
 from airloc.agents.pretrained import weights_root
 from airloc.agents.registry import available_agents
+from airloc.areas.changes import CHANGES
 
 pytestmark = pytest.mark.long
 
@@ -38,6 +39,11 @@ def test_the_json_has_every_key_of_the_contract(score, areas_folder: Path, agent
         assert low is None or low <= record[name] <= high
     assert record["blind_optimum"] == pytest.approx(0.5211, abs=5e-5)
     assert record["blind_optimum_exact"] is True
+
+
+def test_the_help_names_every_change(airloc):
+    shown = " ".join(airloc("evaluate", "--help").out.replace("│", " ").split())
+    assert all(name in shown for name in CHANGES)
 
 
 def test_terms_of_research_weights_are_printed(airloc, areas_folder: Path):
@@ -146,6 +152,33 @@ def test_controls_and_comparisons_are_recorded_and_shown(score, airloc, areas_fo
     assert "blind optimum" in shown
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "without words"), ("Häuser mit roten Dächern am Teich", "English"), ("Fly to the pond", "instruction")],
+)
+def test_texts_that_are_not_understood_are_played_with_a_warning(airloc, areas_folder, tmp_path: Path, text, said):
+    done = airloc("evaluate", "belief", "--areas", areas_folder, "--goal-texts", write_texts(tmp_path, text))
+    assert said in done.err
+    assert "(4 of 4 goals)" in done.err
+    assert "Goals in words: from" in done.out
+
+
+def test_a_text_of_ten_thousand_words_is_refused(airloc, areas_folder: Path, tmp_path: Path):
+    texts = write_texts(tmp_path, "pond " * 10_000)
+    done = airloc("evaluate", "belief", "--areas", areas_folder, "--goal-texts", texts)
+    assert done.code == 2
+    assert "10,000 words" in done.err
+    assert "of 'a.png'" in done.err
+
+
+def write_texts(folder: Path, text: str) -> Path:
+    """A file that describes all cells of one area alike."""
+    path = folder / "texts.csv"
+    rows = "".join(f'a.png,{n // 5},{n % 5},"{text}"\n' for n in range(25))
+    path.write_text("area,goal_row,goal_col,text\n" + rows, encoding="utf-8")
+    return path
+
+
 def test_the_record_names_weights_images_device_batch_versions_and_resamples(score, areas_folder, tmp_path: Path):
     record = score("airloc", "--areas", areas_folder, "--batch", 5)
     files = {name: weights_root() / name / "weights.safetensors" for name in ("airloc", "vision-sem-seg")}
@@ -154,9 +187,9 @@ def test_the_record_names_weights_images_device_batch_versions_and_resamples(sco
     assert (record["device"], record["batch"], record["torch"]) == ("cpu", 5, torch.__version__)
     assert (record["package"], record["resamples"], record["clusters"]) == (None, 2000, 4)
     assert record["images"]["goals_sha256"] is None
-    texts = tmp_path / "texts.csv"
-    texts.write_text("area,goal_row,goal_col,text\n" + "".join(f"a.png,{n // 5},{n % 5},woods\n" for n in range(25)))
-    described = score("belief", "--areas", areas_folder, "--goal-texts", texts)["weights_sha256"]
+    described = score("belief", "--areas", areas_folder, "--goal-texts", write_texts(tmp_path, "woods"))[
+        "weights_sha256"
+    ]
     assert list(described) == ["belief", "text"]
     folder = score(weights_root() / "airloc", "--areas", areas_folder)
     assert (folder["weights_sha256"], folder["images"]) == (hashes, record["images"])

@@ -48,6 +48,7 @@ def shown(areas: list[SearchArea], suite: Suite, **options: object) -> np.ndarra
     return torch.cat(onlooker.seen).numpy()
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes_depend_on_the_seed_and_not_on_the_batch_size(toy_areas, suite, name: str):
     first, *others = (shown(toy_areas, suite, change=GoalChange(name), batch=batch) for batch in (1024, 7, 1))

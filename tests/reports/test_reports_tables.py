@@ -4,14 +4,17 @@ import io
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.evaluation.scores import Score, compare, evaluate
+from airloc.evaluation.texts import DescribedGoals
 from airloc.grid import Grid
 from airloc.reports.tables import comparison_line, goals_line, number, percent, percent_interval, score_table
+from airloc.task.goal_texts import SuiteTexts
 from airloc.task.suites import Suite, per_distance
 
 
@@ -50,6 +53,18 @@ def test_the_table_says_how_goals_differ(scores: list[Score]):
     assert goals in out.getvalue()
     assert [part for part in ("before", "blur", "0.5", "wrong-goal") if part not in goals] == []
     assert goals_line() == ""
+
+
+def test_goals_in_words_say_whether_the_one_meant_or_any_that_fits_was_found(toy_areas: list[SearchArea]):
+    suite = per_distance([area.name for area in toy_areas], Grid(5, 5))
+    described = DescribedGoals(SuiteTexts(["a road"] * len(suite), np.ones((len(suite), 25), dtype=np.bool_)))
+    score = evaluate(make_agent("blind"), suite, toy_areas, described=described)
+    meant = percent(score.value("success"))
+    text = " ".join(shown([score]).split())
+    assert f"blind: found the cell meant {meant} % [" in text
+    assert "any that the description fits 100.0 % [100.0, 100.0]" in text
+    goals = goals_line(texts=Path("town.csv"), control="wrong-text", pictures=True)
+    assert goals == "Goals in words and images: from town.csv, control wrong-text"
 
 
 def test_a_floor_that_is_not_proven_says_so(scores: list[Score]):

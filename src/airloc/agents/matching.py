@@ -75,8 +75,10 @@ def comparison(network: RelationNetwork) -> Compare:
 
     @torch.inference_mode()
     def compare(photo: Pixels, goal: Pixels) -> float:
-        encoding = network.encode_patches(torch.from_numpy(np.stack([photo, goal])))
-        logits = network.relate(encoding.at(torch.tensor([0])), encoding.at(torch.tensor([1])))[0]
+        device = next(network.parameters()).device
+        encoding = network.encode_patches(torch.from_numpy(np.stack([photo, goal])).to(device))
+        first, second = (encoding.at(torch.tensor([number], device=device)) for number in range(2))
+        logits = network.relate(first, second)[0]
         return float(logits.float().log_softmax(dim=0)[ZERO_OFFSET])
 
     return compare

@@ -14,12 +14,12 @@ from airloc import __version__
 from airloc.agents.agent import AgentOptions
 from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import DEFAULT_AGENT, plugin_agents, weight_hashes
-from airloc.cli.console import device_name, progress_bar, writable_outputs
+from airloc.cli.console import device_name, progress_bar, status, writable_outputs
 from airloc.cli.options import Episodes, PlayOptions, load_agents, load_episodes
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import GoalChange, check_control, check_flight
 from airloc.evaluation.scores import Score, compare, evaluate, images_digest, to_json, trajectory_lines
-from airloc.evaluation.texts import TEXT_CONTROLS, DescribedGoals
+from airloc.evaluation.texts import TEXT_CONTROLS, DescribedGoals, check_texts
 from airloc.files import write_atomically
 from airloc.reports.tables import comparison_line, goals_line, score_table
 from airloc.task.goal_texts import read_goal_texts, texts_of
@@ -43,7 +43,8 @@ class Evaluate(PlayOptions):
     with_pictures: bool = False
     """With --goal-texts, give agents the goal patches too."""
     change: str | None = None
-    """Alter the goal patch: photometric, blur, coarse, off-grid, turned or all."""
+    """Alter the goal patch: photometric, blur, coarse, off-grid, turned or all; or let goals lie anywhere between the
+    cells, of any size and heading: anywhere, or any-heading if the heading is unknown."""
     change_strength: float = 1.0
     """Strength of the change, from 0 (none) to 1."""
     false_alarm_cost: Annotated[float | None, arg(metavar="FINDS")] = None
@@ -106,10 +107,12 @@ class Evaluate(PlayOptions):
         return {area for area, _ in read_goal_texts(self.goal_texts, self.parsed_grid())}
 
     def described(self, suite: Suite) -> DescribedGoals | None:
-        """Return the goals of a suite in words, if there is a file of texts."""
+        """Return the goals of a suite in words, if there is a file of texts; print warnings about them."""
         if self.goal_texts is None:
             return None
         texts = texts_of(suite, read_goal_texts(self.goal_texts, suite.grid))
+        for warning in check_texts(suite, texts):
+            status(f"airloc: {warning}")
         control = self.control if self.control in TEXT_CONTROLS else None
         return DescribedGoals(texts, self.with_pictures, control)
 
@@ -229,6 +232,8 @@ def _show(scores: list[Score], record: dict[str, Any], options: Evaluate) -> Non
         change=options.change,
         strength=options.change_strength,
         control=options.control,
+        texts=options.goal_texts,
+        pictures=options.with_pictures,
         source="another day" if options.pairs else options.goals,
         flight=options.flight_conditions,
     )

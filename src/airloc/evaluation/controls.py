@@ -93,7 +93,7 @@ def changed_goals(
     def patch(number: int) -> torch.Tensor:
         view = CHANGES[change.name](_stream(seed, change.name, suite, number), change.strength)
         row, col = cell[number].tolist()
-        return torch.from_numpy(np.ascontiguousarray(cut_goal(images[area[number]], suite.grid, (row, col), view)))
+        return torch.from_numpy(np.array(cut_goal(images[area[number]], suite.grid, (row, col), view)))
 
     return lambda numbers: torch.stack([patch(number) for number in numbers.tolist()]).to(device)
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from airloc.agents.agent import Agent
+from airloc.agents.matching import MatchingAgent, with_match
+from airloc.agents.sighting import MAX_BATCH, SightingMatcher, match_any_heading
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.controls import CONTROLS, GoalChange, changed_goals, check_flight
@@ -162,6 +164,7 @@ def evaluate(
         env = BatchEnv.from_areas(areas, suite.grid, suite.budget, goal_areas=goal_areas, device=device)
         played = play_variant(agent, suite, env, goal_patches=goal_patches, seed=seed, batch=batch, on_batch=on_batch)
         return Score.of(played, areas, seed)
+    matcher = _matcher(suite, change)
     log = rollout(
         agent,
         suite,
@@ -170,13 +173,21 @@ def evaluate(
         goal_areas=goal_areas,
         goal_patches=goal_patches,
         **words,
+        matcher=matcher,
         threshold=threshold,
         seed=seed,
-        batch=batch,
+        batch=min(batch, MAX_BATCH) if matcher is match_any_heading else batch,
         device=device,
         on_batch=on_batch,
     )
     return Score.of(log, areas, seed, described)
+
+
+def _matcher(suite: Suite, change: GoalChange | None) -> Callable[[Agent], MatchingAgent]:
+    """Return what lets agents declare goals: the judge of the field if goals lie anywhere."""
+    if change is None or not suite.by_declaration:
+        return with_match
+    return {"anywhere": SightingMatcher, "any-heading": match_any_heading}.get(change.name, with_match)
 
 
 def compare(first: Score, second: Score, *, timing: bool = True) -> dict[str, Any]:

@@ -23,16 +23,14 @@ Legend: glimpses are uint8 RGB (48, 48, 3); a belief is (rows, cols), sums to on
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from airloc.agents.agent import Agent
-from airloc.agents.belief import BeliefAgent
 from airloc.agents.matching import SIGHTING, comparison
-from airloc.agents.registry import make_agent
+from airloc.agents.sighting import matching_network
 from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid, distance
@@ -43,7 +41,6 @@ from airloc.missions.sweep import best_cell_in_reach
 from airloc.missions.units import format_cell
 from airloc.task.rules import check_budget
 from airloc.vision.locator import judge
-from airloc.vision.relation import RelationNetwork
 
 __all__ = [
     "Advice",
@@ -391,19 +388,6 @@ class Searcher:
                 f"A glimpse has shape {glimpse.pixels.shape} and type {glimpse.pixels.dtype}",
                 f"Pass RGB bytes of shape ({side}, {side}, 3), as airloc.missions.photos returns them",
             )
-
-
-def matching_network(agent: Agent) -> RelationNetwork:
-    """Return the network that compares photos with the goal: the agent's, or that of `belief` if it has none."""
-    return agent.network if isinstance(agent, BeliefAgent) else _pretrained_network()
-
-
-@lru_cache(maxsize=1)
-def _pretrained_network() -> RelationNetwork:
-    """Return the network that compares photos for agents that have none, so that all agents have the same judge."""
-    agent = make_agent("belief")
-    assert isinstance(agent, BeliefAgent)
-    return agent.network
 
 
 def _check_prior(prior: Belief, searchable: Mask) -> Belief:

@@ -43,6 +43,7 @@ def score_table(scores: Sequence[Score], blind_optimum: float, *, exact: bool, g
         metrics,
         Text(_LEGEND, style="dim"),
         *(Text(_declaration_line(score)) for score in scores if score.suite.by_declaration),
+        *(Text(_fitting_line(score)) for score in scores if "found_fitting" in score.metrics),
         Text("\nSuccess % by distance"),
         *_distance_tables(scores),
     )
@@ -53,22 +54,30 @@ def goals_line(
     change: str | None = None,
     strength: float = 1.0,
     control: str | None = None,
+    texts: Path | None = None,
+    pictures: bool = False,
     source: str | Path | None = None,
     flight: float | None = None,
 ) -> str:
     """Describe in one line how the goal images, or all photos, differ from the areas; empty if they do not.
 
+    With `texts`, goals are described in words, and have images too if there are `pictures`.
+
     >>> goals_line(change="off-grid", control="wrong-goal")
     'Goal images: change off-grid, control wrong-goal'
     >>> goals_line(flight=0.5)
     'Flight conditions of strength 0.5'
+    >>> goals_line(texts=Path("town.csv"), control="wrong-text")
+    'Goals in words: from town.csv, control wrong-text'
     """
-    parts = [f"from {source}"] if source is not None else []
+    parts = [f"from {printable(str(texts))}"] if texts is not None else []
+    parts += [f"from {source}"] if source is not None else []
     if change is not None:
         parts.append(f"change {change}" + (f" at strength {strength:g}" if strength != 1 else ""))
     if control is not None:
         parts.append(f"control {control}")
-    lines = [f"Goal images: {', '.join(parts)}"] if parts else []
+    kind = "Goal images" if texts is None else "Goals in words and images" if pictures else "Goals in words"
+    lines = [f"{kind}: {', '.join(parts)}"] if parts else []
     if flight is not None:
         lines.append(f"Flight conditions of strength {flight:g}")
     return ". ".join(lines)
@@ -89,6 +98,15 @@ def _declaration_line(score: Score) -> str:
     """Describe in one line how often an agent declared the goal correctly, wrongly or not at all."""
     found, wrong, missed = (percent(score.value(name)) for name in ("success", "false_alarms", "missed"))
     return f"{score.agent}: {found} % declared correctly, {wrong} % false alarms, {missed} % missed"
+
+
+def _fitting_line(score: Score) -> str:
+    """Describe in one line how often an agent found the cell meant, and any cell that the description fits."""
+    meant, fits = (
+        f"{percent(score.value(name))} % {percent_interval(score.interval(name))}".rstrip()
+        for name in ("success", "found_fitting")
+    )
+    return f"{score.agent}: found the cell meant {meant}, any that the description fits {fits}"
 
 
 def floor_name(exact: bool) -> str:
