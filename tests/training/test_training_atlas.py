@@ -12,7 +12,7 @@ from airloc.areas.area import SearchArea, fit
 from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.training.atlas import MAX_WINDOW, ROTATED_SHARE, Atlas, CropSampler, Imagery, resample, rotate
+from airloc.training.atlas import COPIED_SHARE, MAX_WINDOW, Atlas, CropSampler, Imagery, resample, rotate
 
 SIZES = [(60, 80), (50, 50), (200, 52)]
 
@@ -186,11 +186,11 @@ def test_no_crop_shows_more_source_pixels_than_the_largest_window():
 def test_rotated_copies_are_clean_and_share_the_weight_and_the_place_of_their_image():
     image = generate(4, (200, 200)).image
     stored = Imagery.from_pairs(
-        [(image, 255 - image), (image, image)], [(1.0, 1.0)] * 2, [1.0, 3.0], "cpu", [7, 8], [False, True], rotations=2
+        [(image, 255 - image), (image, image)], [(1.0, 1.0)] * 2, [1.0, 3.0], "cpu", [7, 8], [False, True], copies=2
     )
     assert stored.clean.tolist() == [False, True, True, True]
     assert stored.place.tolist() == [7, 8, 7, 7]
-    assert stored.weights.tolist() == pytest.approx([1 - ROTATED_SHARE, 3.0, ROTATED_SHARE / 2, ROTATED_SHARE / 2])
+    assert stored.weights.tolist() == pytest.approx([1 - COPIED_SHARE, 3.0, COPIED_SHARE / 2, COPIED_SHARE / 2])
     height, width = stored.size[:, 2].tolist()
     assert height == width
     assert 200 / 2**0.5 - 3 < height < 200 / (math.cos(math.radians(15)) + math.sin(math.radians(15)))
@@ -205,3 +205,24 @@ def test_a_rotated_image_shows_the_ground_around_its_centre_turned():
     difference = (quarter.int() - image.rot90(1)[1:-1, 1:-1].int()).abs()
     other = (quarter.int() - image.rot90(-1)[1:-1, 1:-1].int()).abs()
     assert min(int(difference.max()), int(other.max())) <= 1
+
+
+def test_distorted_copies_differ_in_shape_and_colour_and_both_days_alike():
+    image = generate(4, (200, 200)).image
+    colour = image.reshape(-1, 3).mean(axis=0)
+    stored = Imagery.from_pairs([(image, image)], [(1.0, 1.0)], [1.0], "cpu", copies=6, distortion=1.0)
+    copies = [
+        stored.pixels[first : first + height * width].float()
+        for first, (height, width) in zip(stored.first.tolist()[1:], stored.size.T.tolist()[1:], strict=True)
+    ]
+    assert all(torch.equal(copy[:, :3], copy[:, 3:]) for copy in copies)
+    assert max(float((copy[:, :3].mean(dim=0) - torch.from_numpy(colour)).abs().max()) for copy in copies) > 2
+
+
+def test_a_stretched_image_keeps_its_area_and_has_another_aspect():
+    row, col = np.mgrid[:301, :301] - 150
+    disc = torch.from_numpy(np.where(row**2 + col**2 < 40**2, 255, 0).astype(np.uint8))[..., None].repeat(1, 1, 3)
+    stretched = rotate(disc, 0.7, stretch=1.5, along=0.0)[..., 0] > 127
+    rows, cols = (int(stretched.any(dim=axis).sum()) for axis in (1, 0))
+    assert rows / cols == pytest.approx(1.5, rel=0.05)
+    assert int(stretched.sum()) == pytest.approx(int((disc[..., 0] > 127).sum()), rel=0.02)

@@ -43,7 +43,7 @@ def read_pixels(folder: Path, name: str) -> np.ndarray:
 
 
 def load_pairs(folder: Path, scales: Scales, **settings) -> Imagery:
-    return load_imagery(NONE, PairConfig(pairs=str(folder), **settings), CPU, scales)
+    return load_imagery(NONE, PairConfig(pairs=(str(folder),), **settings), CPU, scales)
 
 
 def stored(imagery: Imagery, number: int) -> np.ndarray:
@@ -97,7 +97,7 @@ def test_finer_images_are_reduced_first(tmp_path):
 def test_pairs_are_sampled_with_their_share_and_other_images_are_paired_with_themselves(folder, tmp_path):
     for name in ("a", "b", "c"):
         Image.new("RGB", (200, 200), (7, 7, 7)).save(tmp_path / f"{name}.png")
-    pairs = PairConfig(pairs=str(folder), pairs_share=0.25)
+    pairs = PairConfig(pairs=(str(folder),), pairs_share=0.25)
     imagery = load_imagery(DataConfig(root=tmp_path, synthetic=0), pairs, CPU, TWO)
     assert imagery.weights.tolist() == pytest.approx([0.25, 0.25, 0.25, 0.125, 0.125])
     torch.manual_seed(0)
@@ -130,16 +130,16 @@ def test_procedural_pairs_need_no_folder():
 
 
 def test_patterns_select_pairs_and_terms_come_with_the_dataset(folder):
-    assert len(load_pairs(folder, ONE, pairs_only="storm_0*").first) == 1
+    assert len(load_pairs(folder, ONE, pairs_only=("storm_0*",)).first) == 1
     assert terms(DataConfig(), PairConfig()) == ""
-    assert terms(DataConfig(), PairConfig(pairs=str(folder))) == "CC BY-NC-SA 4.0"
+    assert terms(DataConfig(), PairConfig(pairs=(str(folder),))) == "CC BY-NC-SA 4.0"
 
 
 def test_bad_pairs_are_refused_with_a_cure(folder, tmp_path):
     with pytest.raises(AirlocError, match="nowhere"):
         load_pairs(tmp_path / "nowhere", TWO)
     with pytest.raises(AirlocError, match=str(folder)):
-        load_pairs(folder, TWO, pairs_only="flood*")
+        load_pairs(folder, TWO, pairs_only=("flood*",))
     with pytest.raises(AirlocError, match="pairs_share = 1"):
         PairConfig(pairs_share=1.0)
     for day, side in (("pre", 200), ("post", 210)):
@@ -163,7 +163,7 @@ def test_pairs_are_read_from_a_dataset_of_the_data_folder_by_name(tmp_path):
     for year, colour in ((2016, 50), (2018, 90)):
         Image.new("RGB", (200, 200), (colour,) * 3).save(tmp_path / "naip" / f"fresno_{year}_1.png")
     data = DataConfig(root=tmp_path, datasets=("naip",), weights=(1.0,), synthetic=0)
-    imagery = load_imagery(data, PairConfig(pairs="naip", pairs_share=0.5), CPU, ONE)
+    imagery = load_imagery(data, PairConfig(pairs=("naip",), pairs_share=0.5), CPU, ONE)
     assert np.unique(stored(imagery, 2).reshape(-1, 6), axis=0).tolist() == [[50, 50, 50, 90, 90, 90]]
     assert imagery.weights.tolist() == pytest.approx([0.25, 0.25, 0.5])
 
@@ -173,7 +173,26 @@ def test_the_pairs_of_years_of_a_place_have_one_number(tmp_path):
     for year, number in product((2016, 2018, 2020), (1, 2)):
         Image.new("RGB", (200, 200), (year % 100,) * 3).save(tmp_path / "naip" / f"fresno_{year}_{number}.png")
     data = DataConfig(root=tmp_path, datasets=("naip",), weights=(1.0,), synthetic=0)
-    places = load_imagery(data, PairConfig(pairs="naip", disaster_pairs=2), CPU, ONE).place.tolist()
+    places = load_imagery(data, PairConfig(pairs=("naip",), disaster_pairs=2), CPU, ONE).place.tolist()
     assert len({*places[:6]}) == 6, "single images"
     assert len({*places[6:9]}) == len({*places[9:12]}) == 1
     assert len({*places}) == 6 + 2 + 2
+
+
+def test_pairs_of_several_datasets_have_the_weights_of_their_datasets(folder):
+    twice = PairConfig(
+        pairs=(str(folder),) * 2,
+        pairs_only=("*", "storm_0*"),
+        pairs_weights=(1.0, 3.0),
+        disaster_pairs=1,
+        pairs_share=0.6,
+    )
+    weights = load_imagery(DataConfig(synthetic=1), twice, CPU, ONE).weights.tolist()
+    assert weights == pytest.approx([0.4, 0.1, 0.1, 0.3, 0.1])
+
+
+def test_patterns_and_weights_of_pairs_go_with_their_datasets():
+    with pytest.raises(AirlocError, match=r"--pairs-only differ in number: 2 and 1.*or none"):
+        PairConfig(pairs=("naip", "xbd"), pairs_only=("a*",))
+    with pytest.raises(AirlocError, match=r"--pairs-weights differ in number: 1 and 2"):
+        PairConfig(pairs=("naip",), pairs_weights=(1.0, 2.0))

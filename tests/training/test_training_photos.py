@@ -162,3 +162,19 @@ def phase(patch: torch.Tensor) -> int:
 def correlation(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     flat = [part.flatten(2) - part.flatten(2).mean(dim=2, keepdim=True) for part in (first, second)]
     return torch.nn.functional.cosine_similarity(*flat, dim=2)
+
+
+def test_aberration_does_not_tell_where_in_the_area_a_photo_was_taken():
+    period = torch.from_numpy(generate(3, size=(GRID.pitch, GRID.pitch)).image.copy()).permute(2, 0, 1).float() / 255
+    area = period.repeat(1, 6, 6)[:, :SIDE, :SIDE][None]  # every cell shows the same ground
+    corner = torch.stack(torch.meshgrid(*[torch.arange(3.0)] * 2, indexing="ij")).view(2, 1, 9) * GRID.pitch
+    still = torch.zeros(1, 1)
+
+    def photos(pixels: float) -> torch.Tensor:
+        common = {"strength": still, "compressed": still > 0, "degraded": still > 0, "aligned": still == 0}
+        return take_photos(area, GRID, corner, torch.zeros(1, 9), **common, aberration=torch.full((1, 1), pixels))[0]
+
+    sharp, lens = photos(0.0), photos(1.0)
+    assert float((lens - lens[:1]).abs().max()) < 1e-5
+    assert float((lens - sharp).abs().mean()) > 0.01
+    assert torch.equal(lens[:, 1], sharp[:, 1]), "green stays"

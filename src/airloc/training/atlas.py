@@ -6,7 +6,8 @@ resampled beforehand, exactly as evaluation resamples them, so that training pat
 nothing is locked to the pixels of an image. It resamples as evaluation does, and sometimes with another kernel.
 
 Compressed images show their block grid at any scale. `Imagery` can hold rotated copies of them: the block grid does not
-run along the rows and columns of a crop there, and a linear probe (`airloc.training.block_probe`) does not find it.
+run along the rows and columns of a crop there, and a linear probe (`airloc.training.block_probe`) does not find it. The
+copies can also be stretched and recoloured, so that a network sees more ground than there is.
 
 Legend: N images (an image of an atlas counts once per scale), B crops, S side of a crop, K side of the window of source
 pixels that a crop is rendered from.
@@ -15,6 +16,7 @@ pixels that a crop is rendered from.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +28,7 @@ from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.seeding import stream
+from airloc.training.augment import change_season
 
 CELL_METRES = 100.0
 """Side of a cell on the ground, in the paper."""
@@ -35,8 +38,10 @@ MAX_WINDOW = 832
 """Largest side of the source pixels that a crop shows."""
 ROTATION = (15.0, 75.0)
 """Smallest and largest rotation of copies in degrees. At less than 15 a linear probe still finds the block grid."""
-ROTATED_SHARE = 0.6
+COPIED_SHARE = 0.6
 """Share of the rotated copies in the crops of an image that has some."""
+STRETCH = 0.25
+"""Largest logarithm of the ratio by which a distorted copy is longer than wide, in a random direction."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,8 @@ class Imagery:
         device: torch.device | str,
         places: Sequence[int] | None = None,
         clean: Sequence[bool] | None = None,
-        rotations: int = 0,
+        copies: int = 0,
+        distortion: float = 0.0,
     ) -> "Imagery":
         """Store pairs of images.
 
@@ -152,26 +158,27 @@ class Imagery:
             device: Device of the images.
             places: Number of the place that each pair shows. Default: every pair shows another place.
             clean: Whether a pair was never compressed. Default: none.
-            rotations: Number of rotated copies of each pair that is not clean.
+            copies: Number of rotated copies of each pair that is not clean.
+            distortion: How much the copies are stretched and recoloured, 0 to 1. Both days change alike.
         """
         clean = [False] * len(pairs) if clean is None else clean
         images = [torch.from_numpy(np.concatenate(pair, axis=2)).to(device) for pair in pairs]
         random = stream(0, "rotated copies")
-        copies = list(enumerate(images)) + [
-            (index, rotate(images[index], math.radians(random.uniform(*ROTATION))))
+        stored = list(enumerate(images)) + [
+            (index, _distorted_copy(images[index], distortion, random))
             for index, free in enumerate(clean)
             if not free
-            for _ in range(rotations)
+            for _ in range(copies)
         ]
-        size = torch.tensor([image.shape[:2] for _, image in copies], device=device).T
+        size = torch.tensor([image.shape[:2] for _, image in stored], device=device).T
         lengths = size.prod(dim=0)
-        source = torch.tensor([index for index, _ in copies], device=device)
-        rotated = torch.arange(len(copies), device=device) >= len(pairs)
-        own = torch.where(rotated, ROTATED_SHARE / max(rotations, 1), 1 - ROTATED_SHARE)
+        source = torch.tensor([index for index, _ in stored], device=device)
+        rotated = torch.arange(len(stored), device=device) >= len(pairs)
+        own = torch.where(rotated, COPIED_SHARE / max(copies, 1), 1 - COPIED_SHARE)
         never_compressed = torch.tensor(clean, device=device)[source]
-        share = torch.where(never_compressed | (rotations == 0), 1.0, own)
+        share = torch.where(never_compressed | (copies == 0), 1.0, own)
         return cls(
-            torch.cat([image.reshape(-1, 6) for _, image in copies]),
+            torch.cat([image.reshape(-1, 6) for _, image in stored]),
             lengths.cumsum(0) - lengths,
             size,
             torch.tensor(steps, device=device)[source].T.contiguous(),
@@ -239,18 +246,41 @@ class CropSampler:
         return rendered.round().clamp(0, 255) / 255, step, index
 
 
-def rotate(image: torch.Tensor, angle: float) -> torch.Tensor:
-    """Rotate an image (H, W, channels) uint8 by radians, and crop the largest square around its centre."""
+def _distorted_copy(image: torch.Tensor, distortion: float, random: np.random.Generator) -> torch.Tensor:
+    """Return a rotated copy of an image of two days (H, W, 6) uint8, stretched and recoloured by a random amount."""
+    angle, along = math.radians(random.uniform(*ROTATION)), random.uniform(0, math.pi)
+    copy = rotate(image, angle, math.exp(random.uniform(0, STRETCH) * distortion), along)
+    if not distortion:
+        return copy
+    # Both days side by side, so that their colours change alike.
+    days = torch.cat([copy[..., :3], copy[..., 3:]], dim=1).permute(2, 0, 1)[None].float() / 255
+    recoloured = (change_season(days, 2 * distortion)[0] * 255).round().to(torch.uint8).permute(1, 2, 0)
+    return torch.cat(recoloured.chunk(2, dim=1), dim=2)
+
+
+def rotate(image: torch.Tensor, angle: float, stretch: float = 1.0, along: float = 0.0) -> torch.Tensor:
+    """Rotate an image (H, W, channels) uint8 by radians, and crop the largest square around its centre.
+
+    The copy is longer by the factor `stretch` in the direction `along`, in radians, than across it.
+    """
     height, width = image.shape[:2]
-    cos, sin = math.cos(angle), math.sin(angle)
-    side = max(1, int(min(height, width) / (abs(cos) + abs(sin))) - 2)
+    # The place of a pixel (row, col) of the copy in the image: stretched, then rotated.
+    turned = _rotation(angle) @ _rotation(along) @ np.diag([stretch**-0.5, stretch**0.5]) @ _rotation(-along)
+    reach = np.abs(turned).sum(axis=1)
+    side = max(1, int(min(height / reach[0], width / reach[1])) - 2)
     step = torch.arange(side, device=image.device) - (side - 1) / 2
-    row = height / 2 + cos * step[:, None] + sin * step
-    col = width / 2 - sin * step[:, None] + cos * step
+    row = height / 2 + turned[0, 0] * step[:, None] + turned[0, 1] * step
+    col = width / 2 + turned[1, 0] * step[:, None] + turned[1, 1] * step
     where = torch.stack([col * 2 / width - 1, row * 2 / height - 1], dim=2)[None]
     planes = image.permute(2, 0, 1)[None].float()
-    turned = grid_sample(planes, where, mode="bicubic", padding_mode="reflection", align_corners=False)
-    return turned[0].round().clamp(0, 255).to(torch.uint8).permute(1, 2, 0)
+    copy = grid_sample(planes, where.float(), mode="bicubic", padding_mode="reflection", align_corners=False)
+    return copy[0].round().clamp(0, 255).to(torch.uint8).permute(1, 2, 0)
+
+
+def _rotation(angle: float) -> Any:
+    """Return the matrix (2, 2) that rotates (row, col) by radians."""
+    cos, sin = math.cos(angle), math.sin(angle)
+    return np.array([[cos, sin], [-sin, cos]])
 
 
 def _resampling_weights(

@@ -68,7 +68,7 @@ class PuzzleRecipe:
     """Differences between goals and glimpses."""
     photos: PhotoAugmentation = field(default_factory=PhotoAugmentation)
     """Errors and compression of photos."""
-    rotations: int = RelationConfig.rotations
+    copies: int = RelationConfig.copies
     """Rotated copies of every image."""
 
 
@@ -152,7 +152,7 @@ def _plain_puzzles(images: Sequence[SearchArea]) -> Callable[[int], RelationBatc
 def _training_puzzles(images: Sequence[SearchArea], recipe: PuzzleRecipe) -> Callable[[int], RelationBatch]:
     """Return a function that draws a number of areas as the training does."""
     pairs, steps = zip(*(store_pair(area, area, SCALES) for area in images), strict=True)
-    imagery = Imagery.from_pairs(pairs, steps, [1.0] * len(pairs), "cpu", rotations=recipe.rotations)
+    imagery = Imagery.from_pairs(pairs, steps, [1.0] * len(pairs), "cpu", copies=recipe.copies)
     crops = CropSampler(imagery, GRID.size[0], MARGIN)
 
     def draw(areas: int) -> RelationBatch:

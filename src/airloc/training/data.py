@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
@@ -93,17 +93,33 @@ class DataConfig:
 class PairConfig:
     """Pairs of images of the same place on two days, to train on too."""
 
-    pairs: str = ""
-    """Dataset with image pairs: a folder, or the name of a dataset under the root, such as xbd or naip."""
-    pairs_only: str = "*"
-    """Shell pattern of the image names of pairs to use, such as 'hurricane-michael_*'."""
+    pairs: tuple[str, ...] = ()
+    """Datasets with image pairs: folders, or names of datasets under the root, such as naip and xbd."""
+    pairs_only: tuple[str, ...] = ()
+    """Shell pattern of the image names to use of each dataset of pairs, such as 'hurricane-michael_*'. Default: all."""
+    pairs_weights: tuple[float, ...] = ()
+    """Sampling weight of a pair of each dataset, where a procedural one has 1. Default: 1."""
     disaster_pairs: int = 0
     """Number of procedural areas to use as they are before and after a disaster."""
     pairs_share: float = 0.15
     """Share of the training areas that are drawn from pairs, if there are any."""
 
     def __post_init__(self) -> None:
-        check_settings(self, disaster_pairs=NON_NEGATIVE, pairs_share=Bounds(low=0, high=1, exclude_high=True))
+        check_settings(
+            self,
+            disaster_pairs=NON_NEGATIVE,
+            pairs_weights=NON_NEGATIVE,
+            pairs_share=Bounds(low=0, high=1, exclude_high=True),
+        )
+        for option, values in (("only", self.pairs_only), ("weights", self.pairs_weights)):
+            if values and len(values) != len(self.pairs):
+                problem = f"--pairs and --pairs-{option} differ in number: {len(self.pairs)} and {len(values)}"
+                raise AirlocError(problem, f"Give one of --pairs-{option} for each name of --pairs, or none")
+
+    def sources(self) -> list[tuple[str, str, float]]:
+        """Return the datasets of pairs, each with its pattern and its weight."""
+        patterns, weights = self.pairs_only or ("*",) * len(self.pairs), self.pairs_weights or (1.0,) * len(self.pairs)
+        return list(zip(self.pairs, patterns, weights, strict=True))
 
 
 def load_atlas(
@@ -160,17 +176,22 @@ def fit_ground(area: SearchArea, grid: Grid) -> SearchArea:
 
 
 def load_imagery(
-    config: DataConfig, pairs: PairConfig, device: torch.device, scales: Scales, rotations: int = 0
+    config: DataConfig,
+    pairs: PairConfig,
+    device: torch.device,
+    scales: Scales,
+    copies: int = 0,
+    distortion: float = 0.0,
 ) -> Imagery:
     """Load all training images and image pairs at their own resolution, and rotated copies of those from files.
 
     Crops can later have any scale between the smallest and the largest one of `scales`. Pairs are a share of
-    `pairs.pairs_share` of the crops, if there are any.
+    `pairs.pairs_share` of the crops, if there are any. Copies are stretched and recoloured by `distortion`, 0 to 1.
     """
     entries: list[tuple[tuple[Pixels, Pixels], tuple[float, float], float]] = []
-    of_two_days = _image_pairs(pairs, config.root)
+    of_two_days, pair_weights = _image_pairs(pairs, config.root)
     paired = [store_pair(*pair, scales) for pair in of_two_days]
-    share = pairs.pairs_share if paired else 0.0
+    share = pairs.pairs_share if sum(pair_weights) else 0.0
     images = _training_images(config)
     total = sum(weight for weight, areas in images if areas) or 1.0
     for weight, areas in images:
@@ -179,7 +200,8 @@ def load_imagery(
         ground = [pair[0].shape[0] * pair[0].shape[1] for pair, _ in stored]
         part = (1 - share) * weight / total
         entries += [(*entry, part * own / sum(ground)) for entry, own in zip(stored, ground, strict=True)]
-    entries += [(*entry, share / len(paired)) for entry in paired]
+    of_pair = share / (sum(pair_weights) or 1.0)
+    entries += [(*entry, of_pair * own) for entry, own in zip(paired, pair_weights, strict=True)]
     if not any(part for _, _, part in entries):
         raise AirlocError(
             "There are no images to train on", "Give --root a folder with larger images, or --synthetic 500"
@@ -194,16 +216,16 @@ def load_imagery(
         device,
         places,
         clean,
-        rotations,
+        copies,
+        distortion,
     )
 
 
 def load_pairs(config: PairConfig, root: Path | None, device: torch.device, scales: Scales) -> Imagery:
     """Load image pairs alone, at their own resolution."""
-    pairs = _image_pairs(config, root)
-    stored = [store_pair(*pair, scales) for pair in pairs]
-    weights, places = [1.0] * len(stored), _number_places(pairs)
-    return Imagery.from_pairs([pair for pair, _ in stored], [steps for _, steps in stored], weights, device, places)
+    pairs, weights = _image_pairs(config, root)
+    images, steps = zip(*(store_pair(*pair, scales) for pair in pairs), strict=True)
+    return Imagery.from_pairs(images, steps, weights, device, _number_places(pairs))
 
 
 def _number_places(pairs: Iterable[tuple[SearchArea, SearchArea]]) -> list[int]:
@@ -218,15 +240,22 @@ def _number_places(pairs: Iterable[tuple[SearchArea, SearchArea]]) -> list[int]:
     return numbers
 
 
-def _image_pairs(config: PairConfig, root: Path | None) -> list[tuple[SearchArea, SearchArea]]:
-    """Read and generate all pairs of images of the same place on two days."""
+def _image_pairs(config: PairConfig, root: Path | None) -> tuple[list[tuple[SearchArea, SearchArea]], list[float]]:
+    """Read and generate all pairs of images of the same place on two days, and return their weights too."""
     pairs: list[tuple[SearchArea, SearchArea]] = []
-    if dataset := _pair_dataset(config, root):
+    weights: list[float] = []
+    for dataset, weight in _pair_datasets(config, root):
         records = dataset.record_pairs()
         log.info("Reading %d image pairs of %s", len(records), dataset.location)
         with ThreadPoolExecutor() as pool:
-            pairs += pool.map(lambda pair: (dataset.read(pair[0]), dataset.read(pair[1])), records)
-    return pairs + generate_parallel(_procedural_pair, PAIRS_FIRST, config.disaster_pairs, "pairs")
+            pairs += pool.map(partial(_read_pair, dataset), records)
+        weights += [weight] * len(records)
+    pairs += generate_parallel(_procedural_pair, PAIRS_FIRST, config.disaster_pairs, "pairs")
+    return pairs, weights + [1.0] * config.disaster_pairs
+
+
+def _read_pair(dataset: Dataset, records: tuple[ImageRecord, ImageRecord]) -> tuple[SearchArea, SearchArea]:
+    return dataset.read(records[0]), dataset.read(records[1])
 
 
 def store_pair(
@@ -290,22 +319,24 @@ def _open_folder(folder: Path, patterns: tuple[str, ...]) -> Dataset:
     return load_dataset(folder, only=patterns)
 
 
-def _pair_dataset(config: PairConfig, root: Path | None) -> Dataset | None:
-    """Open the dataset of image pairs; None if the config names none."""
-    if not config.pairs:
-        return None
-    patterns = () if config.pairs_only == "*" else (config.pairs_only,)
-    if find_kind(config.pairs) is not None:
-        folder = None if root is None else root / config.pairs
-        return load_dataset(config.pairs, root=folder, only=patterns)
-    return load_dataset(Path(config.pairs), only=patterns)
+def _pair_datasets(config: PairConfig, root: Path | None) -> list[tuple[Dataset, float]]:
+    """Open the datasets of image pairs, each with the sampling weight of its pairs."""
+    opened = []
+    for name, pattern, weight in config.sources():
+        patterns = () if pattern == "*" else (pattern,)
+        if find_kind(name) is None:
+            dataset = load_dataset(Path(name), only=patterns)
+        else:
+            dataset = load_dataset(name, root=None if root is None else root / name, only=patterns)
+        opened.append((dataset, weight))
+    return opened
 
 
 def terms(config: DataConfig, pairs: PairConfig | None = None) -> str:
     """Return the terms that weights trained on the data carry; empty if none are known."""
     datasets = [dataset for dataset, _ in _open_datasets(config)]
-    if pairs is not None and (paired := _pair_dataset(pairs, config.root)):
-        datasets.append(paired)
+    if pairs is not None:
+        datasets += [dataset for dataset, _ in _pair_datasets(pairs, config.root)]
     return " and ".join(sorted({weight_terms(dataset) for dataset in datasets} - {""}))
 
 

@@ -324,7 +324,7 @@ def _validation_batches(config: LocatorConfig, device: torch.device, count: int 
     """Draw photos and goals to validate on; none if the config names no pairs for it."""
     if not config.validation:
         return []
-    pairs = PairConfig(config.validation, config.validation_only)
+    pairs = PairConfig((config.validation,), (config.validation_only,))
     crops = CropSampler(load_pairs(pairs, config.data.root, device, SCALES), CROP, 0)
     return [sample_batch(crops, config.batch, config.augmentation) for _ in range(count)]
 
@@ -345,12 +345,13 @@ def validate(network: LocatorNetwork, batches: list[LocatorBatch], hard: int) ->
 def _card(config: LocatorConfig, metrics: dict[str, float], command: str, all_terms: str) -> str:
     """Return the model card, in Markdown."""
     datasets = ", ".join(config.data.datasets) if config.data.root else "none"
+    paired = ", ".join(Path(name).name for name in config.pairs.pairs) or "no dataset"
     scores = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
     return (
         "# locator\n\n"
         "- What: the network of the locator, which finds a goal in a photo.\n"
-        f"- Data: datasets {datasets}; {config.data.synthetic} procedural areas; pairs of "
-        f"{Path(config.pairs.pairs).name or 'no dataset'}; {config.pairs.disaster_pairs} procedural pairs.\n"
+        f"- Data: datasets {datasets}; {config.data.synthetic} procedural areas; pairs of {paired}; "
+        f"{config.pairs.disaster_pairs} procedural pairs.\n"
         f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
         f"- Command: `{command}`\n"
         f"- Last metrics: {scores}.\n"

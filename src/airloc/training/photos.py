@@ -15,7 +15,7 @@ import torch
 
 from airloc.grid import Grid
 from airloc.task.photos import BLOCK, MARGIN, capture, compress, crop, draw_quality, jpeg, reflect
-from airloc.training.augment import colour_jitter, soften
+from airloc.training.augment import aberrate, colour_jitter, soften
 from airloc.training.runs import PROBABILITY, Bounds, check_settings
 
 QUALITY = (35.0, 96.0)
@@ -84,6 +84,7 @@ def take_photos(
     degraded: torch.Tensor,
     zoom: torch.Tensor | float = 1.0,
     aligned: torch.Tensor | None = None,
+    aberration: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Take photos of places in areas, (A, P, 3, S, S).
 
@@ -97,9 +98,13 @@ def take_photos(
         degraded: Areas whose photos are blurred, at a lower resolution and in another light, bool (A, 1).
         zoom: Side of the ground that each photo shows, in cells, (A, P) or one number.
         aligned: Areas whose photos begin with a whole JPEG block, bool (A, 1). Default: none.
+        aberration: Chromatic aberration of an area's photos, in pixels at the border of each, (A, 1). Default: none.
     """
     areas, photos = angle.shape
     shots, phase = capture(images, grid, corner + MARGIN, angle, strength, zoom=zoom, aligned=aligned)
+    if aberration is not None:
+        lens = aberration.expand(-1, photos).flatten()
+        shots = torch.where(lens[:, None, None, None] != 0, aberrate(shots, lens), shots)
     worse = degraded.expand(-1, photos).flatten()[:, None, None, None]
     shots = torch.where(worse, colour_jitter(soften(shots)[:, None], 1.0)[:, 0], shots)
     quality, subsampled = draw_quality(len(shots), *QUALITY, images.device)

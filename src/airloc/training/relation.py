@@ -87,9 +87,11 @@ class RelationConfig:
     """Differences between goals and glimpses."""
     photos: PhotoAugmentation = field(default_factory=PhotoAugmentation)
     """Errors and compression of photos."""
-    rotations: int = 3
-    """Rotated copies of every image from a file. Areas are exact in these and in procedural images alone, which show no
-    block grid along their rows and columns."""
+    copies: int = 3
+    """Rotated, stretched and recoloured copies of every image from a file. Areas are exact in these and in procedural
+    images alone, which show no block grid along their rows and columns."""
+    distortion: float = 0.0
+    """How much the copies are stretched and recoloured, 0 to 1. It keeps a network from learning places by heart."""
     init_from: str = ""
     """Start with the weights of this belief agent, a name or a checkpoint folder, instead of random weights."""
     initial_share: float = 0.0
@@ -127,7 +129,8 @@ class RelationConfig:
             self,
             width=Bounds(low=1, high=MAX_WIDTH),
             **dict.fromkeys(("steps", "areas", "goals", "validate_every"), COUNT),
-            rotations=NON_NEGATIVE,
+            copies=NON_NEGATIVE,
+            distortion=PROBABILITY,
             blocks=Bounds(low=0, high=MAX_BLOCKS),
             **dict.fromkeys(("small_share", "large_share", "far_share"), Bounds(low=0, high=1, exclude_high=True)),
             initial_share=PROBABILITY,
@@ -191,7 +194,7 @@ def _train(
     """Run the training loop from the step of the run."""
     device = next(network.parameters()).device
     torch.manual_seed(config.seed)
-    imagery = load_imagery(config.data, config.pairs, device, SCALES, config.rotations)
+    imagery = load_imagery(config.data, config.pairs, device, SCALES, config.copies, config.distortion)
     boards = [
         _Board.create(imagery, grid, areas, config.goals)
         for grid, areas in _areas_per_grid(config)
@@ -422,7 +425,7 @@ def average_weights(
 def _belief_card(config: RelationConfig, metrics: dict[str, float], command: str, all_terms: str = "") -> str:
     """Return the model card, in Markdown; `all_terms` are terms other than the project's licence."""
     datasets = ", ".join(config.data.datasets) if config.data.root else "none"
-    paired = f"; pairs of {Path(config.pairs.pairs).name}" if config.pairs.pairs else ""
+    paired = "".join(f"; pairs of {Path(name).name}" for name in config.pairs.pairs)
     paired += f"; {config.pairs.disaster_pairs} procedural pairs" if config.pairs.disaster_pairs else ""
     averaged = f", {100 * config.initial_share:g} % of the average that is saved" if config.initial_share else ""
     initial = f"- Initial weights: those of `{config.init_from}`{averaged}.\n" if config.init_from else ""

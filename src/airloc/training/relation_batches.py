@@ -21,7 +21,7 @@ from airloc.grid import Grid
 from airloc.task.photos import MARGIN
 from airloc.task.rules import inside, moves_on
 from airloc.training.atlas import CropSampler
-from airloc.training.augment import aberrate, colour_jitter, temporal_augmentation
+from airloc.training.augment import colour_jitter, temporal_augmentation
 from airloc.training.photos import PhotoAugmentation, compress_areas, take_photos
 from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settings
 from airloc.vision.embedder import standardise
@@ -40,7 +40,8 @@ class GoalAugmentation:
     shared_jitter: float = 0.6
     """Strength of the colour jitter that glimpses and goal share, 0 to 1."""
     aberration_probability: float = 0.15
-    """Probability of chromatic aberration that glimpses and goal share, up to one pixel at the border of the area."""
+    """Probability of chromatic aberration in the photos of an area that is augmented, up to one pixel at their border.
+    Aberration of a whole area tells where in it a patch lies, and a network learns to read that."""
     goal_jitter: float = 0.9
     """Strength of the temporal augmentation of glimpses and goal, each its own, 0 to 1."""
     goal_jitter_probability: float = 0.65
@@ -111,6 +112,7 @@ def sample_batch(
     whole = augmented(photos.area_compression_probability)
     alone = augmented(photos.cell_compression_probability)
     degraded = augmented(photos.degraded_probability)
+    aberrated = augmented(augmentation.aberration_probability)
     glimpse_day, goal_day = _two_days(images, differs, whole, augmentation)
     # Photos of the cells, and of the goals.
     low, high = photos.flight_strength
@@ -119,6 +121,7 @@ def sample_batch(
         "strength": torch.where(blocks, strength.clamp(min=photos.block_grid_strength), strength),
         "compressed": flying | alone | blocks,
         "aligned": torch.rand(areas, 1, device=device) < photos.aligned_probability,
+        "aberration": aberrated * (2 * torch.rand(areas, 1, device=device) - 1),
     }
     corner = torch.stack([observed // grid.cols, observed % grid.cols]) * float(grid.pitch)
     upright, sharp = torch.zeros_like(corner[0]), torch.zeros_like(flying)
@@ -142,14 +145,11 @@ def _two_days(
         augmentation: Differences between the days.
     """
     areas, device = len(images), images.device
-    flipped, swapped, aberrated = torch.rand(3, areas, 1, 1, 1, device=device)
+    flipped, swapped = torch.rand(2, areas, 1, 1, 1, device=device)
     images = torch.where(flipped < 0.5, images.flip(3), images)
     both_days = torch.stack([images[:, :3], images[:, 3:]], dim=1)
     both_days = colour_jitter(both_days, augmentation.shared_jitter).transpose(0, 1)
     both_days = torch.where(swapped < 0.5, both_days.flip(0), both_days)
-    shift = 2 * torch.rand(areas, device=device) - 1
-    lens = torch.stack([aberrate(day, shift) for day in both_days])
-    both_days = torch.where(aberrated < augmentation.aberration_probability, lens, both_days)
     changed = torch.stack([temporal_augmentation(day, augmentation.goal_jitter) for day in both_days])
     both_days = torch.where(differs[..., None, None], changed, both_days)
     encoded = compress_areas(both_days.flatten(0, 1)).view_as(both_days)
