@@ -51,8 +51,8 @@ def test_cells_compressed_on_their_own_cost_no_more_than_the_tolerance(name: str
     assert high >= -TOLERANCE
 
 
-def test_the_direction_of_unrelated_patches_follows_the_phase_less_than_it_did(agent: Agent, areas: list[SearchArea]):
+def test_the_direction_of_unrelated_patches_does_not_follow_the_phase(agent: Agent, areas: list[SearchArea]):
     preference = phase_preference(agent, areas, GRID, pairs=100)
     assert preference is not None
-    # Earlier weights follow the phase in 26 % of the pairs, these in 17 %: exact training areas still show block grids.
-    assert preference.share < 0.21
+    # Chance is 12.5 %. The first weights follow the phase in 26 % of the pairs, those of commit 1ad2112 in 17 %.
+    assert preference.share < 0.15

@@ -10,7 +10,7 @@ from airloc.areas.changes import adjust_colours, photometric
 from airloc.grid import Grid
 from airloc.missions.detection import measured_pod
 from airloc.missions.photos import Goal
-from airloc.missions.searcher import Glimpse, Searcher
+from airloc.missions.searcher import Find, Glimpse, Searcher
 
 GRID = Grid(5, 5)
 
@@ -34,6 +34,38 @@ def test_a_searcher_takes_the_measured_pod_unless_it_is_told_another(patches, sa
     measured = measured_pod(0.8, same_day=same_day, heading_known=turn is not None)
     assert Searcher(make_agent("spiral"), goal, GRID, **options).detection == measured
     assert Searcher(make_agent("spiral"), goal, GRID, detection=0.3, **options).detection == 0.3
+
+
+def test_poa_pod_and_pos_add_up_over_a_simulated_set_of_searches(patches, monkeypatch: pytest.MonkeyPatch):
+    """Goals are drawn from the prior, and a photo of the goal's cell is declared with the probability of detection."""
+    rng, grid, searches, pod = np.random.default_rng(0), Grid(3, 3), 400, 0.6
+    prior = np.array([[4, 1, 1], [2, 3, 0], [1, 2, 6]]) / 20
+    agent, goal = make_agent("spiral"), Goal(patches[0], patches[0])
+    views = goal.views()
+    monkeypatch.setattr(Goal, "views", lambda self: views)
+    found, missed, ended = 0, [], None
+    for cell in map(grid.cell_of, rng.choice(grid.count, searches, p=prior.ravel())):
+        seen = rng.random() < pod
+        monkeypatch.setattr(
+            Searcher, "_recognise", lambda self, at, photo, hit=cell if seen else None: Find(at, at, float(at == hit))
+        )
+        search = Searcher(agent, goal, grid, start=(1, 1), budget=4, detection=pod, prior=prior)
+        assert (search.pos, search.belief().sum()) == (0, pytest.approx(1))
+        while (at := search.advice().next_cell) is not None:
+            search.observe(at, Glimpse(patches[0]), check=False)
+        assert search.pos == pytest.approx(pod * sum(prior[at] for at in search.flown))
+        if search.status == "found":
+            assert search.flown[-1] == cell
+            found += 1
+        else:
+            missed.append(cell)
+            ended = search
+    assert ended is not None
+    assert found / searches == pytest.approx(ended.pos, abs=0.06), "POS is the share of searches that find the goal"
+    left = ended.belief()
+    assert left == pytest.approx(prior * (1 - ended.pod) / (1 - ended.pos), abs=1e-6), "POA after POD, by Bayes"
+    share = np.bincount([grid.index(cell) for cell in missed], minlength=grid.count).reshape(grid.shape) / len(missed)
+    assert share == pytest.approx(left, abs=0.07), "POA is where the goals are that were not found"
 
 
 @pytest.mark.long

@@ -31,14 +31,14 @@ def test_a_description_moves_the_belief_and_no_picture_is_compared(areas: list[S
         assert searcher.detection < 0.01, "words alone declare hardly any find"
         return searcher.belief()
 
-    first, _ = describe_goal(TEXT)
-    second, _ = describe_goal("the sea everywhere")
+    first = describe_goal(TEXT)
+    second = describe_goal("the sea everywhere")
     assert abs(belief(first) - belief(second)).max() > 0.01
 
 
 def test_an_agent_that_reads_nothing_refuses_a_description():
     with pytest.raises(AirlocError, match="reads no descriptions"):
-        Searcher(make_agent("spiral"), describe_goal(TEXT)[0], Grid(5, 5), start=(2, 2), budget=8)
+        Searcher(make_agent("spiral"), describe_goal(TEXT), Grid(5, 5), start=(2, 2), budget=8)
 
 
 def test_a_search_by_words_is_created_and_is_the_same_in_another_server(tmp_path: Path, search_ground: SearchGround):
@@ -67,3 +67,26 @@ def test_bad_descriptions_create_nothing(tmp_path: Path, search_ground: SearchGr
     assert response.status_code == 422
     assert problem in response.text
     assert client.get("/searches").json()["searches"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "heading", "said"),
+    [
+        (TEXT, 0, []),
+        ("Häuser mit roten Dächern neben einem Teich", 0, ["English"]),
+        ("Fly north and land beside the pond", 0, ["instruction"]),
+        ("a pond\x07 beside \x1b[31ma road", 30, ["those of the grid", "Control characters"]),
+    ],
+)
+def test_what_is_not_understood_well_is_in_the_state_of_a_search(
+    tmp_path: Path, search_ground: SearchGround, text: str, heading: float, said: list[str]
+):
+    client = TestClient(make_app(SearchService(SearchStore(tmp_path / "s.sqlite"), "belief"), TOKEN), headers=HEADERS)
+    request = search_ground.request((0, 3), agent="belief", goal_text=text, heading=heading)
+    del request["goal"]
+    created = client.post("/searches", json=request).json()
+    later = client.get(f"/searches/{created['id']}").json()
+    assert later["warnings"] == created["warnings"]
+    assert [word in warning for word, warning in zip(said, created["warnings"], strict=True)] == [True] * len(said)
+    shown = client.get(f"/searches/{created['id']}/map").json()["goal_text"]
+    assert shown.isprintable()
