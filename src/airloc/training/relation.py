@@ -9,6 +9,8 @@ goals. The loss is the sum of three cross-entropies:
 3. Directions: given a glimpse beside the goal, in which of the eight directions is it? This follows from the first
    loss, but it learns faster.
 
+With a teacher (`--teacher`) the loss is the difference to its answers instead: `airloc.training.consistency`.
+
 Areas have grids of several sizes. The smallest one also fits on small images at coarse scales; of the largest one only
 the cells of one walk are observed, so that the network learns about goals far away.
 
@@ -24,7 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -38,6 +40,7 @@ from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from airloc.task.photos import MARGIN
 from airloc.training.atlas import CropSampler, Imagery, Scales
+from airloc.training.consistency import ConditionAugmentation, TwinBatch, consistency_loss, sample_twins
 from airloc.training.data import (
     DataConfig,
     PairConfig,
@@ -87,6 +90,8 @@ class RelationConfig:
     """Differences between goals and glimpses."""
     photos: PhotoAugmentation = field(default_factory=PhotoAugmentation)
     """Errors and compression of photos."""
+    conditions: ConditionAugmentation = field(default_factory=ConditionAugmentation)
+    """Conditions under which a teacher is followed."""
     copies: int = 3
     """Rotated, stretched and recoloured copies of every image from a file. Areas are exact in these and in procedural
     images alone, which show no block grid along their rows and columns."""
@@ -97,6 +102,9 @@ class RelationConfig:
     initial_share: float = 0.0
     """Save the average of initial and trained weights with this share of the initial ones (WiSE-FT, arXiv 2109.01903).
     It keeps some of what the initial weights did better."""
+    teacher: str = ""
+    """Learn to answer under conditions without information about place as this belief agent, a name or a checkpoint
+    folder, answers without them. Batch normalisation keeps the statistics of the initial weights."""
     width: int = 32
     """Channels of the first layers."""
     blocks: int = 0
@@ -141,6 +149,9 @@ class RelationConfig:
         if self.initial_share and not self.init_from:
             problem = f"initial_share = {self.initial_share} would average trained with random weights"
             raise AirlocError(problem, "Name the initial weights with --init-from, or leave --initial-share out")
+        if self.teacher and not self.init_from:
+            problem = f"The teacher {self.teacher!r} would teach random weights, whose statistics are not trained"
+            raise AirlocError(problem, f"Give --init-from too, such as --init-from {self.teacher}")
 
 
 def train_belief(
@@ -201,7 +212,8 @@ def _train(
         if grid == GRID or imagery.fits(grid.size[0], MARGIN)
     ]
     validation = validation_areas(config.data, GRID)
-    network.train()
+    teacher = _load_teacher(config, device)
+    network.train(teacher is None)  # a student keeps the statistics of its layers, and all of its branches
     # Areas are cropped, and photos of their cells and goals are taken, ahead of the update that learns from them.
     prefetcher = Prefetcher([partial(board.sample, config) for board in boards], device)
 
@@ -210,15 +222,13 @@ def _train(
             # Relate all pairs of glimpses and goals.
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
                 logits = pair_logits(network, batches)
+                answers = logits if teacher is None else teacher(batches)
             # Losses.
             total, metrics = torch.zeros((), device=device), []
-            for board, batch, table in zip(boards, batches, logits, strict=True):
-                by_cell = logits_by_cell(table.float(), batch.observed, board.grid)
-                pair = pair_loss(by_cell, batch.cell)
-                walk, correct = walk_loss(by_cell, batch.cell, batch.observed, board.walks)
-                direction = direction_loss(table.float(), batch.cell, batch.observed, board.grid)
-                total = total + (pair + walk + config.direction_weight * direction) * (board.areas / config.areas)
-                metrics.append(torch.stack([pair.detach(), walk.detach(), correct]))
+            for board, batch, table, answer in zip(boards, batches, logits, answers, strict=True):
+                loss, measured = board.loss(batch, table.float(), answer.float(), config)
+                total = total + loss * (board.areas / config.areas)
+                metrics.append(measured)
             # Step.
             learner.step(total)
         return metrics[0]
@@ -277,9 +287,29 @@ class _Board(NamedTuple):
         routes = routes[(ordered[:, 1:] != ordered[:, :-1]).all(dim=1)]  # no cell twice
         return cls(grid, crops, torch.arange(FAR_WALK_LENGTH, device=device)[None], routes, areas, goals)
 
-    def sample(self, config: RelationConfig) -> RelationBatch:
-        """Draw areas with glimpses and goals."""
-        return sample_batch(self.crops, self.grid, self.observed(), self.goals, config.augmentation, config.photos)
+    def sample(self, config: RelationConfig) -> RelationBatch | TwinBatch:
+        """Draw areas with glimpses and goals; with a teacher, as both networks see them."""
+        drawn = self.crops, self.grid, self.observed(), self.goals, config.augmentation
+        return sample_twins(*drawn, config.conditions) if config.teacher else sample_batch(*drawn, config.photos)
+
+    def loss(
+        self, batch: RelationBatch | TwinBatch, logits: torch.Tensor, answers: torch.Tensor, config: RelationConfig
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the loss of logits (A, V, G, O), and the losses of pairs and walks with the accuracy, (3,).
+
+        With a teacher the loss is the difference to its `answers`, (A, V, G, O).
+        """
+        by_cell = logits_by_cell(logits, batch.observed, self.grid)
+        walk, correct = walk_loss(by_cell, batch.cell, batch.observed, self.walks)
+        if config.teacher:
+            cells = offsets_between_cells(self.grid, logits.device)[batch.observed]
+            pair, walk = consistency_loss(answers, logits, cells, batch.observed, self.walks)
+            total = pair + walk
+        else:
+            pair = pair_loss(by_cell, batch.cell)
+            total = pair + walk
+            total = total + config.direction_weight * direction_loss(logits, batch.cell, batch.observed, self.grid)
+        return total, torch.stack([pair.detach(), walk.detach(), correct])
 
     def observed(self) -> torch.Tensor:
         """Return the cells to observe in each area, (A, V)."""
@@ -287,6 +317,23 @@ class _Board(NamedTuple):
         if self.routes is None:
             return torch.arange(self.grid.count, device=device).expand(self.areas, -1)
         return self.routes[torch.randint(len(self.routes), (self.areas,), device=device)]
+
+
+Teacher: TypeAlias = Callable[[Sequence[RelationBatch | TwinBatch]], list[torch.Tensor]]
+"""Returns the logits of the teacher for each batch, (A, V, G, O)."""
+
+
+def _load_teacher(config: RelationConfig, device: torch.device) -> Teacher | None:
+    """Return what the teacher answers about batches as they are; None if the config names none."""
+    if not config.teacher:
+        return None
+    network = load_relation(load_checkpoint(find_checkpoint(config.teacher))).to(device).eval()
+
+    @torch.no_grad()
+    def answer(batches: Sequence[RelationBatch | TwinBatch]) -> list[torch.Tensor]:
+        return pair_logits(network, [batch.plain() for batch in batches if isinstance(batch, TwinBatch)])
+
+    return answer
 
 
 def _areas_per_grid(config: RelationConfig) -> list[tuple[Grid, int]]:
@@ -297,7 +344,7 @@ def _areas_per_grid(config: RelationConfig) -> list[tuple[Grid, int]]:
     return [(grid, count) for grid, count in counts.items() if count]
 
 
-def pair_logits(network: RelationNetwork, batches: Sequence[RelationBatch]) -> list[torch.Tensor]:
+def pair_logits(network: RelationNetwork, batches: Sequence[RelationBatch | TwinBatch]) -> list[torch.Tensor]:
     """Compute the logits of the offset from every glimpse to every goal, (A, V, G, O) for each batch."""
     patches = [torch.cat([batch.glimpses, batch.goals], dim=1) for batch in batches]
     encoded = network.encode(torch.cat([part.flatten(0, 1) for part in patches]))
@@ -429,6 +476,9 @@ def _belief_card(config: RelationConfig, metrics: dict[str, float], command: str
     paired += f"; {config.pairs.disaster_pairs} procedural pairs" if config.pairs.disaster_pairs else ""
     averaged = f", {100 * config.initial_share:g} % of the average that is saved" if config.initial_share else ""
     initial = f"- Initial weights: those of `{config.init_from}`{averaged}.\n" if config.init_from else ""
+    initial += f"- Teacher: `{config.teacher}`, under conditions without information about place.\n" * bool(
+        config.teacher
+    )
     return (
         "# belief\n\n"
         "- What: the relation network of a belief agent.\n"

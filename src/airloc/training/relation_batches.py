@@ -128,7 +128,7 @@ def sample_batch(
     glimpses = take_photos(glimpse_day, grid, corner, upright, **common, degraded=sharp)
     cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]
     off_grid = torch.rand(areas, 1, device=device) < augmentation.off_grid_probability
-    corner, angle, zoom = _goal_views(grid, cell, augmentation, off_grid, differs)
+    corner, angle, zoom = goal_views(grid, cell, augmentation, off_grid, differs)
     patches = take_photos(goal_day, grid, corner, angle, **common, degraded=degraded, zoom=zoom)
     return RelationBatch(standardise(glimpses), standardise(patches), observed, cell)
 
@@ -156,7 +156,7 @@ def _two_days(
     return torch.where(compressed[..., None, None], encoded, both_days)
 
 
-def _goal_views(
+def goal_views(
     grid: Grid, cell: torch.Tensor, augmentation: GoalAugmentation, off_grid: torch.Tensor, differs: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Draw where goals are cut: row and column of the corner in pixels, (2, A, G), rotation and scale, each (A, G).

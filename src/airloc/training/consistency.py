@@ -1,0 +1,227 @@
+"""Consistency of the relation network: the same answers under conditions that carry no information about place.
+
+Labels do not teach a network to ignore a condition: one that reads the fringes of a lens or the blocks of a file
+predicts them better. A teacher does. It is a trained network that sees glimpses and goals as they are. The network that
+learns sees the same ground under conditions, and learns the answers of the teacher (distillation, arXiv 1503.02531).
+What a condition hides comes out less sure.
+
+The conditions of an area are drawn independently, so that several come together:
+
+- of the whole area: chromatic aberration, blur or sharpening, a shift by half a pixel, JPEG;
+- of each photo: the errors of a flight, an own lens, and JPEG of the patch as a file of its own;
+- of the goal: another day, from the second image of a pair or augmented, and a worse camera.
+
+Goals lie on the grid or off it, and both networks see the same ones. The areas may be exact in images that show a block
+grid: a teacher that does not read it cannot teach it.
+
+Legend: A areas, V glimpses and G goals of an area, C cells, O offsets, N patches, S = 48 side of a patch, W walks, T
+length of a walk.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import torch
+
+from airloc.grid import Grid
+from airloc.task.photos import BLOCK, MARGIN, blur, crop, draw_quality, jpeg
+from airloc.training.atlas import CropSampler
+from airloc.training.augment import aberrate, colour_jitter, temporal_augmentation
+from airloc.training.photos import MAX_STRENGTH, QUALITY, compress_areas, take_photos
+from airloc.training.relation_batches import GoalAugmentation, RelationBatch, goal_views
+from airloc.training.runs import PROBABILITY, check_settings
+from airloc.vision.embedder import standardise
+
+POWER = 0.75
+"""Power of the likelihood of the glimpses of a walk, as in the belief."""
+ANCHOR = 0.1
+"""Weight of the squared difference of all logits, which holds offsets that the grid does not have."""
+LENS = 1.3
+"""Largest chromatic aberration, in pixels at the border."""
+SHARPNESS = 0.9
+"""Largest share of blur that is added, or taken away."""
+
+
+@dataclass(frozen=True)
+class ConditionAugmentation:
+    """Probabilities of conditions, per area."""
+
+    plain_condition: float = 0.25
+    """Probability that an area has no condition at all: the network keeps its answers."""
+    aberration_condition: float = 0.25
+    """Probability of chromatic aberration of the whole area."""
+    sharpness_condition: float = 0.3
+    """Probability that the whole area is blurred or sharpened."""
+    half_pixel_condition: float = 0.12
+    """Probability that the whole area is moved by half a pixel."""
+    area_jpeg_condition: float = 0.2
+    """Probability that the whole area is compressed."""
+    patch_jpeg_condition: float = 0.5
+    """Probability that every patch is compressed as a file of its own, from its first pixel on or at any phase."""
+    flight_condition: float = 0.2
+    """Probability that every glimpse and goal is a photo with its own errors."""
+    lens_condition: float = 0.2
+    """Probability of chromatic aberration of each photo."""
+    day_condition: float = 0.5
+    """Probability that the goals of an image pair are from the other day."""
+    temporal_condition: float = 0.15
+    """Probability of the temporal augmentation of glimpses and goals."""
+    degraded_condition: float = 0.1
+    """Probability that the goals are blurred, at a lower resolution and in another light."""
+
+    def __post_init__(self) -> None:
+        check_settings(self, **{field.name: PROBABILITY for field in fields(self)})
+
+
+class TwinBatch(NamedTuple):
+    """A training batch as both networks see it."""
+
+    glimpses: torch.Tensor
+    """Standardised glimpses under conditions, (A, V, 3, S, S)."""
+    goals: torch.Tensor
+    """Standardised goals under conditions, (A, G, 3, S, S)."""
+    observed: torch.Tensor
+    """Index of the cell of every glimpse, (A, V)."""
+    cell: torch.Tensor
+    """Index of the cell of every goal, (A, G)."""
+    plain_glimpses: torch.Tensor
+    """Standardised glimpses as they are, (A, V, 3, S, S)."""
+    plain_goals: torch.Tensor
+    """Standardised goals as they are, (A, G, 3, S, S)."""
+
+    def plain(self) -> RelationBatch:
+        """Return the batch as the teacher sees it."""
+        return RelationBatch(self.plain_glimpses, self.plain_goals, self.observed, self.cell)
+
+
+def sample_twins(
+    crops: CropSampler,
+    grid: Grid,
+    observed: torch.Tensor,
+    goals: int,
+    augmentation: GoalAugmentation,
+    conditions: ConditionAugmentation,
+) -> TwinBatch:
+    """Crop an area for each row of `observed`, the cells of the glimpses (A, V), and draw goals and conditions."""
+    areas, device = len(observed), observed.device
+
+    def drawn(probability: float) -> torch.Tensor:
+        return torch.rand(areas, 1, device=device) < probability
+
+    images, _, _ = crops.draw(torch.full((areas,), float(MARGIN), device=device))
+    images = torch.where(drawn(0.5)[..., None, None], images.flip(3), images)
+    both_days = torch.stack([images[:, :3], images[:, 3:]], dim=1)
+    both_days = colour_jitter(both_days, augmentation.shared_jitter).transpose(0, 1)
+    flight_day, other_day = torch.where(drawn(0.5)[..., None, None], both_days.flip(0), both_days)
+    # Where the patches lie.
+    corner = torch.stack([observed // grid.cols, observed % grid.cols]) * float(grid.pitch)
+    cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]
+    off_grid, none = drawn(augmentation.off_grid_probability), drawn(0.0)
+    goal_corner, angle, zoom = goal_views(grid, cell, augmentation, off_grid, none)
+    upright = torch.zeros_like(corner[0])
+    # What the teacher sees.
+    plain = {"strength": none.float(), "compressed": none, "degraded": none}
+    plain_glimpses = take_photos(flight_day, grid, corner, upright, **plain)
+    plain_goals = take_photos(flight_day, grid, goal_corner, angle, **plain, zoom=zoom)
+    # What the network sees.
+    goal_day = torch.where(drawn(conditions.day_condition)[..., None, None], other_day, flight_day)
+    flight_day, goal_day = _change_areas(torch.stack([flight_day, goal_day]), conditions)
+    flying = drawn(conditions.flight_condition)
+    level, lens = torch.rand(2, areas, 1, device=device)
+    errors: dict[str, Any] = {
+        "strength": flying * (0.2 + (MAX_STRENGTH - 0.2) * level),
+        "compressed": flying,
+        "aberration": drawn(conditions.lens_condition) * (2 * lens - 1),
+    }
+    degraded = drawn(conditions.degraded_condition)
+    glimpses = take_photos(flight_day, grid, corner, upright, **errors, degraded=none)
+    patches = take_photos(goal_day, grid, goal_corner, angle, **errors, degraded=degraded, zoom=zoom)
+    alone, moved = drawn(conditions.patch_jpeg_condition), drawn(0.5)
+    unchanged = drawn(conditions.plain_condition)[..., None, None, None]
+    glimpses = torch.where(unchanged, plain_glimpses, _compress_alone(glimpses, alone, moved))
+    patches = torch.where(unchanged, plain_goals, _compress_alone(patches, alone, moved))
+    return TwinBatch(
+        standardise(glimpses),
+        standardise(patches),
+        observed,
+        cell,
+        standardise(plain_glimpses),
+        standardise(plain_goals),
+    )
+
+
+def _change_areas(days: torch.Tensor, conditions: ConditionAugmentation) -> torch.Tensor:
+    """Return areas on both days, (2, A, 3, H, W), under conditions that both days share, and as other days."""
+    areas, device = days.shape[1], days.device
+    level = torch.rand(2, areas, device=device)
+    temporal, lens, sharp, moved, compressed = torch.rand(5, areas, device=device)
+
+    def where(chosen: torch.Tensor, changed: torch.Tensor, days: torch.Tensor) -> torch.Tensor:
+        return torch.where(chosen[:, None, None, None], changed, days)
+
+    changed = torch.stack([temporal_augmentation(day, 1.0) for day in days])
+    days = where(temporal < conditions.temporal_condition, changed, days)
+    shift = LENS * (2 * level[0] - 1)
+    days = where(lens < conditions.aberration_condition, torch.stack([aberrate(day, shift) for day in days]), days)
+    softer = torch.stack([blur(day) for day in days]) - days
+    sharpness = SHARPNESS * (2 * level[1] - 1) * (sharp < conditions.sharpness_condition)
+    days = (days + sharpness[:, None, None, None] * softer).clamp(0, 1)
+    beside = (days + days.roll(1, 3) + days.roll(1, 4) + days.roll((1, 1), (3, 4))) / 4
+    days = where(moved < conditions.half_pixel_condition, beside, days)
+    encoded = compress_areas(days.flatten(0, 1)).view_as(days)
+    return where(compressed < conditions.area_jpeg_condition, encoded, days)
+
+
+def _compress_alone(patches: torch.Tensor, alone: torch.Tensor, moved: torch.Tensor) -> torch.Tensor:
+    """Compress each patch of areas (A, P, 3, S, S) as a file of its own.
+
+    Args:
+        patches: RGB in [0, 1].
+        alone: Areas whose patches are compressed, bool (A, 1).
+        moved: Areas whose block grids have a random phase, with the edge pixels repeated before them, bool (A, 1).
+            Others begin with the first pixel.
+    """
+    flat = patches.flatten(0, 1)
+    count, side, device = len(flat), flat.shape[-1], flat.device
+    top, left = (torch.rand(2, count, device=device) * BLOCK * moved.expand(-1, patches.shape[1]).flatten()).long()
+    step = torch.arange(side + BLOCK + -side % BLOCK, device=device)
+    rows, cols = ((step - first[:, None]).clamp(0, side - 1) for first in (top, left))
+    number = torch.arange(count, device=device)[:, None, None]
+    padded = flat.permute(0, 2, 3, 1)[number, rows[:, :, None], cols[:, None]].permute(0, 3, 1, 2)
+    encoded = crop(jpeg(padded, *draw_quality(count, *QUALITY, device)), top, left, side, side)
+    return torch.where(alone[..., None, None, None], encoded.view_as(patches), patches)
+
+
+def consistency_loss(
+    answers: torch.Tensor, logits: torch.Tensor, cells: torch.Tensor, observed: torch.Tensor, walks: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return how far the network is from its teacher, for single glimpses and for walks.
+
+    Args:
+        answers: Logits of the teacher, (A, V, G, O).
+        logits: Logits of the network, (A, V, G, O).
+        cells: Index of the offset from every glimpse to every cell, (A, V, C).
+        observed: Index of the cell of every glimpse, (A, V).
+        walks: Indices of glimpses in the order of the visits, (W, T).
+    """
+    shape = (*answers.shape[:3], cells.shape[2])
+    taught, learned = (table.gather(3, cells[:, :, None].expand(shape)) for table in (answers, logits))
+    centred = [table - table.mean(dim=3, keepdim=True) for table in (answers, logits)]
+    pair = _divergence(taught, learned) + ANCHOR * (centred[0] - centred[1]).square().mean()
+    areas, glimpses, goals, count = shape
+    walk = walks[torch.randint(len(walks), (areas, goals), device=walks.device)]  # (A, G, T)
+    length = torch.randint(1, walk.shape[2] + 1, (areas, goals, 1), device=walks.device)
+    made = (torch.arange(walk.shape[2], device=walks.device) < length).float()
+    used = torch.zeros(areas, goals, glimpses, device=walks.device).scatter_reduce(2, walk, made, "amax")
+    place = observed[:, None].expand(-1, goals, -1)
+    visited = torch.zeros(areas, goals, count, device=walks.device).scatter_reduce(2, place, used, "amax") > 0
+    beliefs = [
+        (POWER * torch.einsum("agv,avgc->agc", used, table)).masked_fill(visited, -1e4) for table in (taught, learned)
+    ]
+    return pair, _divergence(*beliefs)
+
+
+def _divergence(taught: torch.Tensor, learned: torch.Tensor) -> torch.Tensor:
+    """Return the mean Kullback-Leibler divergence of the last axis."""
+    target = taught.log_softmax(dim=-1)
+    return (target.exp() * (target - learned.log_softmax(dim=-1))).sum(dim=-1).mean()

@@ -1,0 +1,121 @@
+from dataclasses import fields, replace
+from functools import cache
+
+import pytest
+import torch
+
+from airloc.agents.checkpoint import load_checkpoint
+from airloc.agents.pretrained import load_relation
+from airloc.areas.synthetic import generate
+from airloc.errors import AirlocError
+from airloc.grid import Grid
+from airloc.task.photos import MARGIN
+from airloc.training.atlas import CropSampler, Imagery
+from airloc.training.consistency import ConditionAugmentation, TwinBatch, consistency_loss, sample_twins
+from airloc.training.data import DataConfig
+from airloc.training.relation import RelationConfig, train_belief
+from airloc.training.relation_batches import GoalAugmentation, random_walks
+from airloc.vision.offsets import NUM_OFFSETS
+from airloc.vision.relation import offsets_between_cells
+
+GRID = Grid(3, 3)
+CPU = torch.device("cpu")
+EVERY = torch.arange(GRID.count)
+ON_GRID = GoalAugmentation(shared_jitter=0.0, off_grid_probability=0.0)
+NAMES = [field.name for field in fields(ConditionAugmentation)]
+NONE = ConditionAugmentation(**dict.fromkeys(NAMES, 0.0))
+GOAL_ONLY = ("day_condition", "degraded_condition")
+
+
+@cache
+def crops() -> CropSampler:
+    """Render areas of one procedural place on two days."""
+    days = [generate(number, (320, 320), regime="suburb").image for number in (2, 3)]
+    imagery = Imagery.from_pairs([tuple(days)], [(1.0, 1.0)], [1.0], "cpu", clean=[True])
+    return CropSampler(imagery, GRID.size[0], MARGIN)
+
+
+def sample(conditions: ConditionAugmentation, augmentation: GoalAugmentation = ON_GRID, areas: int = 3) -> TwinBatch:
+    torch.manual_seed(1)
+    return sample_twins(crops(), GRID, EVERY.expand(areas, -1), 4, augmentation, conditions)
+
+
+@pytest.mark.parametrize("off_grid", [0.0, 1.0])
+def test_without_conditions_both_networks_see_the_same(off_grid: float):
+    batch = sample(NONE, replace(ON_GRID, off_grid_probability=off_grid))
+    torch.testing.assert_close(batch.glimpses, batch.plain_glimpses, atol=1e-3, rtol=0)
+    torch.testing.assert_close(batch.goals, batch.plain_goals, atol=1e-3, rtol=0)
+    own = torch.stack([batch.plain_glimpses[area, cell] for area, cell in enumerate(batch.cell)])
+    assert torch.allclose(batch.plain_goals, own, atol=1e-3) == (off_grid == 0)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "plain_condition"])
+def test_every_condition_changes_what_the_network_sees_and_not_what_the_teacher_sees(name: str):
+    batch, plain = sample(replace(NONE, **{name: 1.0})), sample(NONE).plain()
+    torch.testing.assert_close(batch.plain_glimpses, plain.glimpses, atol=1e-3, rtol=0)
+    torch.testing.assert_close(batch.plain_goals, plain.goals, atol=1e-3, rtol=0)
+    changed = [(batch.goals, batch.plain_goals)]
+    if name not in GOAL_ONLY:
+        changed.append((batch.glimpses, batch.plain_glimpses))
+    for seen, exact in changed:
+        assert all(float((one - other).abs().max()) > 1e-2 for one, other in zip(seen, exact, strict=True))
+
+
+def test_areas_without_conditions_are_kept_as_they_are():
+    always = ConditionAugmentation(**dict.fromkeys(NAMES, 1.0))
+    batch = sample(always)
+    assert torch.equal(batch.glimpses, batch.plain_glimpses)
+    assert torch.equal(batch.goals, batch.plain_goals)
+
+
+def losses(answers: torch.Tensor, logits: torch.Tensor) -> tuple[float, float]:
+    torch.manual_seed(0)
+    observed = EVERY.expand(len(answers), -1)
+    walks = random_walks(GRID, 20, 5, CPU)
+    pair, walk = consistency_loss(answers, logits, offsets_between_cells(GRID, CPU)[observed], observed, walks)
+    return float(pair), float(walk)
+
+
+def test_the_loss_vanishes_for_the_answers_of_the_teacher_alone():
+    torch.manual_seed(3)
+    answers, others = torch.randn(2, 2, GRID.count, 4, NUM_OFFSETS)
+    assert losses(answers, answers + 5.0) == pytest.approx((0, 0), abs=1e-5)  # a constant tells nothing
+    assert min(losses(answers, others)) > 0.1
+
+
+def test_offsets_that_the_grid_does_not_have_are_held_too():
+    answers = torch.zeros(1, GRID.count, 2, NUM_OFFSETS)
+    absent = torch.ones(NUM_OFFSETS, dtype=torch.bool)
+    absent[offsets_between_cells(GRID, CPU).unique()] = False
+    pair, walk = losses(answers, answers + 3.0 * absent)
+    assert pair > 0.1
+    assert walk == pytest.approx(0, abs=1e-5)
+
+
+@pytest.mark.long
+def test_a_student_comes_nearer_to_its_teacher_and_keeps_its_statistics(world, tmp_path):
+    def train(name: str, **settings) -> dict[str, torch.Tensor]:
+        logged: list[dict[str, float]] = []
+        config = RelationConfig(
+            DataConfig(root=world, synthetic=0), steps=6, areas=1, goals=3, width=2, validate_every=3, **settings
+        )
+        train_belief(tmp_path / name, config, device=CPU, command="c", on_step=lambda *step: logged.append(step[2]))
+        assert logged[-1]["pair_loss"] < logged[0]["pair_loss"] or not settings
+        return load_relation(load_checkpoint(tmp_path / name / "agent")).state_dict()
+
+    first = train("first")
+    teacher = str(tmp_path / "first" / "agent")
+    student = train("student", init_from=teacher, teacher=teacher, learning_rate=1e-2, seed=4)
+    assert torch.equal(student["edge.1.running_mean"], first["edge.1.running_mean"])
+    assert not torch.equal(student["edge.0.weight"], first["edge.0.weight"])
+    assert f"Teacher: `{teacher}`" in (tmp_path / "student" / "agent" / "card.md").read_text()
+
+
+def test_a_teacher_needs_initial_weights():
+    with pytest.raises(AirlocError, match=r"random weights.*--init-from belief"):
+        RelationConfig(teacher="belief")
+
+
+def test_a_probability_above_one_is_refused():
+    with pytest.raises(AirlocError, match=r"lens_condition = 1\.5"):
+        ConditionAugmentation(lens_condition=1.5)
