@@ -203,6 +203,7 @@ def rollout(
     goal_prior: torch.Tensor | None = None,
     flight: FlightConditions | None = None,
     matcher: Callable[[Agent], MatchingAgent] = with_match,
+    goal_centres: torch.Tensor | None = None,
     threshold: float = 0.5,
     seed: int = 0,
     batch: int = 1024,
@@ -222,6 +223,8 @@ def rollout(
         goal_prior: Probability of the goal in every cell that agents know before the first glimpse, (E, C).
         flight: Glimpses and goals are photos, of the first variant, unless `areas` is an environment.
         matcher: Gives the agent `match`, if it declares or is recorded at glimpses.
+        goal_centres: Row and column of the centre of every goal, in cells, (E, 2). A declaration whose state reports a
+            position within half a cell of it is a find too.
         threshold: Match probability from which on the agent declares the goal, in a suite that ends by declaration.
             `math.inf` never declares, so that every episode uses its whole budget.
         seed: Random seed for the agent's noise. The noise does not depend on the batch size.
@@ -245,7 +248,9 @@ def rollout(
             device=device,
             by_declaration=suite.by_declaration,
         )
-    player = _Player(agent, suite, env, record, goal_patches, matcher, threshold, seed, goal_texts, goal_prior)
+    player = _Player(
+        agent, suite, env, record, goal_patches, matcher, goal_centres, threshold, seed, goal_texts, goal_prior
+    )
     batches = []
     for first in range(0, len(suite), batch):
         batches.append(player.play(slice(first, min(first + batch, len(suite)))))
@@ -275,6 +280,7 @@ class _Player:
         record: Sequence[Recorder],
         goal_patches: GoalPatches | None,
         matcher: Callable[[Agent], MatchingAgent],
+        goal_centres: torch.Tensor | None,
         threshold: float,
         seed: int,
         goal_texts: torch.Tensor | None,
@@ -285,7 +291,7 @@ class _Player:
         self.wrapped = self.agent is not agent
         self.suite, self.env, self.record = suite, env, record
         self.goal_patches, self.threshold, self.seed = goal_patches, threshold, seed
-        self.goal_texts, self.goal_prior = goal_texts, goal_prior
+        self.goal_texts, self.goal_prior, self.goal_centres = goal_texts, goal_prior, goal_centres
 
     @torch.inference_mode()
     def play(self, these: slice) -> _Batch:
@@ -305,7 +311,7 @@ class _Player:
                     probability, state = self.agent.match(observation, state)
                 self._record(tape, "glimpse", probability, state)
             if suite.by_declaration:
-                outcome = env.declare(probability >= self.threshold)
+                outcome = env.declare(probability >= self.threshold, self._error(state, these))
                 found, ended = found | outcome.found, outcome.ended
                 declared = declared | outcome.found | outcome.false_alarm
             if ended.all():
@@ -331,6 +337,14 @@ class _Player:
             seconds=clock.seconds,
             recorded=recorded,
         )
+
+    def _error(self, state: Any, these: slice) -> torch.Tensor | None:
+        """Return how far the reported positions are from the goals, in cells, (B,); None if none are reported."""
+        reported = getattr(state, "reported", None)
+        if reported is None or self.goal_centres is None:
+            return None
+        centres = self.goal_centres[these].to(reported)
+        return (reported - centres).norm(dim=1)
 
     def _episodes(self, these: slice) -> EpisodeBatch:
         suite, device = self.suite, self.env.cells.device

@@ -9,9 +9,9 @@ import torch
 from airloc.agents.agent import EpisodeBatch
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
-from airloc.areas.changes import CHANGES
+from airloc.areas.changes import CHANGES, GoalTransform, goal_centre
 from airloc.errors import AirlocError
-from airloc.evaluation.controls import GoalChange, changed_goals, wrong_goal
+from airloc.evaluation.controls import GoalChange, changed_goals, goal_centres, wrong_goal
 from airloc.evaluation.scores import evaluate
 from airloc.grid import Grid
 from airloc.task.batch import Observation
@@ -129,3 +129,13 @@ def test_controls_use_photos_in_flight_conditions(toy_areas, suite):
 def test_a_change_cannot_be_combined_with_flight_conditions(toy_areas, suite):
     with pytest.raises(AirlocError, match="both alter the goal"):
         shown(toy_areas, suite, flight=FlightConditions(), change=GoalChange("blur"))
+
+
+@pytest.mark.parametrize("name", ["anywhere", "any-heading"])
+def test_the_centres_of_goals_lie_in_their_cells_and_are_those_of_the_patches(toy_areas, suite, name: str):
+    change = GoalChange(name)
+    centres = goal_centres(change, suite, seed=3)
+    assert float((centres - torch.from_numpy(suite.goal)).abs().max()) <= 0.5
+    assert torch.equal(goal_centres(GoalChange(name, 0.0), suite), torch.from_numpy(suite.goal).float())
+    at = GoalTransform(shift=(0.25, -0.25))
+    assert goal_centre(suite.grid, (1, 1), at) == (suite.grid.pitch + 24 + 12, suite.grid.pitch + 24 - 12)

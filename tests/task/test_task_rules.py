@@ -98,3 +98,14 @@ def test_a_declaration_is_either_a_find_or_a_false_alarm(case):
     np.testing.assert_array_equal(found | wrong, declared)
     tensors = rules.declare(*(torch.from_numpy(part) for part in (position, goal, declared)))
     np.testing.assert_array_equal(tensors.found.numpy(), found)
+
+
+def test_a_position_reported_within_half_a_cell_of_the_goal_is_a_find_from_any_cell():
+    position, goal = np.array([[1, 1], [1, 2], [1, 2], [1, 1]]), np.array([[1, 1]] * 4)
+    declared, error = np.array([True, True, True, False]), np.array([3.0, 0.5, 0.51, 0.0])
+    found, wrong, reward = rules.declare(position, goal, declared, cost=2.0, error=error)
+    assert found.tolist() == [True, True, False, False]
+    assert wrong.tolist() == [False, False, True, False]
+    assert reward.tolist() == [3.0, 3.0, -6.0, 0.0]
+    tensors = rules.declare(*map(torch.from_numpy, (position, goal, declared)), error=torch.from_numpy(error))
+    assert tensors.found.tolist() == found.tolist()

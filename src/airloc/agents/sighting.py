@@ -1,4 +1,4 @@
-"""The judge of the field in episodes that end by declaration: is the centre of the goal in this cell?
+"""The judge of the field in episodes that end by declaration: does this glimpse show the goal, and where?
 
 Agents compare whole cells, so that they do not recognise a goal that lies between cells. With goals anywhere, every
 agent has the judge of the live searcher (`airloc.missions.searcher`): the goal is located in the glimpse, and the
@@ -32,6 +32,16 @@ MAX_BATCH = 16
 """Episodes to play in parallel if the heading is unknown: the turned goals of each take up to 60 MB."""
 
 
+class Judgement(NamedTuple):
+    """What the judge says of a glimpse."""
+
+    probability: float
+    """Probability that the glimpse shows the goal."""
+    row: float
+    """Position of the goal's centre, in cells."""
+    col: float
+
+
 class SightingState(NamedTuple):
     """State of a `SightingMatcher`."""
 
@@ -39,11 +49,13 @@ class SightingState(NamedTuple):
     """Goal patches, (B, S, S, 3) uint8."""
     views: list[GoalViews]
     """The goal of every episode at its possible turns and scales."""
-    reach: float
-    """Largest offset of a centre in the cell, in cells: half the distance of two cells."""
+    per_cell: float
+    """Side of a cell, in distances of two cells."""
     compare: Compare
-    judged: dict[tuple[int, ...], float]
-    """Probability of the sighting by episode, row and column, so that no glimpse is judged twice."""
+    judged: dict[tuple[int, ...], Judgement]
+    """Judgements by episode, row and column, so that no glimpse is judged twice."""
+    reported: torch.Tensor
+    """Where the last glimpse shows the goal, in rows and columns of cells, float (B, 2)."""
     inner: Any
     """State of the wrapped agent."""
 
@@ -72,19 +84,31 @@ class SightingMatcher:
             turn, scale = (-180.0, 180.0), (1 / MAX_SCALE, MAX_SCALE)
         views = [GoalViews(goal, pretrained_locator(), turn, scale) for goal in episodes.goal.cpu().numpy()]
         compare, grid = comparison(matching_network(self.agent)), episodes.grid
-        reach = grid.pitch / grid.cell / 2
-        return SightingState(episodes.goal, views, reach, compare, {}, self.agent.reset(episodes))
+        return SightingState(
+            goal=episodes.goal,
+            views=views,
+            per_cell=grid.cell / grid.pitch,
+            compare=compare,
+            judged={},
+            reported=torch.zeros(len(views), 2),
+            inner=self.agent.reset(episodes),
+        )
 
     def match(self, observation: Observation, state: SightingState) -> tuple[torch.Tensor, SightingState]:
-        """Return the larger one of the agent's own probability and that of the sighting, (B,)."""
+        """Return the larger one of the agent's own probability and that of the sighting, (B,).
+
+        The state reports where: in the middle of the cell, or where the goal was located.
+        """
         if hasattr(self.agent, "match"):
             own, inner = self.agent.match(observation, state.inner)
             state = state._replace(inner=inner)
         else:
             own = same_place(observation.patch, state.goal)
         glimpses = zip(observation.patch.cpu().numpy(), observation.position.tolist(), strict=True)
-        sighted = [_sight(state, number, *glimpse) for number, glimpse in enumerate(glimpses)]
-        return torch.maximum(own, torch.tensor(sighted, dtype=own.dtype, device=own.device)), state
+        judged = torch.tensor([_sight(state, number, *glimpse) for number, glimpse in enumerate(glimpses)]).to(own)
+        located, middle = judged[:, 1:], observation.position.to(own)
+        reported = torch.where((own > judged[:, 0])[:, None], middle, located)
+        return torch.maximum(own, judged[:, 0]), state._replace(reported=reported)
 
     def act(self, observation: Observation, state: SightingState) -> tuple[torch.Tensor, SightingState]:
         """Let the wrapped agent act."""
@@ -97,16 +121,16 @@ def match_any_heading(agent: Agent) -> SightingMatcher:
     return SightingMatcher(agent, heading_known=False)
 
 
-def _sight(state: SightingState, number: int, patch: Pixels, cell: list[int]) -> float:
-    """Return the probability that the centre of an episode's goal is in a cell; zero for a black patch."""
+def _sight(state: SightingState, number: int, patch: Pixels, cell: list[int]) -> Judgement:
+    """Locate an episode's goal in the glimpse of a cell; its probability is zero in a black patch."""
     key = (number, *cell)
     if key not in state.judged:
         margin = len(patch) // 2
         seen = np.pad(np.full(patch.shape[:2], patch.any()), margin)
         photo = np.pad(patch, ((margin, margin), (margin, margin), (0, 0)))
         found = judge(state.views[number], SIGHTING, state.compare, photo, seen, 0.0)
-        within = max(abs(found.down), abs(found.right)) <= state.reach
-        state.judged[key] = found.probability if within else 0.0
+        row, col = cell[0] + found.down * state.per_cell, cell[1] + found.right * state.per_cell
+        state.judged[key] = Judgement(found.probability, row, col)
     return state.judged[key]
 
 

@@ -148,7 +148,7 @@ def check_change(name: str, strength: float = 1.0) -> str:
 def cut_goal(image: Pixels, grid: Grid, cell: Cell, transform: GoalTransform) -> Pixels:
     """Cut the image of a cell (S, S, 3) from the image of an area of the grid's size, and apply a transform."""
     side = round(transform.scale * grid.cell)
-    goal = _cut(image, _centre(grid, cell, transform), side + 2 * MARGIN, transform.rotation)
+    goal = _cut(image, goal_centre(grid, cell, transform), side + 2 * MARGIN, transform.rotation)
     if transform.blur > 0:
         goal = blur_image(goal, transform.blur)
     if transform.downsampling > 1:
@@ -204,8 +204,11 @@ def adjust_colours(image: Pixels, transform: GoalTransform) -> Pixels:
     return adjusted
 
 
-def _centre(grid: Grid, cell: Cell, transform: GoalTransform) -> tuple[float, float]:
-    """Return the centre (row, col) of the cut: shifted by whole pixels, and such that the rotated cut stays inside."""
+def goal_centre(grid: Grid, cell: Cell, transform: GoalTransform) -> tuple[float, float]:
+    """Return the pixel (row, col) at the centre of `cut_goal`.
+
+    It is shifted by whole pixels, and such that the rotated cut stays inside.
+    """
     x, y = grid.centre(cell)
     half, angle = transform.scale * grid.cell / 2, math.radians(abs(transform.rotation) % 90)
     reach = half * (math.cos(angle) + math.sin(angle))  # from the centre to the outermost corner, along an axis

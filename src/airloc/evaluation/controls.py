@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from airloc.areas.area import SearchArea, fit
-from airloc.areas.changes import CHANGES, check_change, cut_goal
+from airloc.areas.changes import CHANGES, check_change, cut_goal, goal_centre
 from airloc.errors import AirlocError
 from airloc.rollout import GoalPatches
 from airloc.seeding import stream
@@ -96,6 +96,18 @@ def changed_goals(
         return torch.from_numpy(np.array(cut_goal(images[area[number]], suite.grid, (row, col), view)))
 
     return lambda numbers: torch.stack([patch(number) for number in numbers.tolist()]).to(device)
+
+
+def goal_centres(change: GoalChange, suite: Suite, *, seed: int = 0) -> torch.Tensor:
+    """Return the centres of the goals that `changed_goals` cuts, as rows and columns of cells, float (E, 2).
+
+    A whole number is the middle of a cell.
+    """
+    grid, centres = suite.grid, []
+    for number, (row, col) in enumerate(suite.goal.tolist()):
+        view = CHANGES[change.name](_stream(seed, change.name, suite, number), change.strength)
+        centres.append(goal_centre(grid, (row, col), view))
+    return (torch.tensor(centres) - grid.cell / 2) / grid.pitch
 
 
 def check_control(control: str | None) -> None:

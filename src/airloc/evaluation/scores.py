@@ -13,7 +13,7 @@ from airloc.agents.matching import MatchingAgent, with_match
 from airloc.agents.sighting import MAX_BATCH, SightingMatcher, match_any_heading
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
-from airloc.evaluation.controls import CONTROLS, GoalChange, changed_goals, check_flight
+from airloc.evaluation.controls import CONTROLS, GoalChange, changed_goals, check_flight, goal_centres
 from airloc.evaluation.metrics import (
     RESAMPLES,
     Bootstrap,
@@ -174,6 +174,7 @@ def evaluate(
         goal_patches=goal_patches,
         **words,
         matcher=matcher,
+        goal_centres=None if change is None or matcher is with_match else goal_centres(change, suite, seed=seed),
         threshold=threshold,
         seed=seed,
         batch=min(batch, MAX_BATCH) if matcher is match_any_heading else batch,

@@ -1,8 +1,9 @@
 """The task where goals lie anywhere: a goal is a square of ground between the cells, turned and of another size.
 
 The goal's cell is the one that contains its centre. The rules stay as they are: the episode ends in that cell, or with
-a declaration there. The centre is never farther than half a cell from the middle of its cell, in each direction, so
-that a photo of the cell shows at least a quarter of the goal.
+a declaration there, or with one that reports the goal's position to within half a cell. The centre is never farther
+than half a cell from the middle of its cell, in each direction, so that a photo of the cell shows at least a quarter of
+the goal.
 """
 
 from collections.abc import Sequence

@@ -167,10 +167,13 @@ class BatchEnv:
         self._ended = over | found | truncated
         return Step(self._observe(), reward.masked_fill(over, 0), self._found, self._ended)
 
-    def declare(self, declared: torch.Tensor) -> Declaration:
-        """End the episodes that declare the goal (B,), and those without moves left."""
+    def declare(self, declared: torch.Tensor, error: torch.Tensor | None = None) -> Declaration:
+        """End the episodes that declare the goal (B,), and those without moves left.
+
+        `error` (B,) is the distance in cells from a reported position of the goal to its centre, if one is reported.
+        """
         playing = ~self._ended
-        outcome = rules.declare(self._position, self._goal, declared & playing, cost=self.false_alarm_cost)
+        outcome = rules.declare(self._position, self._goal, declared & playing, cost=self.false_alarm_cost, error=error)
         self._found = self._found | outcome.found
         self._ended = self._ended | (declared & playing) | (self._steps >= self.budget)
         return Declaration(outcome.found, outcome.false_alarm, self._ended, outcome.reward)

@@ -14,9 +14,10 @@ It returns one number for each move.
 
 In the variant that ends by declaration, reaching the goal has no effect. At every glimpse, including the first and the
 last, the agent may declare that the glimpse shows the goal. A declaration ends the episode: it is a find if it is
-correct, and a false alarm otherwise. It is not a move. Its reward is 3 for a find, so that a find after n moves has the
-return 3 - n in both variants, and -3 times the cost of a false alarm otherwise. An agent without moves left that does
-not declare has missed the goal.
+correct, and a false alarm otherwise. It is correct in the goal's cell, which contains the centre of a goal that lies
+between cells, and anywhere if it reports the position of the goal to within half a cell. It is not a move. Its reward
+is 3 for a find, so that a find after n moves has the return 3 - n in both variants, and -3 times the cost of a false
+alarm otherwise. An agent without moves left that does not declare has missed the goal.
 
 The functions take NumPy arrays or torch tensors.
 
@@ -46,6 +47,9 @@ STEP_REWARD = -1
 
 RewardFunction: TypeAlias = Callable[[Any, Any, Any], Any]
 """Returns the rewards (...) of moves from `found`, `distance` and `next_distance`, each (...)."""
+
+REPORT_REACH = 0.5
+"""Largest error of a reported position that is a find, in cells."""
 
 FALSE_ALARM_COST = 4.0
 """Default cost of a false alarm in units of finds."""
@@ -176,7 +180,12 @@ class DeclarationOutcome(NamedTuple, Generic[ArrayT]):
 
 
 def declare(
-    position: ArrayT, goal: ArrayT, declared: ArrayT, *, cost: float = FALSE_ALARM_COST
+    position: ArrayT,
+    goal: ArrayT,
+    declared: ArrayT,
+    *,
+    cost: float = FALSE_ALARM_COST,
+    error: ArrayT | None = None,
 ) -> DeclarationOutcome[ArrayT]:
     """Evaluate declarations.
 
@@ -185,6 +194,8 @@ def declare(
         goal: Goal cells, (..., 2).
         declared: True for episodes that declare the goal, bool (...).
         cost: Cost of a false alarm in units of finds.
+        error: Distance from the reported position to the centre of the goal, in cells, (...). Default: no position is
+            reported.
 
     >>> import numpy as np
     >>> outcome = declare(np.array([[1, 1], [1, 2]]), np.array([[1, 1], [1, 1]]), np.array([True, True]))
@@ -192,6 +203,8 @@ def declare(
     ([True, False], [False, True], [3.0, -12.0])
     """
     arrived = (position == goal).all(-1)
+    if error is not None:
+        arrived = arrived | (error <= REPORT_REACH)
     found, wrong = declared & arrived, declared & ~arrived
     return DeclarationOutcome(found, wrong, FOUND_REWARD * found - FOUND_REWARD * cost * wrong)
 
