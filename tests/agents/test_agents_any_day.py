@@ -89,3 +89,17 @@ def test_two_equal_beliefs_fly_as_one(agent: AnyDayAgent):
     suite = per_distance([area.name for area in areas], GRID)
     one, two = (rollout(flyer, suite, areas) for flyer in (agent.sharp, AnyDayAgent("two", agent.sharp, agent.sharp)))
     assert np.array_equal(one.path, two.path)
+
+
+def test_the_place_of_the_goal_image_may_be_a_visited_cell_and_lies_between_those_of_both_beliefs(agent: AnyDayAgent):
+    state, _ = fly(agent, 3)[-1]
+    place = agent.place(state)
+    parts = torch.stack([agent.sharp.place(state.sharp), agent.blurred.place(state.blurred)])
+    assert float(place.sum()) == pytest.approx(1, abs=1e-5)
+    assert bool((place[state.sharp.visited] > 0).all())
+    assert bool((place <= parts.amax(dim=0) + 1e-6).all() and (place >= parts.amin(dim=0) - 1e-6).all())
+
+
+def test_observing_updates_the_belief_as_acting_does(agent: AnyDayAgent):
+    state, observation = fly(agent, 3)[2]
+    torch.testing.assert_close(agent.observe(observation, state).belief, agent.act(observation, state)[1].belief)

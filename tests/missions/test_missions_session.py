@@ -9,10 +9,11 @@ from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.missions.photos import Goal, describe_goal
+from airloc.missions.photos import Goal, describe_goal, make_goal
 from airloc.missions.searcher import Searcher
 from airloc.missions.server import make_app
 from airloc.missions.service import SearchService
+from airloc.missions.session import AgentSession
 from airloc.missions.store import SearchStore
 from field_files import photo_of
 from field_server import HEADERS, TOKEN, SearchGround, post
@@ -34,6 +35,23 @@ def test_a_description_moves_the_belief_and_no_picture_is_compared(areas: list[S
     first = describe_goal(TEXT)
     second = describe_goal("the sea everywhere")
     assert abs(belief(first) - belief(second)).max() > 0.01
+
+
+@pytest.mark.parametrize("name", ["belief", "belief-any-day"])
+def test_photos_of_other_cells_update_a_belief_over_positions_between_cells(areas: list[SearchArea], name: str):
+    grid, image = Grid(5, 5), areas[0].image
+    goal = make_goal(photo_of(image, grid, (1, 3)).pixels, turn=0.0)
+    session = AgentSession(make_agent(name), goal, grid, (2, 2), 8, seed=0)
+    before = session.place()
+    session.watch((1, 2), photo_of(image, grid, (1, 2)).pixels)
+    after, belief = session.place(), session.belief()
+    assert before is not None
+    assert after is not None
+    assert belief is not None
+    assert session.observed == {(1, 2)}
+    assert after[1, 3] > before[1, 3]
+    state = session._state if name == "belief" else session._state.blurred
+    assert state.positions.shape == (1, 9, 9)
 
 
 def test_an_agent_that_reads_nothing_refuses_a_description():

@@ -49,16 +49,25 @@ class AnyDayAgent:
 
     @torch.inference_mode()
     def act(self, observation: Observation, state: DayState) -> tuple[torch.Tensor, DayState]:
-        """Update both beliefs and the probabilities of the hypotheses, and plan a move."""
+        """Update the belief and plan a move."""
+        state = self.observe(observation, state)
+        sharp, moves_left = state.sharp, int(observation.moves_left.min())
+        values = move_values(self.sharp.planner, state.belief, observation.position, moves_left, sharp.grid)
+        noise = sharp.noise[:, sharp.step - 1] if self.sharp.sample else None
+        return (select_action(values) if noise is None else select_action(values.clamp(min=0).log(), noise)), state
+
+    @torch.inference_mode()
+    def observe(self, observation: Observation, state: DayState) -> DayState:
+        """Return the state after a glimpse, without a move: both beliefs and the probabilities of the hypotheses."""
         days = _after_visit(observation, state)
         sharp = self.sharp.observe(observation, state.sharp)
         blurred = self.blurred.observe(observation, state.blurred)
-        belief = days[:, :1] * sharp.belief + days[:, 1:] * blurred.belief
-        state = DayState(sharp, blurred, days, belief)
-        moves_left = int(observation.moves_left.min())
-        values = move_values(self.sharp.planner, belief, observation.position, moves_left, sharp.grid)
-        noise = sharp.noise[:, sharp.step - 1] if self.sharp.sample else None
-        return (select_action(values) if noise is None else select_action(values.clamp(min=0).log(), noise)), state
+        return DayState(sharp, blurred, days, days[:, :1] * sharp.belief + days[:, 1:] * blurred.belief)
+
+    def place(self, state: DayState) -> torch.Tensor:
+        """Return the probability of every cell, visited or not, (B, C): that the goal image was taken there."""
+        places = self.sharp.place(state.sharp), self.blurred.place(state.blurred)
+        return state.days[:, :1] * places[0] + state.days[:, 1:] * places[1]
 
     def match(self, observation: Observation, state: DayState) -> tuple[torch.Tensor, DayState]:
         """Return the probability (B,) that the glimpse shows the goal, and the state with the glimpse cached."""

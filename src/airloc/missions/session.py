@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 
 from airloc.agents.agent import Agent, EpisodeBatch, belief_of
+from airloc.agents.any_day import AnyDayAgent
 from airloc.agents.any_heading import AnyHeadingAgent
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.matching import with_match
@@ -24,6 +25,8 @@ from airloc.vision.sentences import embed_descriptions
 __all__ = ["AgentSession", "Belief"]
 
 Belief = npt.NDArray[np.float64]
+_Believer = BeliefAgent | AnyHeadingAgent | AnyDayAgent
+"""Agents with a belief, which observe without a move."""
 
 
 class AgentSession:
@@ -88,14 +91,14 @@ class AgentSession:
 
     def watch(self, cell: Cell, glimpse: Pixels) -> None:
         """Let the agent observe a photo of any cell without a move, if it keeps a belief."""
-        if isinstance(self._agent, BeliefAgent | AnyHeadingAgent):
+        if isinstance(self._agent, _Believer):
             with torch.inference_mode():
                 self._state = self._agent.observe(self._observation(cell, glimpse), self._state)
             self.observed.add(cell)
 
     def place(self) -> Belief | None:
         """Return the belief of the agent without the exclusion of visited cells, (rows, cols), or None."""
-        if not isinstance(self._agent, BeliefAgent | AnyHeadingAgent):
+        if not isinstance(self._agent, _Believer):
             return None
         return self._agent.place(self._state)[0].double().cpu().numpy().reshape(self._grid.shape)
 
@@ -110,7 +113,13 @@ class AgentSession:
 
 
 def _in_the_field(agent: Agent, goal: Goal) -> Agent:
-    """Let `belief` search for goals anywhere: in any cell, the start included, between cells, and of any heading."""
+    """Let `belief` search for goals anywhere: in any cell, the start included, between cells, and of any heading.
+
+    `belief-any-day` takes headings to be known.
+    """
+    if isinstance(agent, AnyDayAgent):
+        sharp, blurred = (replace(part, prior="anywhere", between=True) for part in (agent.sharp, agent.blurred))
+        return replace(agent, sharp=sharp, blurred=blurred)
     if not isinstance(agent, BeliefAgent):
         return agent
     agent = replace(agent, prior="anywhere", between=True)
