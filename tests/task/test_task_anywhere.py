@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from airloc.areas.area import SearchArea
-from airloc.areas.changes import CHANGES, _centre
+from airloc.areas.changes import CHANGES, goal_centre
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -46,7 +46,7 @@ def test_the_cell_of_a_goal_is_the_one_that_contains_its_centre():
     rng = np.random.default_rng(0)
     for _ in range(300):
         cell = tuple(rng.integers(0, 5, 2).tolist())
-        row, col = _centre(GRID, cell, CHANGES["any-heading"](rng, 1.0))
+        row, col = goal_centre(GRID, cell, CHANGES["any-heading"](rng, 1.0))
         x, y = GRID.centre(cell)
         assert max(abs(row - y), abs(col - x)) <= GRID.pitch / 2
 
