@@ -4,7 +4,8 @@
 heading and up to 1.5 times as wide or narrow as a cell, each photo and goal with its own light and compression. Goals
 of the same day are from Massachusetts validation windows, Dubai and xBD. Of the goals of another day, half are from
 another year (NAIP, Claremont) and half from before a disaster (xBD without hurricane Michael). The agent is `belief`,
-and the photo is the first of its search. Run it again when the weights or the calibration of sightings change.
+and the photo is the first of its search; other agents have the same judge and the same numbers. Run it again when the
+weights or the calibration of sightings change.
 """
 
 import numpy as np
