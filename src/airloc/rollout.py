@@ -340,11 +340,11 @@ class _Player:
 
     def _error(self, state: Any, these: slice) -> torch.Tensor | None:
         """Return how far the reported positions are from the goals, in cells, (B,); None if none are reported."""
-        reported = getattr(state, "reported", None)
+        reported: torch.Tensor | None = getattr(state, "reported", None)
         if reported is None or self.goal_centres is None:
             return None
-        centres = self.goal_centres[these].to(reported)
-        return (reported - centres).norm(dim=1)
+        error: torch.Tensor = (reported - self.goal_centres[these].to(reported)).norm(dim=1)
+        return error
 
     def _episodes(self, these: slice) -> EpisodeBatch:
         suite, device = self.suite, self.env.cells.device
