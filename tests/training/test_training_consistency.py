@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from airloc.agents.checkpoint import load_checkpoint
-from airloc.agents.pretrained import load_relation
+from airloc.agents.pretrained import load_relation, save_belief
 from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
@@ -16,7 +16,7 @@ from airloc.training.data import DataConfig
 from airloc.training.relation import RelationConfig, train_belief
 from airloc.training.relation_batches import GoalAugmentation, random_walks
 from airloc.vision.offsets import NUM_OFFSETS
-from airloc.vision.relation import offsets_between_cells
+from airloc.vision.relation import RelationNetwork, offsets_between_cells
 
 GRID = Grid(3, 3)
 CPU = torch.device("cpu")
@@ -109,6 +109,23 @@ def test_a_student_comes_nearer_to_its_teacher_and_keeps_its_statistics(world, t
     assert torch.equal(student["edge.1.running_mean"], first["edge.1.running_mean"])
     assert not torch.equal(student["edge.0.weight"], first["edge.0.weight"])
     assert f"Teacher: `{teacher}`" in (tmp_path / "student" / "agent" / "card.md").read_text()
+
+
+@pytest.mark.long
+def test_a_student_carries_the_terms_of_its_teacher_and_an_unknown_teacher_is_refused_at_once(world, tmp_path):
+    for name, terms in (("own", {}), ("research", {"terms": "CC BY-NC-SA 4.0"})):
+        save_belief(tmp_path / name, RelationNetwork(2), terms, "# belief")
+    config = RelationConfig(
+        DataConfig(root=world, synthetic=0), steps=1, areas=1, goals=2, width=2, init_from=str(tmp_path / "own"),
+        teacher=str(tmp_path / "research"),
+    )  # fmt: skip
+    train_belief(tmp_path / "student", config, device=CPU, command="c", on_step=lambda *_: None)
+    assert load_checkpoint(tmp_path / "student" / "agent").config["terms"] == "CC BY-NC-SA 4.0"
+    with pytest.raises(AirlocError, match="nobody"):
+        train_belief(
+            tmp_path / "x", replace(config, teacher="nobody"), device=CPU, command="c", on_step=lambda *_: None
+        )
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_teacher_needs_initial_weights():

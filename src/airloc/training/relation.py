@@ -168,6 +168,7 @@ def train_belief(
     updates and the metrics.
     """
     data_terms = terms(config.data, config.pairs)  # also checks that the data is there, before anything is written
+    teacher_terms = load_checkpoint(find_checkpoint(config.teacher)).config.get("terms", "") if config.teacher else ""
     torch.manual_seed(config.seed)
     network, initial_terms = _initial_network(config)
     network.to(device)
@@ -177,7 +178,7 @@ def train_belief(
     )
     network.load_state_dict(average_weights(network.state_dict(), initial, config.initial_share))
     metrics = validate(network, validation_areas(config.data, GRID))
-    all_terms = " and ".join(dict.fromkeys(filter(None, (data_terms, initial_terms))))
+    all_terms = " and ".join(dict.fromkeys(filter(None, (data_terms, initial_terms, teacher_terms))))
     card = _belief_card(config, metrics, command, all_terms)
     save_belief(folder / "agent", network.cpu(), {"terms": all_terms} if all_terms else {}, card)
 
