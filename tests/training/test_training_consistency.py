@@ -121,10 +121,11 @@ def test_a_student_carries_the_terms_of_its_teacher_and_an_unknown_teacher_is_re
     )  # fmt: skip
     train_belief(tmp_path / "student", config, device=CPU, command="c", on_step=lambda *_: None)
     assert load_checkpoint(tmp_path / "student" / "agent").config["terms"] == "CC BY-NC-SA 4.0"
-    with pytest.raises(AirlocError, match="nobody"):
-        train_belief(
-            tmp_path / "x", replace(config, teacher="nobody"), device=CPU, command="c", on_step=lambda *_: None
-        )
+    for teacher, problem in (("nobody", "nobody"), ("airloc", "not 'belief'")):
+        with pytest.raises(AirlocError, match=problem):
+            train_belief(
+                tmp_path / "x", replace(config, teacher=teacher), device=CPU, command="c", on_step=lambda *_: None
+            )
     assert not (tmp_path / "x").exists()
 
 

@@ -168,7 +168,7 @@ def train_belief(
     updates and the metrics.
     """
     data_terms = terms(config.data, config.pairs)  # also checks that the data is there, before anything is written
-    teacher_terms = load_checkpoint(find_checkpoint(config.teacher)).config.get("terms", "") if config.teacher else ""
+    teacher_terms = _teacher_terms(config)
     torch.manual_seed(config.seed)
     network, initial_terms = _initial_network(config)
     network.to(device)
@@ -318,6 +318,15 @@ class _Board(NamedTuple):
         if self.routes is None:
             return torch.arange(self.grid.count, device=device).expand(self.areas, -1)
         return self.routes[torch.randint(len(self.routes), (self.areas,), device=device)]
+
+
+def _teacher_terms(config: RelationConfig) -> str:
+    """Return the terms of the teacher's weights, empty if there is none, or raise an error if it is no belief agent."""
+    if not config.teacher:
+        return ""
+    checkpoint = load_checkpoint(find_checkpoint(config.teacher))
+    load_relation(checkpoint)
+    return str(checkpoint.config.get("terms", ""))
 
 
 Teacher: TypeAlias = Callable[[Sequence[RelationBatch | TwinBatch]], list[torch.Tensor]]
