@@ -28,10 +28,15 @@ CLEAR = PhotoAugmentation(
     block_grid_strength=0.0,
     cell_compression_probability=0.0,
     area_compression_probability=0.0,
+    saved_probability=0.0,
     degraded_probability=0.0,
 )
 ALL = PhotoAugmentation(
-    flight_probability=0.5, cell_compression_probability=0.5, area_compression_probability=0.5, degraded_probability=0.5
+    flight_probability=0.5,
+    cell_compression_probability=0.5,
+    area_compression_probability=0.5,
+    saved_probability=0.5,
+    degraded_probability=0.5,
 )
 
 
@@ -144,6 +149,7 @@ def test_compression_of_single_cells_hides_the_block_grid_of_the_image(image: np
         ("flight_strength", (0.0, 1e9)),
         ("block_grid_strength", -0.1),
         ("aligned_probability", 1.5),
+        ("saved_probability", 2.0),
     ],
 )
 def test_impossible_settings_are_refused(field: str, value: object):

@@ -32,12 +32,14 @@ CLEAR = PhotoAugmentation(
     block_grid_strength=0.0,
     cell_compression_probability=0.0,
     area_compression_probability=0.0,
+    saved_probability=0.0,
     degraded_probability=0.0,
 )
 ALWAYS = PhotoAugmentation(
     flight_probability=1.0,
     cell_compression_probability=1.0,
     area_compression_probability=1.0,
+    saved_probability=1.0,
     degraded_probability=1.0,
 )
 
@@ -162,6 +164,19 @@ def block_steps(patches: torch.Tensor) -> torch.Tensor:
     """Mean difference across the edges of 8 px blocks that begin with the patch, relative to that of all columns."""
     steps = patches.mean(dim=2).diff(dim=3).abs().mean(dim=2)
     return steps[..., 7::8].mean(dim=2) / steps.mean(dim=2)
+
+
+def test_patches_saved_alone_show_their_own_blocks_which_begin_with_the_patch_or_anywhere(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("airloc.training.photos.QUALITY", (4.0, 4.0))
+    torch.manual_seed(0)
+    crops = at_step(1.2)
+    batch = sample(crops, 8, 1, STILL, replace(CLEAR, saved_probability=1.0))
+    assert not exact_cells(batch, crops).any()
+    begins_with_block = block_steps(batch.glimpses).mean(dim=1) > 1.5
+    assert torch.equal(begins_with_block, block_steps(batch.goals).mean(dim=1) > 1.5), "all patches of an area, or none"
+    assert 0 < int(begins_with_block.sum()) < 8
 
 
 def test_areas_of_images_that_were_never_compressed_need_not_be_compressed():

@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 import torch
 
 from airloc.grid import Grid
-from airloc.task.photos import BLOCK, MARGIN, blur, crop, draw_quality, jpeg
+from airloc.task.photos import MARGIN, blur
 from airloc.training.atlas import CropSampler
 from airloc.training.augment import aberrate, colour_jitter, temporal_augmentation
-from airloc.training.photos import MAX_STRENGTH, QUALITY, compress_areas, take_photos
+from airloc.training.photos import MAX_STRENGTH, compress_alone, compress_areas, take_photos
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, goal_views
 from airloc.training.runs import PROBABILITY, check_settings
 from airloc.vision.embedder import standardise
@@ -138,8 +138,8 @@ def sample_twins(
     patches = take_photos(goal_day, grid, goal_corner, angle, **errors, degraded=degraded, zoom=zoom)
     alone, moved = drawn(conditions.patch_jpeg_condition), drawn(0.5)
     unchanged = drawn(conditions.plain_condition)[..., None, None, None]
-    glimpses = torch.where(unchanged, plain_glimpses, _compress_alone(glimpses, alone, moved))
-    patches = torch.where(unchanged, plain_goals, _compress_alone(patches, alone, moved))
+    glimpses = torch.where(unchanged, plain_glimpses, compress_alone(glimpses, alone, moved))
+    patches = torch.where(unchanged, plain_goals, compress_alone(patches, alone, moved))
     return TwinBatch(
         standardise(glimpses),
         standardise(patches),
@@ -170,26 +170,6 @@ def _change_areas(days: torch.Tensor, conditions: ConditionAugmentation) -> torc
     days = where(moved < conditions.half_pixel_condition, beside, days)
     encoded = compress_areas(days.flatten(0, 1)).view_as(days)
     return where(compressed < conditions.area_jpeg_condition, encoded, days)
-
-
-def _compress_alone(patches: torch.Tensor, alone: torch.Tensor, moved: torch.Tensor) -> torch.Tensor:
-    """Compress each patch of areas (A, P, 3, S, S) as a file of its own.
-
-    Args:
-        patches: RGB in [0, 1].
-        alone: Areas whose patches are compressed, bool (A, 1).
-        moved: Areas whose block grids have a random phase, with the edge pixels repeated before them, bool (A, 1).
-            Others begin with the first pixel.
-    """
-    flat = patches.flatten(0, 1)
-    count, side, device = len(flat), flat.shape[-1], flat.device
-    top, left = (torch.rand(2, count, device=device) * BLOCK * moved.expand(-1, patches.shape[1]).flatten()).long()
-    step = torch.arange(side + BLOCK + -side % BLOCK, device=device)
-    rows, cols = ((step - first[:, None]).clamp(0, side - 1) for first in (top, left))
-    number = torch.arange(count, device=device)[:, None, None]
-    padded = flat.permute(0, 2, 3, 1)[number, rows[:, :, None], cols[:, None]].permute(0, 3, 1, 2)
-    encoded = crop(jpeg(padded, *draw_quality(count, *QUALITY, device)), top, left, side, side)
-    return torch.where(alone[..., None, None, None], encoded.view_as(patches), patches)
 
 
 def consistency_loss(

@@ -44,6 +44,9 @@ class PhotoAugmentation:
     aligned_probability: float = 0.4
     """Probability that the photos of an area begin with a whole block if they are compressed one by one. Patches that
     are cut first and saved then do so."""
+    saved_probability: float = 0.12
+    """Probability that the glimpses and goals of an area are saved as JPEG files of their own after they are cut. A
+    decoder has no neighbours there to interpolate chroma with, so that the colours of the last pixels differ."""
     degraded_probability: float = 0.35
     """Probability that the goals of an area are blurred, at a lower resolution and in another light."""
 
@@ -56,6 +59,7 @@ class PhotoAugmentation:
             cell_compression_probability=PROBABILITY,
             area_compression_probability=PROBABILITY,
             aligned_probability=PROBABILITY,
+            saved_probability=PROBABILITY,
             degraded_probability=PROBABILITY,
         )
 
@@ -71,6 +75,26 @@ def compress_areas(images: torch.Tensor) -> torch.Tensor:
     number = torch.arange(len(images), device=images.device)[:, None, None]
     padded = images.permute(0, 2, 3, 1)[number, index[0][:, :, None], index[1][:, None]].permute(0, 3, 1, 2)
     return crop(jpeg(padded, *draw_quality(len(images), *QUALITY, images.device)), top, left, height, width)
+
+
+def compress_alone(patches: torch.Tensor, alone: torch.Tensor, moved: torch.Tensor) -> torch.Tensor:
+    """Compress each patch of areas (A, P, 3, S, S) as a file of its own.
+
+    Args:
+        patches: RGB in [0, 1].
+        alone: Areas whose patches are compressed, bool (A, 1).
+        moved: Areas whose block grids have a random phase, with the edge pixels repeated before them, bool (A, 1).
+            Others begin with the first pixel.
+    """
+    flat = patches.flatten(0, 1)
+    count, side, device = len(flat), flat.shape[-1], flat.device
+    top, left = (torch.rand(2, count, device=device) * BLOCK * moved.expand(-1, patches.shape[1]).flatten()).long()
+    step = torch.arange(side + BLOCK + -side % BLOCK, device=device)
+    rows, cols = ((step - first[:, None]).clamp(0, side - 1) for first in (top, left))
+    number = torch.arange(count, device=device)[:, None, None]
+    padded = flat.permute(0, 2, 3, 1)[number, rows[:, :, None], cols[:, None]].permute(0, 3, 1, 2)
+    encoded = crop(jpeg(padded, *draw_quality(count, *QUALITY, device)), top, left, side, side)
+    return torch.where(alone[..., None, None, None], encoded.view_as(patches), patches)
 
 
 def take_photos(

@@ -22,7 +22,7 @@ from airloc.task.photos import MARGIN
 from airloc.task.rules import inside, moves_on
 from airloc.training.atlas import CropSampler
 from airloc.training.augment import colour_jitter, temporal_augmentation
-from airloc.training.photos import PhotoAugmentation, compress_areas, take_photos
+from airloc.training.photos import PhotoAugmentation, compress_alone, compress_areas, take_photos
 from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settings
 from airloc.vision.embedder import standardise
 
@@ -130,6 +130,8 @@ def sample_batch(
     off_grid = torch.rand(areas, 1, device=device) < augmentation.off_grid_probability
     corner, angle, zoom = goal_views(grid, cell, augmentation, off_grid, differs)
     patches = take_photos(goal_day, grid, corner, angle, **common, degraded=degraded, zoom=zoom)
+    saved, moved = augmented(photos.saved_probability), torch.rand(areas, 1, device=device) < 0.5
+    glimpses, patches = (compress_alone(part, saved, moved) for part in (glimpses, patches))
     return RelationBatch(standardise(glimpses), standardise(patches), observed, cell)
 
 
