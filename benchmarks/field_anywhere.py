@@ -449,6 +449,7 @@ def main() -> None:
         fit(root, options.searches)
         return
     if options.curves is not None:
+        options.curves.mkdir(parents=True, exist_ok=True)
         curves(root, options.curves, options.searches)
         return
     if options.pod:
