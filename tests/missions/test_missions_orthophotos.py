@@ -136,11 +136,11 @@ def test_the_next_sortie_flies_in_the_part_that_is_left_also_after_a_restart(
 
 
 def test_the_weights_of_a_map_are_stored_exactly(search_ground: SearchGround):
+    from airloc.agents.sighting import matching_network
     from airloc.missions.intake import prior_sources
     from airloc.missions.map_prior import MapPrior
     from airloc.missions.photos import read_photo
     from airloc.missions.plan import prepare_goal
-    from airloc.missions.searcher import matching_network
 
     agent, layout = make_agent("spiral"), search_ground.layout
     goal = prepare_goal(read_photo(search_ground.photo(GOAL)), layout, None, 0.0).goal

@@ -31,8 +31,6 @@ from airloc.missions.flight import Camera
 from airloc.missions.outputs import write_cells
 from airloc.missions.ranking import list_photos
 
-__all__ = ["Coverage", "Pose", "Track", "cover", "read_track", "seen_ground", "write_coverage"]
-
 MAX_GPX = 50_000_000
 MIN_HEIGHT = 1.0
 """Height in metres below which a vehicle stands on the ground."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from airloc.areas.layout import Layout
 
-__all__ = ["MAX_RESERVE", "FlightSettings", "budget_from_endurance", "ground_speed", "path_seconds", "usable_seconds"]
-
 MAX_RESERVE = 0.9
 """Largest fraction of the endurance that may be kept in reserve."""
 

@@ -22,8 +22,6 @@ from xml.etree import ElementTree
 
 from PIL import ExifTags, Image
 
-__all__ = ["STEEPEST", "PhotoTags", "read_tags"]
-
 MAX_XMP = 1_000_000
 """Largest XMP packet that is parsed, in bytes."""
 FILM_DIAGONAL = 43.27

@@ -24,8 +24,6 @@ from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.flight import Ring
 
-__all__ = ["Fence", "fence_in"]
-
 log = logging.getLogger(__name__)
 
 MAX_INSET = 3.0

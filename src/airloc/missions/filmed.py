@@ -15,8 +15,6 @@ import numpy.typing as npt
 from airloc.grid import MOVES, Cell
 from airloc.missions.tours import parallel_tracks, plan_tours
 
-__all__ = ["plan_filmed_flights", "soonest_leg"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -23,20 +23,6 @@ from airloc.grid import Cell
 from airloc.missions.endurance import FlightSettings, ground_speed
 from airloc.missions.units import format_cell
 
-__all__ = [
-    "Camera",
-    "Flight",
-    "MissionItem",
-    "Waypoint",
-    "geojson",
-    "gpx",
-    "great_circle_distance",
-    "kml",
-    "mission_items",
-    "qgc_plan",
-    "waypoints",
-]
-
 Ring = Sequence[tuple[float, float]]
 """Corners as (lat, lon)."""
 

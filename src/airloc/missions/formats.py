@@ -39,8 +39,6 @@ from airloc.missions.flight import (
 )
 from airloc.missions.units import format_cell
 
-__all__ = ["FORMATS", "caltopo", "dji", "geopackage", "kmz", "litchi"]
-
 KML, WPML = "http://www.opengis.net/kml/2.2", "http://www.dji.com/wpmz/1.0.2"
 MAVIC_3E, MAVIC_3E_CAMERA = 77, 66
 """Numbers of drone and payload in DJI's format."""

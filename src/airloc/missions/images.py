@@ -19,8 +19,6 @@ from airloc.missions.orthophotos import background_corners, open_tiff, shows
 from airloc.missions.photos import read_photo
 from airloc.missions.service import ActiveSearch, SearchService
 
-__all__ = ["SearchImages"]
-
 THUMBNAIL, BACKGROUND = 480, 1200
 """Longest sides of reduced photos and of the background, in pixels."""
 MAX_CELLS, MAX_THUMBNAILS, MAX_BACKGROUNDS = 2048, 512, 8

@@ -38,19 +38,6 @@ from airloc.missions.session import Belief
 from airloc.missions.settings import NewSearch, SearchSettings, StoredSettings
 from airloc.missions.store import StoredGlimpse, StoredSearch
 
-__all__ = [
-    "camera_position",
-    "cell_below",
-    "crop_photo",
-    "decode_goal",
-    "decode_map",
-    "prior_sources",
-    "road_features",
-    "stored_glimpse",
-    "stored_goal",
-    "stored_position",
-]
-
 MAX_POSITIONS = 5000
 """Largest number of corners and points of a prior."""
 MAX_RASTER_PIXELS = 16_000_000

@@ -11,16 +11,14 @@ import numpy as np
 from shapely.geometry import Polygon
 
 from airloc.agents.agent import Agent
+from airloc.agents.sighting import matching_network
 from airloc.areas.layout import Layout
 from airloc.areas.raster import Points, Raster
 from airloc.errors import AirlocError
 from airloc.missions.map_prior import MapPrior
 from airloc.missions.messages import RequestError
 from airloc.missions.photos import Goal
-from airloc.missions.searcher import matching_network
 from airloc.missions.session import Belief
-
-__all__ = ["MARGIN", "StoredWeights", "background_corners", "check_orthophoto", "match_map", "open_tiff", "shows"]
 
 MARGIN = 1
 """Cells around the grid that the background of the map shows."""

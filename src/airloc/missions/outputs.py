@@ -37,12 +37,11 @@ from airloc.missions.formats import FORMATS
 from airloc.missions.plan import FieldSearch
 from airloc.missions.report import GIF_SIDE, SIDE, SearchPainter, candidates_page, search_page
 from airloc.missions.routes import ElevationModel, make_flight
-from airloc.missions.searcher import Belief, Find, Searcher
+from airloc.missions.searcher import Find, Searcher
+from airloc.missions.session import Belief
 from airloc.missions.simulation import SearchRecord
 from airloc.missions.sweep import extend_sweep, plan_sweep
 from airloc.missions.tours import plan_tours
-
-__all__ = ["PAGE", "to_json", "write_cells", "write_search"]
 
 PAGE, CANDIDATES, PATH, BELIEF = "index.html", "candidates.html", "path.json", "belief.tif"
 PRIOR, PRIOR_IMAGE = "prior.tif", "prior.jpg"

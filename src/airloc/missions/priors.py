@@ -39,20 +39,6 @@ from airloc.areas.outline import valid_polygon
 from airloc.areas.raster import Plane, Raster
 from airloc.errors import AirlocError
 
-__all__ = [
-    "FeaturePrior",
-    "LastKnownPoint",
-    "PriorSource",
-    "RasterPrior",
-    "combine_priors",
-    "feature_prior",
-    "last_known_point",
-    "read_prior",
-    "ring_distances",
-    "subjects",
-    "valid_line",
-]
-
 Weights = npt.NDArray[np.float64]
 
 DECAY = 100.0

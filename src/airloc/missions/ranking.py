@@ -17,6 +17,7 @@ import numpy.typing as npt
 from airloc.agents.agent import Agent
 from airloc.agents.matching import SIGHTING, comparison
 from airloc.agents.pretrained import pretrained_locator
+from airloc.agents.sighting import matching_network
 from airloc.areas.area import Pixels
 from airloc.areas.raster import Plane
 from airloc.errors import AirlocError
@@ -25,10 +26,8 @@ from airloc.missions.exif import STEEPEST, PhotoTags, read_tags
 from airloc.missions.flight import Camera
 from airloc.missions.photos import SIDE, Goal, PhotoPose, View, crop_to_view, find_flaw, read_photo
 from airloc.missions.report import ranking_page
-from airloc.missions.searcher import Candidate, Find, Glimpse, matching_network
+from airloc.missions.searcher import Candidate, Find, Glimpse
 from airloc.vision.locator import GoalViews, judge
-
-__all__ = ["RankedPhoto", "footprint", "list_photos", "rank_photos", "write_ranking"]
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".webp")
 MAX_BYTES = 200_000_000

@@ -23,8 +23,6 @@ from airloc.missions.searcher import Candidate, Find
 from airloc.missions.simulation import SearchRecord
 from airloc.missions.units import format_cell
 
-__all__ = ["SearchPainter", "candidates_page", "compare_patterns", "ranking_page", "search_page", "summary"]
-
 SIDE, GIF_SIDE = 1000, 480
 """Approximate longest side of images and of the animation, in pixels."""
 SHADE = 0.3

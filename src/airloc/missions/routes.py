@@ -28,8 +28,6 @@ from airloc.missions.flight import Flight, Waypoint
 if TYPE_CHECKING:
     from airloc.missions.plan import FieldSearch
 
-__all__ = ["ElevationModel", "make_flight"]
-
 MIN_CLEARANCE = 0.75
 """Smallest height above ground along a leg, as a fraction of the flight height."""
 MAX_SIDE = 8192

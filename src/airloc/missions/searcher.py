@@ -42,18 +42,6 @@ from airloc.missions.units import format_cell
 from airloc.task.rules import check_budget
 from airloc.vision.locator import judge
 
-__all__ = [
-    "Advice",
-    "Belief",
-    "Candidate",
-    "Find",
-    "Glimpse",
-    "Searcher",
-    "Status",
-    "UnusablePhotoError",
-    "matching_network",
-]
-
 PERSON = 0.99
 """Probability that the verdict of a person is right."""
 

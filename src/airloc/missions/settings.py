@@ -15,8 +15,6 @@ from airloc.missions.plan import SearchPlan
 from airloc.missions.team import MAX_VEHICLES
 from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET
 
-__all__ = ["NewSearch", "SearchSettings", "StoredSettings"]
-
 
 class SearchSettings(Message):
     """Settings of a search; the store keeps them."""

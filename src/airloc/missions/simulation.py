@@ -19,8 +19,6 @@ from airloc.missions.team import FIRST, TeamSearcher
 from airloc.seeding import stream
 from airloc.task.motion import sample_walks
 
-__all__ = ["PhotoRecord", "SearchRecord", "read_view", "simulate"]
-
 MAX_FRAMES, MAX_FRAMES_LARGE = 48, 12
 """Approximate number of beliefs to keep, and the number for a large grid, which takes longer to draw."""
 LARGE_GRID = 2500

@@ -20,8 +20,6 @@ from airloc.missions.tours import plan_tours
 if TYPE_CHECKING:
     from airloc.areas.layout import Layout
 
-__all__ = ["best_cell_in_reach", "extend_sweep", "next_cell", "path_length", "plan_sweep"]
-
 MAX_DETOUR = 8
 """Moves over photographed cells after which a vehicle flies straight to the best cell."""
 

@@ -29,12 +29,11 @@ from airloc.agents.planner import PLANNERS
 from airloc.areas.area import Mask
 from airloc.errors import AirlocError
 from airloc.grid import Cell, distance
-from airloc.missions.searcher import PERSON, Advice, Belief, Candidate, Find, Glimpse, Searcher, Status
+from airloc.missions.searcher import PERSON, Advice, Candidate, Find, Glimpse, Searcher, Status
+from airloc.missions.session import Belief
 from airloc.missions.sweep import next_cell
 from airloc.task.motion import STILL, Motion, diffuse
 from airloc.task.rules import check_budget
-
-__all__ = ["FIRST", "MAX_VEHICLES", "TeamSearcher", "Vehicle"]
 
 FIRST = "1"
 """Name of the vehicle that a search begins with."""

@@ -22,8 +22,6 @@ from airloc.missions.priors import valid_line
 if TYPE_CHECKING:
     from airloc.missions.routes import ElevationModel
 
-__all__ = ["walking_ease"]
-
 Floats = npt.NDArray[np.float64]
 
 ROAD = 4.0

@@ -19,8 +19,6 @@ import numpy.typing as npt
 
 from airloc.grid import Cell
 
-__all__ = ["improve_tours", "seen_fractions"]
-
 Floats = npt.NDArray[np.float64]
 
 REACH = 2

@@ -17,8 +17,6 @@ import numpy.typing as npt
 from airloc.grid import Cell
 from airloc.missions.tour_search import improve_tours
 
-__all__ = ["parallel_tracks", "plan_tours"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 

@@ -20,16 +20,6 @@ from airloc.missions.plan import point_of
 from airloc.missions.service import ActiveSearch, PhotoArrival
 from airloc.missions.settings import StoredSettings
 
-__all__ = [
-    "PhotoView",
-    "SearchGeometry",
-    "SearchView",
-    "Track",
-    "Waypoint",
-    "geometry_of",
-    "view_of",
-]
-
 COLOURS = 33
 """Number of colours of the probabilities."""
 DIGITS = 6
