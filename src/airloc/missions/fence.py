@@ -83,11 +83,6 @@ class Fence:
             path.append(int(before[path[-1]]))
         return np.concatenate([corners, ends])[path[::-1]]
 
-    def length(self, start: Points, end: Points) -> float:
-        """Return the length of the shortest path between two points in metres."""
-        path = self.route(start, end)
-        return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
-
     @cached_property
     def _graph(self) -> tuple[Points, Points]:
         """Corners around which a path may bend, (n, 2), and distances, (n, n), zero if one does not see the other."""

@@ -111,8 +111,7 @@ def make_flight(
     layout, plan, settings = search.layout, search.plan, search.plan.flight
     plane = layout.require_plane()
     stops = layout.centres([search.place(cell) for cell in cells])
-    home = stops[0] if settings.home is None else plane.from_degrees(settings.home)
-    landing = home if settings.landing is None else plane.from_degrees(settings.landing)
+    home, landing = settings.ends(plane, stops[0])
     points: list[tuple[Points, Cell, bool]] = []
     legs = pairwise([home, *stops, landing])
     for (start, end), cell in zip(legs, [*cells, cells[-1]], strict=True):
