@@ -60,13 +60,13 @@ def test_a_mission_takes_off_photographs_every_waypoint_and_returns():
 def test_a_waypoint_without_a_photo_is_flown_through():
     bend = Waypoint(45.0005, 7.001, (1, 2), 0.04, photo=False)
     points = [Waypoint(45.0, 7.0, (2, 2), 0.04), bend, Waypoint(45.001, 7.0, (1, 2), 0.04)]
-    flight = Flight("a", points, 60.0, 8.0, 2.0, (45.0, 7.0))
+    corners = [(45.0, 7.0), (45.1, 7.0), (45.1, 7.1)]
+    flight = Flight("a", points, 60.0, 8.0, 2.0, (45.0, 7.0), outline=corners)
     assert [item.command for item in mission_items(flight)][4:] == [16, 2000, 16, 16, 2000, 20]
     assert flight.seconds == pytest.approx(flight.metres / 8 + 4 + 50)
     assert [item.params[3] for item in mission_items(flight) if item.command == 2000] == [1, 2]
-    corners = [(45.0, 7.0), (45.1, 7.0), (45.1, 7.1)]
-    assert geojson(flight, corners).count('"Point"') == 2
-    assert gpx(flight, corners).count("<rtept") == gpx(flight, corners).count("<name>") == 3, "the flight has a name"
+    assert geojson(flight).count('"Point"') == 2
+    assert gpx(flight).count("<rtept") == gpx(flight).count("<name>") == 3, "the flight has a name"
 
 
 def test_wind_changes_the_speed_over_ground():

@@ -103,6 +103,8 @@ class Flight:
     settings: FlightSettings = field(default_factory=FlightSettings)
     fence: tuple[Ring, Sequence[Ring]] | None = None
     """Ring that the vehicle does not leave, and rings that it does not enter."""
+    outline: Ring = ()
+    """Corners of the grid."""
 
     @property
     def stops(self) -> Sequence[Waypoint]:
@@ -117,7 +119,7 @@ class Flight:
     @property
     def seconds(self) -> float:
         """Duration of the flight in seconds, with climb and descent."""
-        heights = [self.height if point.height is None else point.height for point in self.waypoints]
+        heights = [self.height_at(point) for point in self.waypoints]
         ups = [b - a for a, b in pairwise([0.0, *heights, 0.0])]
         total = sum(up / self.settings.climb if up > 0 else -up / self.settings.descent for up in ups)
         for a, b in pairwise(self._path()):
@@ -125,6 +127,10 @@ class Flight:
             track = east * math.cos(math.radians(a[0])), b[0] - a[0]
             total += great_circle_distance(a, b) / ground_speed(self.speed, self.settings, *track)
         return total + self.hover * len(self.stops)
+
+    def height_at(self, point: Waypoint) -> float:
+        """Return the height of a waypoint above the take-off point in metres."""
+        return self.height if point.height is None else point.height
 
     def _path(self) -> list[tuple[float, float]]:
         return [self.home, *((point.lat, point.lon) for point in self.waypoints), self.landing or self.home]
@@ -151,9 +157,8 @@ def mission_items(flight: Flight) -> list[MissionItem]:
     items = [MissionItem(TAKEOFF, FRAME_RELATIVE, (0, 0, 0, 0), *flight.home, first), *camera_items(flight.speed)]
     number = 0
     for point in flight.waypoints:
-        height = flight.height if point.height is None else point.height
         hover = (flight.hover if point.photo else 0, 0, 0, 0)
-        items.append(MissionItem(WAYPOINT, FRAME_RELATIVE, hover, point.lat, point.lon, height))
+        items.append(MissionItem(WAYPOINT, FRAME_RELATIVE, hover, point.lat, point.lon, flight.height_at(point)))
         if point.photo:
             number += 1
             items.append(MissionItem(TAKE_PHOTO, FRAME_MISSION, (0, 0, 1, number), 0, 0, 0))
@@ -184,15 +189,14 @@ RELATIVE_ALTITUDE = 1
 """QGroundControl's altitude mode for heights above the take-off point."""
 
 
-def geojson(flight: Flight, outline: Ring) -> str:
+def geojson(flight: Flight) -> str:
     """Return GeoJSON: the path as a line, the waypoints as points, the grid as a polygon."""
     points = [
         feature("Point", lon_lat(point), order=number, row=point.cell[0], col=point.cell[1], poa=point.poa)
         for number, point in enumerate(flight.stops, start=1)
     ]
     line = [lon_lat(point) for point in flight.waypoints]
-    ring = [round_degrees(lon, lat) for lat, lon in [*outline, outline[0]]]
-    features = [feature("Polygon", [ring], name="grid"), *points]
+    features = [feature("Polygon", grid_ring(flight), name="grid"), *points]
     if len(line) > 1:
         properties = {
             "name": flight.name,
@@ -201,14 +205,14 @@ def geojson(flight: Flight, outline: Ring) -> str:
             "seconds": flight.seconds,
         }
         features.insert(1, feature("LineString", line, **properties))
-    return json.dumps({"type": "FeatureCollection", "features": features}, indent=1) + "\n"
+    return feature_collection(features)
 
 
-def kml(flight: Flight, outline: Ring) -> str:
+def kml(flight: Flight) -> str:
     """Return KML for Google Earth and similar viewers, with heights above the ground."""
     height = f"{flight.height:.2f}"
     line = " ".join(f"{point.lon:.9f},{point.lat:.9f},{height}" for point in flight.waypoints)
-    ring = " ".join(f"{lon:.9f},{lat:.9f},0" for lat, lon in [*outline, outline[0]])
+    ring = " ".join(f"{lon:.9f},{lat:.9f},0" for lat, lon in [*flight.outline, *flight.outline[:1]])
     marks = "\n".join(
         f"<Placemark><name>{number}</name><description>{format_cell(point.cell)}, "
         f"POA {100 * point.poa:.2f} %</description><Point><altitudeMode>relativeToGround</altitudeMode>"
@@ -229,9 +233,8 @@ def kml(flight: Flight, outline: Ring) -> str:
     )
 
 
-def gpx(flight: Flight, outline: Ring) -> str:
+def gpx(flight: Flight) -> str:
     """Return a GPX 1.1 route for handheld receivers."""
-    del outline
     numbers = accumulate(int(point.photo) for point in flight.waypoints)
     points = "\n".join(
         f'<rtept lat="{point.lat:.9f}" lon="{point.lon:.9f}">'
@@ -244,9 +247,8 @@ def gpx(flight: Flight, outline: Ring) -> str:
     )
 
 
-def qgc_plan(flight: Flight, outline: Ring) -> str:
+def qgc_plan(flight: Flight) -> str:
     """Return a QGroundControl plan with a mission and a geofence, without rally points."""
-    del outline
     items = [_plan_item(item, number) for number, item in enumerate(mission_items(flight), start=1)]
     mission = {
         "cruiseSpeed": flight.speed,
@@ -269,9 +271,8 @@ def qgc_plan(flight: Flight, outline: Ring) -> str:
     return json.dumps(plan, indent=1) + "\n"
 
 
-def waypoints(flight: Flight, outline: Ring) -> str:
+def waypoints(flight: Flight) -> str:
     """Return MAVLink's text format `QGC WPL 110`; line 0 is the home position."""
-    del outline
     home = MissionItem(WAYPOINT, FRAME_GLOBAL, (0, 0, 0, 0), *flight.home, 0)
     lines = ["QGC WPL 110"]
     for number, item in enumerate([home, *mission_items(flight)]):
@@ -310,6 +311,16 @@ def _plan_item(item: MissionItem, number: int) -> dict[str, Any]:
 def feature(kind: str, coordinates: Any, **properties: Any) -> dict[str, Any]:
     """Return a feature of GeoJSON."""
     return {"type": "Feature", "properties": properties, "geometry": {"type": kind, "coordinates": coordinates}}
+
+
+def feature_collection(features: Sequence[dict[str, Any]]) -> str:
+    """Return features as the text of a GeoJSON file."""
+    return json.dumps({"type": "FeatureCollection", "features": features}, indent=1) + "\n"
+
+
+def grid_ring(flight: Flight) -> list[list[list[float]]]:
+    """Return the outline of the grid as the coordinates of a GeoJSON polygon."""
+    return [[round_degrees(lon, lat) for lat, lon in [*flight.outline, *flight.outline[:1]]]]
 
 
 def lon_lat(point: Waypoint) -> list[float]:

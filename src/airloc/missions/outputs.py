@@ -80,7 +80,7 @@ def write_search(
     _remove_earlier(folder)
     written: dict[str, Path] = {}
     for name, planned in flights.items():
-        written |= _write_flight(folder, name, planned, record.layout, formats)
+        written |= _write_flight(folder, name, planned, formats)
     if flight is not None:
         written[BELIEF] = _write_belief(folder / BELIEF, record.layout, record.searcher)
         if record.search.sources:
@@ -263,10 +263,9 @@ def _position(layout: Layout, cell: tuple[float, float]) -> dict[str, float]:
     return {"lat": lat, "lon": lon}
 
 
-def _write_flight(folder: Path, name: str, flight: Flight, layout: Layout, formats: Sequence[str]) -> dict[str, Path]:
-    corners = [(lat, lon) for lat, lon in layout.require_plane().to_degrees(layout.frame()).tolist()]
+def _write_flight(folder: Path, name: str, flight: Flight, formats: Sequence[str]) -> dict[str, Path]:
     files = {}
     for key in formats:
         suffix, write = FORMATS[key]
-        files[name + suffix] = write_atomically(folder / (name + suffix), write(flight, corners))
+        files[name + suffix] = write_atomically(folder / (name + suffix), write(flight))
     return files

@@ -134,6 +134,7 @@ def make_flight(
         None if settings.landing is None else (lat, lon),
         settings,
         None if search.fence is None else search.fence.rings(stops[0]),
+        [(lat, lon) for lat, lon in plane.to_degrees(layout.frame()).tolist()],
     )
     return flight if dem is None else _above_ground(flight, dem, layout.pitch_m)
 
