@@ -26,7 +26,7 @@ MAX_XMP = 1_000_000
 """Largest XMP packet that is parsed, in bytes."""
 FILM_DIAGONAL = 43.27
 """Diagonal of 35 mm film in millimetres, to which equivalent focal lengths refer."""
-STEEPEST = -60.0
+MAX_PITCH = -60.0
 """Pitch of the gimbal above which a photo is oblique: its scale differs from place to place."""
 NAMES = {
     "lat": ("GpsLatitude", "GPSLatitude", "Latitude"),
@@ -56,6 +56,11 @@ class PhotoTags(NamedTuple):
     def located(self) -> bool:
         """True if the position is known."""
         return self.lat is not None and self.lon is not None
+
+    @property
+    def oblique(self) -> bool:
+        """True if the photo was not taken straight down."""
+        return self.pitch is not None and self.pitch > MAX_PITCH
 
 
 def read_tags(data: bytes) -> PhotoTags:
@@ -122,11 +127,13 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def on_earth(lat: float, lon: float) -> bool:
+    """Return True for a position on Earth, except 0,0, which devices without a fix write."""
+    return abs(lat) <= 90 and abs(lon) <= 180 and (lat, lon) != (0, 0)
+
+
 def _valid_position(lat: float | None, lon: float | None) -> tuple[float, float] | None:
-    """Return a position; None for 0,0, which cameras without a fix write."""
-    if lat is None or lon is None or not (abs(lat) <= 90 and abs(lon) <= 180) or (lat == 0 and lon == 0):
-        return None
-    return lat, lon
+    return None if lat is None or lon is None or not on_earth(lat, lon) else (lat, lon)
 
 
 def _exif_position(gps: Mapping[int, Any]) -> tuple[float, float] | None:

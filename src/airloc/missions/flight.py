@@ -12,12 +12,13 @@ Legend: positions are (lat, lon) in degrees of WGS 84; heights are metres above 
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
 from airloc import __version__
+from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.endurance import FlightSettings, ground_speed
@@ -28,6 +29,8 @@ Ring = Sequence[tuple[float, float]]
 
 HEIGHT_LIMIT = 120.0
 """Metres above ground that many countries allow without a permit."""
+MIN_FOV, MAX_FOV = 1.0, 160.0
+"""Smallest and largest field of view of a camera in degrees."""
 EARTH_RADIUS = 6_371_008.8
 """Mean radius of the Earth in metres."""
 
@@ -52,14 +55,24 @@ class Camera:
     """Longer side of a photo divided by its shorter side."""
 
     def __post_init__(self) -> None:
-        if not (1 <= self.fov <= 160 and 1 <= self.aspect <= 4):
+        if not (MIN_FOV <= self.fov <= MAX_FOV and 1 <= self.aspect <= 4):
             problem = f"The camera has a field of view of {self.fov:g} degrees and an aspect ratio of {self.aspect:g}"
             raise AirlocError(problem, "Give a field of view from 1 to 160 degrees and an aspect ratio from 1 to 4")
+
+    def with_fov(self, fov: float | None) -> "Camera":
+        """Return the camera with the field of view of a photo, if that is known."""
+        return self if fov is None else replace(self, fov=min(MAX_FOV, max(MIN_FOV, fov)))
 
     def footprint(self, height: float) -> tuple[float, float]:
         """Return the longer and the shorter side of the footprint in metres."""
         longer = 2 * height * math.tan(math.radians(self.fov) / 2)
         return longer, longer / self.aspect
+
+    def footprint_of(self, photo: Pixels, height: float) -> tuple[float, float]:
+        """Return width and height of the footprint of a photo in metres, by its own sides."""
+        longer, _ = self.footprint(height)
+        rows, cols = photo.shape[:2]
+        return longer * cols / max(rows, cols), longer * rows / max(rows, cols)
 
     def height_for(self, cell_m: float) -> float:
         """Return the height from which the shorter side of the footprint is one cell.

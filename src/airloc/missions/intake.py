@@ -17,7 +17,7 @@ from airloc.areas.features import Feature, parse_geojson
 from airloc.areas.layout import Layout
 from airloc.errors import AirlocError
 from airloc.grid import Cell
-from airloc.missions.exif import STEEPEST, read_tags
+from airloc.missions.exif import read_tags
 from airloc.missions.messages import PhotoPosition, PhotoQuery, RequestError
 from airloc.missions.orthophotos import StoredWeights, open_tiff
 from airloc.missions.photos import (
@@ -154,7 +154,7 @@ def camera_position(query: PhotoQuery, photo: bytes) -> PhotoPosition:
     if tags.lat is None or tags.lon is None:
         problem = "The photo has no position in its EXIF and XMP"
         raise RequestError(422, problem, "Give the position of the camera as lat and lon")
-    if tags.pitch is not None and tags.pitch > STEEPEST and not query.accept:
+    if tags.oblique and not query.accept:
         problem = f"The gimbal had a pitch of {tags.pitch:.0f} degrees, so that the photo does not show the cell below"
         raise RequestError(422, problem, "Point the camera straight down, or post the photo with accept=true")
     height = tags.height_m if query.height_m is None else query.height_m
@@ -181,11 +181,9 @@ def crop_photo(search: FieldSearch, cell: Cell, photo: Pixels, position: PhotoPo
     if position.height_m is None:
         return Glimpse(centre_crop(photo))
     layout = search.layout
-    longer, _ = search.plan.camera.footprint(position.height_m)
-    height, width = photo.shape[:2]
     row, col = layout.grid_position(point_of(layout, (position.lat, position.lon)))
     pose = PhotoPose(
-        width_m=longer * width / max(height, width),
+        width_m=search.plan.camera.footprint_of(photo, position.height_m)[0],
         right_m=(col - cell[1]) * layout.pitch_m,
         up_m=(cell[0] - row) * layout.pitch_m,
         rotation=0.0 if position.heading is None else position.heading - layout.heading,

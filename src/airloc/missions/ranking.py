@@ -22,8 +22,8 @@ from airloc.areas.area import Pixels
 from airloc.areas.raster import Plane
 from airloc.errors import AirlocError
 from airloc.files import write_atomically
-from airloc.missions.exif import STEEPEST, PhotoTags, read_tags
-from airloc.missions.flight import Camera
+from airloc.missions.exif import PhotoTags, read_tags
+from airloc.missions.flight import Camera, feature, feature_collection
 from airloc.missions.photos import SIDE, Goal, PhotoPose, View, crop_to_view, find_flaw, read_photo
 from airloc.missions.report import ranking_page
 from airloc.missions.searcher import Candidate, Find, Glimpse
@@ -49,9 +49,8 @@ class RankedPhoto(NamedTuple):
     offset: tuple[float, float]
     """Place of the goal in the view, in cells down and to the right of its middle."""
     position: tuple[float, float] | None
-    """Latitude and longitude of that place; those of the camera if the scale or the heading is unknown."""
-    oblique: bool
-    """The photo was not taken straight down, so that its position is not exact."""
+    """Latitude and longitude of that place; those of the camera if the scale or the heading is unknown. They are not
+    exact if the photo is oblique."""
 
 
 def list_photos(folder: Path) -> list[Path]:
@@ -113,15 +112,6 @@ def rank_photos(
     return sorted(ranked, key=lambda photo: -photo.probability), unreadable
 
 
-def footprint(tags: PhotoTags, camera: Camera, size: tuple[int, int]) -> tuple[float, float] | None:
-    """Return width and height of the ground that a photo of a size (width, height) shows, in metres, if it is known."""
-    if tags.height_m is None:
-        return None
-    fov = camera.fov if tags.fov is None else min(160.0, max(1.0, tags.fov))
-    longer = 2 * tags.height_m * math.tan(math.radians(fov) / 2)
-    return longer * size[0] / max(size), longer * size[1] / max(size)
-
-
 def _read(path: Path) -> tuple[Pixels, PhotoTags]:
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -137,10 +127,11 @@ def _views(
 ) -> Iterator[tuple[View, npt.NDArray[np.float64]]]:
     """Yield overlapping views of a photo, two cells wide, and their middles in metres right of and above its own."""
     height, width = photo.shape[:2]
-    ground = footprint(tags, camera, (width, height))
-    if ground is None:
+    if tags.height_m is None:
         scale = FOOTPRINT * cell_m / min(width, height)
         ground = width * scale, height * scale
+    else:
+        ground = camera.with_fov(tags.fov).footprint_of(photo, tags.height_m)
     heading = math.radians(tags.heading or 0.0)
     steps = [max(1, math.ceil(side / cell_m) - 1) for side in ground]
     if steps[0] * steps[1] > MAX_VIEWS:
@@ -188,8 +179,7 @@ def _judged(
             east, north = middle + cell_m * np.array([right, -down])
             lat, lon = Plane(tags.lat, tags.lon).to_degrees(np.array([east, north])).tolist()
             position = lat, lon
-    oblique = tags.pitch is not None and tags.pitch > STEEPEST
-    return RankedPhoto(path, tags, probability, view, (down, right), position, oblique)
+    return RankedPhoto(path, tags, probability, view, (down, right), position)
 
 
 def write_ranking(folder: Path, goal: Goal, ranked: Sequence[RankedPhoto]) -> list[Path]:
@@ -199,21 +189,12 @@ def write_ranking(folder: Path, goal: Goal, ranked: Sequence[RankedPhoto]) -> li
         for number, photo in enumerate(ranked, start=1)
     ]
     listed = [_to_json(photo, number) for number, photo in enumerate(ranked, start=1)]
-    points = [
-        {
-            "type": "Feature",
-            "properties": entry,
-            "geometry": {"type": "Point", "coordinates": [entry["lon"], entry["lat"]]},
-        }
-        for entry in listed
-        if entry["lat"] is not None
-    ]
+    points = [feature("Point", [entry["lon"], entry["lat"]], **entry) for entry in listed if entry["lat"] is not None]
     page = ranking_page(goal, captioned, SIDE, "north up where the heading is known")
-    collection = {"type": "FeatureCollection", "features": points}
     return [
         write_atomically(folder / "candidates.html", page),
         write_atomically(folder / "candidates.json", json.dumps({"candidates": listed}, indent=1) + "\n"),
-        write_atomically(folder / "candidates.geojson", json.dumps(collection, indent=1) + "\n"),
+        write_atomically(folder / "candidates.geojson", feature_collection(points)),
     ]
 
 
@@ -224,7 +205,7 @@ def _find(photo: RankedPhoto) -> Find:
 def _caption(photo: RankedPhoto) -> str:
     """Return file, position and probability of a photo as text."""
     place = "no position" if photo.position is None else "{:.6f},{:.6f}".format(*photo.position)
-    slanted = ", taken obliquely" if photo.oblique else ""
+    slanted = ", taken obliquely" if photo.tags.oblique else ""
     return f"{photo.path.name}: {place}{slanted}, confidence {100 * photo.probability:.1f} %"
 
 
@@ -238,5 +219,5 @@ def _to_json(photo: RankedPhoto, number: int) -> dict[str, Any]:
         "lon": lon,
         "height_m": photo.tags.height_m,
         "heading": photo.tags.heading,
-        "oblique": photo.oblique,
+        "oblique": photo.tags.oblique,
     }
