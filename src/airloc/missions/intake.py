@@ -102,10 +102,7 @@ class _RasterFile:
 
     def weights(self, layout: Layout) -> Belief:
         """Return the mean of the raster over every cell."""
-        with open_tiff(self.content, "prior_tif") as raster:
-            if raster.width * raster.height > MAX_RASTER_PIXELS:
-                problem = f"The prior_tif has {raster.width} x {raster.height} pixels"
-                raise AirlocError(problem, f"Send at most {MAX_RASTER_PIXELS / 1e6:.0f} megapixels")
+        with open_tiff(self.content, "prior_tif", MAX_RASTER_PIXELS) as raster:
             return RasterPrior(raster.path).weights(layout)
 
 

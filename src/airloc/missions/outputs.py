@@ -37,7 +37,7 @@ from airloc.missions.formats import FORMATS
 from airloc.missions.plan import FieldSearch
 from airloc.missions.report import GIF_SIDE, SIDE, SearchPainter, candidates_page, search_page
 from airloc.missions.routes import ElevationModel, make_flight
-from airloc.missions.searcher import Find, Searcher
+from airloc.missions.searcher import Searcher
 from airloc.missions.session import Belief
 from airloc.missions.simulation import SearchRecord
 from airloc.missions.sweep import extend_sweep, plan_sweep
@@ -207,7 +207,7 @@ def to_json(record: SearchRecord, flight: Flight | None) -> dict[str, Any]:
     advice, layout = record.searcher.advice(), record.layout
     return {
         "status": advice.status,
-        "declared": None if advice.declared is None else _find(layout, advice.declared),
+        "declared": None if advice.declared is None else _location(layout, *advice.declared[:2]),
         "correct": record.correct,
         "error": record.error_m,
         "best": _location(layout, advice.best),
@@ -245,22 +245,14 @@ def to_json(record: SearchRecord, flight: Flight | None) -> dict[str, Any]:
     }
 
 
-def _find(layout: Layout, find: Find) -> dict[str, Any]:
-    row, col = find.cell
-    return {"row": row, "col": col, **_position(layout, find.position)}
-
-
-def _location(layout: Layout, cell: Cell) -> dict[str, Any]:
-    row, col = cell
-    return {"row": row, "col": col, **_position(layout, cell)}
-
-
-def _position(layout: Layout, cell: tuple[float, float]) -> dict[str, float]:
+def _location(layout: Layout, cell: Cell, place: tuple[float, float] | None = None) -> dict[str, Any]:
+    """Return a cell with the position of a fractional row and column, by default its own centre."""
+    located: dict[str, Any] = {"row": cell[0], "col": cell[1]}
     if layout.plane is None:
-        x, y = (layout.centres(cell) * (1, -1)).tolist()
-        return {"x": x, "y": y}
-    lat, lon = layout.lat_lon(cell).tolist()
-    return {"lat": lat, "lon": lon}
+        x, y = (layout.centres(place or cell) * (1, -1)).tolist()
+        return located | {"x": x, "y": y}
+    lat, lon = layout.lat_lon(place or cell).tolist()
+    return located | {"lat": lat, "lon": lon}
 
 
 def _write_flight(folder: Path, name: str, flight: Flight, formats: Sequence[str]) -> dict[str, Path]:

@@ -18,7 +18,6 @@ Legend: a belief is (rows, cols).
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,9 +28,9 @@ from airloc.agents.planner import PLANNERS
 from airloc.areas.area import Mask
 from airloc.errors import AirlocError
 from airloc.grid import Cell, distance
-from airloc.missions.searcher import PERSON, Advice, Candidate, Find, Glimpse, Searcher, Status
+from airloc.missions.searcher import Advice, Find, Glimpse, Searcher, Status
 from airloc.missions.session import Belief
-from airloc.missions.sweep import next_cell
+from airloc.missions.sweep import next_cell, path_length
 from airloc.task.motion import STILL, Motion, diffuse
 from airloc.task.rules import check_budget
 
@@ -64,7 +63,7 @@ class Vehicle:
     @property
     def moves_flown(self) -> int:
         """Moves flown so far."""
-        return sum(distance(a, b) for a, b in pairwise([self.start, *self.flown]))
+        return path_length([self.start, *self.flown])
 
     @property
     def moves_left(self) -> int:
@@ -129,7 +128,7 @@ class TeamSearcher(Searcher):
             start: The cell.
             parts: Parts to choose from; all by default.
         """
-        flying = {int(self._parts[each.position]) for each in self.vehicles.values() if each.next is not None}
+        flying = {int(self._parts[vehicle.position]) for vehicle in self._flying()}
         choice = range(self.part_count) if parts is None else parts
         best = max(choice, key=lambda part: (part not in flying, self._chance_left(part), part == self._parts[start]))
         cells = np.argwhere(self._open() & (self._parts == best))
@@ -153,7 +152,7 @@ class TeamSearcher(Searcher):
             return super().status
         if self._declared is not None:
             return "found"
-        return "searching" if any(vehicle.next is not None for vehicle in self.vehicles.values()) else "spent"
+        return "searching" if self._flying() else "spent"
 
     @property
     def team_size(self) -> int:
@@ -279,8 +278,11 @@ class TeamSearcher(Searcher):
 
     def next_to_arrive(self) -> Vehicle | None:
         """Return the vehicle that reaches its next cell first; None if none is under way."""
-        flying = [vehicle for vehicle in self.vehicles.values() if vehicle.next is not None]
-        return min(flying, key=lambda vehicle: vehicle.arrival, default=None)
+        return min(self._flying(), key=lambda vehicle: vehicle.arrival, default=None)
+
+    def _flying(self) -> list[Vehicle]:
+        """Return the vehicles that have a next cell."""
+        return [vehicle for vehicle in self.vehicles.values() if vehicle.next is not None]
 
     def belief(self) -> Belief:
         """Return the probability of area (POA) of every cell, (rows, cols)."""
@@ -314,10 +316,6 @@ class TeamSearcher(Searcher):
         """Probability of each step of the target in one round; it stays in the search area."""
         return self.motion.transition(self.grid.shape, np.asarray(self.searchable * self._ease, dtype=np.float64))
 
-    def _pod(self, photo: Candidate) -> float:
-        """Return the probability of detection of a photo."""
-        return photo.glimpse.coverage * (self.detection if photo.verdict is None else PERSON)
-
     def _best_find(self) -> Find | None:
         """Return the find to declare: if the target moves, only one that a person has confirmed."""
         find = super()._best_find()
@@ -341,7 +339,7 @@ class TeamSearcher(Searcher):
                 vehicle.next = self._choose(vehicle, taken)
 
     def _choose(self, vehicle: Vehicle, taken: Mask) -> Cell | None:
-        """Return the cell that a vehicle is sent to."""
+        """Return the cell that a vehicle is sent to, none of those that are taken."""
         if not (self.motion or self._left().any()):
             return None
         others = [other for other in self.vehicles.values() if other.active and other is not vehicle]
@@ -359,11 +357,7 @@ class TeamSearcher(Searcher):
 
     def _taken(self) -> Mask:
         """Return the cells that need no further photo."""
-        taken = np.zeros(self.grid.shape, dtype=np.bool_)
-        if not self.motion:
-            for cell in self._glimpses:
-                taken[cell] = True
-        return taken
+        return np.zeros(self.grid.shape, dtype=np.bool_) if self.motion else self._photographed()
 
     def _catch_up(self) -> None:
         """Let the agent observe the photos that it has not moved over yet."""
