@@ -291,6 +291,12 @@ def _with_mask(
     return replace(layout, searchable=mask.reshape(layout.grid.shape))
 
 
+def spots_in_cell(side: int) -> Points:
+    """Return points that are evenly spread over a cell, in rows and columns from its centre, (side, side, 2)."""
+    steps = (np.arange(side) + 0.5) / side - 0.5
+    return np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1)
+
+
 def fraction_inside(cells: npt.NDArray[np.object_], shape: MultiPolygon | Polygon, whole: float) -> Points:
     """Return the fraction of each cell, of an area `whole`, that lies in a shape, (n,)."""
     shapely.prepare(shape)

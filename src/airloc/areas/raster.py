@@ -73,6 +73,11 @@ class Plane:
     lat: float
     lon: float
 
+    @property
+    def crs(self) -> CRS:
+        """The projection as a coordinate reference system."""
+        return CRS.from_proj4(f"+proj=aeqd +lat_0={self.lat!r} +lon_0={self.lon!r} +datum=WGS84 +units=m")
+
     def to_degrees(self, points: npt.ArrayLike) -> Points:
         """Convert metres (..., 2) to latitude and longitude (..., 2), the longitude in [-180, 180]."""
         x, y = np.moveaxis(np.asarray(points, dtype=np.float64), -1, 0)
@@ -88,8 +93,7 @@ class Plane:
 
 @lru_cache(maxsize=64)
 def _transformer(plane: Plane) -> Transformer:
-    flat = CRS.from_proj4(f"+proj=aeqd +lat_0={plane.lat!r} +lon_0={plane.lon!r} +datum=WGS84 +units=m")
-    return Transformer.from_crs("EPSG:4326", flat, always_xy=True)
+    return Transformer.from_crs("EPSG:4326", plane.crs, always_xy=True)
 
 
 class RasterView(NamedTuple):

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import rasterio
-from pyproj import CRS
 from rasterio.io import MemoryFile
 from rasterio.transform import Affine
 
@@ -175,7 +174,6 @@ def write_cells(path: Path, layout: Layout, bands: Mapping[str, Belief]) -> Path
     plane = layout.require_plane()
     values = np.stack(list(bands.values())).astype(np.float32)
     values[:, ~layout.searchable] = np.nan
-    crs = CRS.from_proj4(f"+proj=aeqd +lat_0={plane.lat!r} +lon_0={plane.lon!r} +datum=WGS84 +units=m")
     rows, cols = layout.grid.shape
     with MemoryFile() as memory:
         with memory.open(
@@ -185,7 +183,7 @@ def write_cells(path: Path, layout: Layout, bands: Mapping[str, Belief]) -> Path
             count=len(bands),
             dtype="float32",
             nodata=math.nan,
-            crs=rasterio.crs.CRS.from_wkt(crs.to_wkt()),
+            crs=rasterio.crs.CRS.from_wkt(plane.crs.to_wkt()),
             transform=_geotransform(layout),
             compress="deflate",
         ) as file:

@@ -21,13 +21,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
+from airloc.agents.agent import Agent
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.planner import PLANNERS
-from airloc.areas.area import Mask
+from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
-from airloc.grid import Cell, distance
+from airloc.grid import Cell, Grid, distance
+from airloc.missions.photos import Goal
 from airloc.missions.searcher import Advice, Find, Glimpse, Searcher, Status
 from airloc.missions.session import Belief
 from airloc.missions.sweep import next_cell, path_length
@@ -80,28 +83,39 @@ class TeamSearcher(Searcher):
     """One search with one or several vehicles, for a target that may move.
 
     Args:
-        *arguments: Arguments of `Searcher`; start and budget are those of the first vehicle.
+        agent: Agent that guides the search.
+        goal: Image of the goal, (48, 48, 3).
+        grid: The grid of cells.
+        start: First cell of the first vehicle.
         motion: How the target moves in one round.
         ease: How easily the target walks in each cell, (rows, cols); all cells alike if None.
         parts: Number of the part of the search area in which each cell lies, (rows, cols). A vehicle stays in the part
             in which it is launched. One part if None.
-        **options: Keyword arguments of `Searcher`.
+        **options: Further arguments of `Searcher`; the budget is that of the first vehicle.
     """
 
     def __init__(
-        self, *arguments: Any, motion: Motion = STILL, ease: Belief | None = None, parts: Any = None, **options: Any
+        self,
+        agent: Agent,
+        goal: Pixels | Goal,
+        grid: Grid,
+        *,
+        start: Cell,
+        motion: Motion = STILL,
+        ease: Belief | None = None,
+        parts: npt.NDArray[np.int64] | None = None,
+        **options: Any,
     ) -> None:
         self.motion, self._ease = motion, 1.0 if ease is None else ease
         self._sorties = 0  # of vehicles that have flown before
-        self._parts = np.zeros((1, 1), dtype=np.int64) if parts is None else parts  # until the grid is known
+        self._parts = np.zeros(grid.shape, dtype=np.int64) if parts is None else parts
         self._rounds: list[int] = []  # round of every photo
         self.vehicles: dict[str, Vehicle] = {}
         """All vehicles by name, in the order in which they joined."""
-        super().__init__(*arguments, **options)
-        agent = arguments[0]
+        super().__init__(agent, goal, grid, start=start, **options)
         self._planner = agent.planner if isinstance(agent, BeliefAgent) else PLANNERS["lookahead"]
-        self._parts = np.where(self.searchable, 0, -1) if parts is None else parts
-        self.vehicles[FIRST] = Vehicle(FIRST, options["start"], self.budget, self.flown, options["start"])
+        self._parts = np.where(self.searchable, self._parts, -1)
+        self.vehicles[FIRST] = Vehicle(FIRST, start, self.budget, self.flown, start)
 
     @property
     def _alone(self) -> bool:
