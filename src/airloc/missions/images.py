@@ -86,7 +86,7 @@ def _draw_background(raster: Raster, layout: Layout) -> bytes:
 
 
 class ImageCache:
-    """Images by key. Who asks for an image while it is read waits for it, without a thread.
+    """Images by key. Requests for an image that is being read wait for it, without a thread.
 
     Args:
         read: Reads and encodes an image; runs in a thread.

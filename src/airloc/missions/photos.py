@@ -1,7 +1,7 @@
 """Photos of any size become glimpses: cropped to the footprint of a cell, rotated to the grid, 48 x 48 pixels.
 
-A photo usually shows more than a cell. What it shows of two cells' width is its view, in which the goal is located. The
-picture of the goal is prepared here too: `make_goal`.
+A photo usually shows more than a cell. Its view is the square of two cells around the cell; the goal is located there.
+`make_goal` prepares the picture of the goal.
 
 A photo looks straight down and is assumed to be free of lens distortion. If the pose of the camera is known, the photo
 is cropped to the cell. If not, its central square is taken to be the cell.
@@ -34,8 +34,6 @@ MAX_PIXELS = 120_000_000
 MIN_COVERAGE = 0.5
 """Smallest fraction of a cell that a photo must show to count as a photo of it."""
 MAX_OVERSAMPLING = 16
-
-
 VIEW_SIDE = 2 * SIDE
 """Side of a view in pixels."""
 LARGEST_PICTURE = 1.5
