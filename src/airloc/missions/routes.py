@@ -23,7 +23,7 @@ from scipy.ndimage import map_coordinates
 from airloc.areas.raster import Points
 from airloc.errors import AirlocError
 from airloc.grid import Cell
-from airloc.missions.flight import Flight, Waypoint
+from airloc.missions.flight import Flight, Waypoint, great_circle_distance
 
 if TYPE_CHECKING:
     from airloc.missions.plan import FieldSearch
@@ -155,7 +155,7 @@ def _over_ridges(
     last: Waypoint, point: Waypoint, height: float, base: float, dem: ElevationModel, spacing: float
 ) -> list[Waypoint]:
     """Return waypoints between two others, where a straight leg would be too low above the ground."""
-    metres = Flight("", [last, point], 0, 1, 0, (last.lat, last.lon), (point.lat, point.lon)).metres
+    metres = great_circle_distance(last[:2], point[:2])
     count = max(2, round(8 * metres / spacing))
     share = np.linspace(0, 1, count + 1)
     track = np.array([last.lat, last.lon]) + share[:, None] * np.array([point.lat - last.lat, point.lon - last.lon])
