@@ -41,7 +41,7 @@ from rasterio.windows import Window
 from scipy.ndimage import label
 
 from airloc.areas.area import Pixels
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, reason_of
 
 Points = npt.NDArray[np.float64]
 
@@ -299,8 +299,7 @@ class Raster:
             system = _ReferenceSystem(CRS.from_user_input(crs or own))
             corners = self._corners(system)
         except (CRSError, ProjError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            problem = f"The coordinate reference system of the image {self.path} is not valid: {reason[:120]}"
+            problem = f"The coordinate reference system of the image {self.path} is not valid: {reason_of(error)[:120]}"
             raise AirlocError(problem, "Give the right one with --crs, such as --crs EPSG:32633") from error
         if not np.isfinite(corners).all() or np.abs(corners[:, 0]).max() > 90 or np.ptp(corners[:, 1]) > 359:
             problem = f"The corners of the image {self.path} are not on Earth in {system.name}"
@@ -343,8 +342,8 @@ class Raster:
         except FileNotFoundError:
             raise AirlocError(f"There is no image {self.path}", "Check the path, and do not move the file") from None
         except (RasterioIOError, RasterioError, OSError, ValueError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise AirlocError(f"Cannot read the image {self.path}: {reason}", "Give a complete GeoTIFF") from error
+            problem = f"Cannot read the image {self.path}: {reason_of(error)}"
+            raise AirlocError(problem, "Give a complete GeoTIFF") from error
 
 
 class _ReferenceSystem:

@@ -24,7 +24,7 @@ from airloc.agents.pretrained import pretrained_locator
 from airloc.areas.area import MAX_PIXELS as DECOMPRESSION_LIMIT
 from airloc.areas.area import READ_ERRORS, Mask, Pixels
 from airloc.areas.changes import turn_upright
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, reason_of
 from airloc.vision.locator import GoalViews
 from airloc.vision.sentences import check_description, clean, embed_descriptions
 
@@ -131,9 +131,7 @@ def read_photo(data: bytes, name: str = "photo") -> Pixels:
     except Image.DecompressionBombError:
         raise _too_large(name, DECOMPRESSION_LIMIT) from None
     except READ_ERRORS as error:
-        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        if isinstance(error, UnidentifiedImageError):
-            reason = "unknown image format"
+        reason = "unknown image format" if isinstance(error, UnidentifiedImageError) else reason_of(error)[:120]
         raise AirlocError(f"Cannot read the {name}: {reason}", "Send it again as JPEG or PNG") from error
 
 

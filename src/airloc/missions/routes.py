@@ -21,7 +21,7 @@ from rasterio.windows import Window
 from scipy.ndimage import map_coordinates
 
 from airloc.areas.raster import Points
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, reason_of
 from airloc.grid import Cell
 from airloc.missions.flight import Flight, Waypoint, great_circle_distance
 
@@ -53,8 +53,7 @@ class ElevationModel:
                 self._size, self._transform = (file.height, file.width), file.transform
                 self._project: Any = Transformer.from_crs("EPSG:4326", file.crs.to_wkt(), always_xy=True)
         except (RasterioError, OSError, CRSError, ValueError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            problem = f"Cannot read the elevation model {path}: {reason[:120]}"
+            problem = f"Cannot read the elevation model {path}: {reason_of(error)[:120]}"
             raise AirlocError(problem, "Give a GeoTIFF of ground heights in metres") from error
 
     def heights(self, positions: npt.ArrayLike) -> npt.NDArray[np.float64]:

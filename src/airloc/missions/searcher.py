@@ -150,8 +150,7 @@ class Searcher:
         self.grid, self.budget = grid, check_budget(budget)
         self.searchable = np.ones(grid.shape, dtype=np.bool_) if searchable is None else searchable
         self.threshold = _check_probability("threshold", threshold)
-        if not (grid.contains(start) and self.searchable[start]):
-            raise AirlocError(f"The start {start} is not a searchable cell", "Start in a cell inside the outline")
+        self._check_start(start)
         self.flown: list[Cell] = []
         """Cells that the vehicle was sent to and photographed, in order."""
         self.pod: Belief = np.zeros(grid.shape)
@@ -369,6 +368,10 @@ class Searcher:
         for cell in self._glimpses:
             photographed[cell] = True
         return photographed
+
+    def _check_start(self, start: Cell) -> None:
+        if not (self.grid.contains(start) and self.searchable[start]):
+            raise AirlocError(f"The start {start} is not a searchable cell", "Start in a cell inside the outline")
 
     def _check(self, cell: Cell, glimpse: Glimpse) -> None:
         if not self.grid.contains(cell):

@@ -80,10 +80,10 @@ class SearchRecord:
 
         A find is right if its cell contains the centre of the goal, or its position is within half a cell of it.
         """
-        declared = self.searcher.advice().declared
-        if self.truth is None or declared is None:
+        declared, error = self.searcher.advice().declared, self.error_m
+        if declared is None or error is None:
             return None
-        return declared.cell == self.true_cell or (self.error_m or 0.0) <= self.layout.cell_m / 2
+        return declared.cell == self.true_cell or error <= self.layout.cell_m / 2
 
     @property
     def error_m(self) -> float | None:

@@ -219,8 +219,7 @@ class TeamSearcher(Searcher):
             raise AirlocError(f"Vehicle {name} takes part already", "Use another name, or let it leave first")
         if len(self._active()) >= MAX_VEHICLES or len(self.vehicles) >= 16 * MAX_VEHICLES:
             raise AirlocError(f"The search has {len(self.vehicles)} vehicles", f"Use at most {MAX_VEHICLES} at a time")
-        if not (self.grid.contains(start) and self.searchable[start]):
-            raise AirlocError(f"The start {start} is not a searchable cell", "Start in a cell inside the outline")
+        self._check_start(start)
         check_budget(budget)
 
     def leave(self, name: str) -> None:
