@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,10 @@ MAX_VIEWS = 400
 """Views of one photo; larger photos are refused, because the cell is too small for them."""
 FOOTPRINT = 4 / 3
 """Shorter side of a photo of unknown scale, in cells."""
+
+
+PlacedView: TypeAlias = tuple[View, npt.NDArray[np.float64]]
+"""A view of a photo, and its middle in metres right of and above that of the photo."""
 
 
 class RankedPhoto(NamedTuple):
@@ -96,16 +100,12 @@ def rank_photos(
     for path in paths:
         try:
             photo, tags = _read(path)
-            turned = known if tags.heading is not None else unknown
-            ranked.append(
-                max(
-                    (
-                        _judged(path, tags, view, middle, cell_m, judge(turned, SIGHTING, compare, *view, 0.0))
-                        for view, middle in _exposed(_views(photo, tags, cell_m, camera))
-                    ),
-                    key=lambda one: one.probability,
-                )
-            )
+            placed = _exposed(_views(photo, tags, cell_m, camera))
+            turned = unknown if tags.heading is None else known
+            verdicts = [judge(turned, SIGHTING, compare, *view, 0.0) for view, _ in placed]
+            (view, middle), verdict = max(zip(placed, verdicts, strict=True), key=lambda pair: pair[1].probability)
+            place = _position(tags, middle + cell_m * np.array([verdict.right, -verdict.down]))
+            ranked.append(RankedPhoto(path, tags, verdict.probability, view, (verdict.down, verdict.right), place))
         except AirlocError as error:
             unreadable.append((path, error.problem))
         on_photo(1)
@@ -122,10 +122,8 @@ def _read(path: Path) -> tuple[Pixels, PhotoTags]:
     return read_photo(data, f"photo {path.name}"), read_tags(data)
 
 
-def _views(
-    photo: Pixels, tags: PhotoTags, cell_m: float, camera: Camera
-) -> Iterator[tuple[View, npt.NDArray[np.float64]]]:
-    """Yield overlapping views of a photo, two cells wide, and their middles in metres right of and above its own."""
+def _views(photo: Pixels, tags: PhotoTags, cell_m: float, camera: Camera) -> Iterator[PlacedView]:
+    """Yield overlapping views of a photo, two cells wide."""
     height, width = photo.shape[:2]
     if tags.height_m is None:
         scale = FOOTPRINT * cell_m / min(width, height)
@@ -148,38 +146,27 @@ def _views(
             )
 
 
-def _exposed(
-    views: Iterable[tuple[View, npt.NDArray[np.float64]]],
-) -> list[tuple[View, npt.NDArray[np.float64]]]:
+def _exposed(views: Iterable[PlacedView]) -> list[PlacedView]:
     """Return the views that show anything; blurred ones too, because a flight that is over cannot take them again.
 
     Raises:
         AirlocError: If all views are black, underexposed or overexposed.
     """
-    judged = [(find_flaw(view), (view, middle)) for view, middle in views]
-    usable = [placed for flaw, placed in judged if flaw in (None, "blurred")]
+    checked = [(find_flaw(placed[0]), placed) for placed in views]
+    usable = [placed for flaw, placed in checked if flaw in (None, "blurred")]
     if not usable:
-        raise AirlocError(f"it is {judged[0][0]}", "Give another photo")
+        raise AirlocError(f"it is {checked[0][0]}", "Give another photo")
     return usable
 
 
-def _judged(
-    path: Path,
-    tags: PhotoTags,
-    view: View,
-    middle: npt.NDArray[np.float64],
-    cell_m: float,
-    verdict: tuple[float, float, float],
-) -> RankedPhoto:
-    probability, down, right = verdict
-    position = None
-    if tags.lat is not None and tags.lon is not None:
-        position = tags.lat, tags.lon
-        if tags.height_m is not None and tags.heading is not None:
-            east, north = middle + cell_m * np.array([right, -down])
-            lat, lon = Plane(tags.lat, tags.lon).to_degrees(np.array([east, north])).tolist()
-            position = lat, lon
-    return RankedPhoto(path, tags, probability, view, (down, right), position)
+def _position(tags: PhotoTags, offset: npt.NDArray[np.float64]) -> tuple[float, float] | None:
+    """Return the latitude and longitude at an offset from the camera in metres east and north, if they are known."""
+    if tags.lat is None or tags.lon is None:
+        return None
+    if tags.height_m is None or tags.heading is None:
+        return tags.lat, tags.lon
+    lat, lon = Plane(tags.lat, tags.lon).to_degrees(offset).tolist()
+    return lat, lon
 
 
 def write_ranking(folder: Path, goal: Goal, ranked: Sequence[RankedPhoto]) -> list[Path]:
