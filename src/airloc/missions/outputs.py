@@ -151,10 +151,8 @@ def _plan_sweep(search: FieldSearch, dem: ElevationModel | None) -> Flight:
     reach = search.reach(searcher.flown[0])
     cells = plan_sweep(belief, reach, searcher.flown[0], searcher.budget)
     if plan.endurance is not None:
-        usable, part = (
-            usable_seconds(plan.endurance, plan.flight, search.height_m),
-            replace(search.layout, searchable=reach),
-        )
+        usable = usable_seconds(plan.endurance, plan.flight, search.height_m)
+        part = replace(search.layout, searchable=reach)
         cells = extend_sweep(cells, belief, part, endurance=usable, speed=plan.speed, hover=plan.hover)
     flight = make_flight(search, cells, "airloc sweep", belief, dem)
     while plan.endurance is not None and len(cells) > 1 and flight.seconds > plan.endurance * (1 - plan.flight.reserve):
