@@ -8,7 +8,6 @@ known: what a photo shows in any heading counts, a disc as wide as its shorter s
 that fraction times the POD of a photo of a whole cell. `left.geojson` has the polygons that were not seen.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from shapely.geometry import LineString, MultiPolygon, Point, Polygon, mapping
 from airloc.areas.layout import Layout, fraction_inside
 from airloc.areas.raster import Plane
 from airloc.errors import AirlocError
-from airloc.files import write_atomically
+from airloc.files import write_atomically, write_json
 from airloc.missions.exif import on_earth, read_tags
 from airloc.missions.flight import Camera, feature, feature_collection
 from airloc.missions.outputs import write_cells
@@ -164,7 +163,7 @@ def write_coverage(folder: Path, coverage: Coverage) -> list[Path]:
         write_cells(folder / "coverage.tif", coverage.layout, bands),
         write_atomically(folder / "left.geojson", _geojson(coverage.layout, coverage.left)),
         write_atomically(folder / "seen.geojson", _geojson(coverage.layout, shapely.get_parts(coverage.seen))),
-        write_atomically(folder / "coverage.json", json.dumps(_summary(coverage), indent=1) + "\n"),
+        write_json(folder / "coverage.json", _summary(coverage)),
     ]
 
 

@@ -96,13 +96,12 @@ def _xmp_fields(packet: bytes) -> Iterator[tuple[str, str]]:
     except (ElementTree.ParseError, ValueError, LookupError):
         return
     for parent in root.iter():
-        named = [(key, value) for key, value in parent.attrib.items()]
+        named = list(parent.attrib.items())
         named += [(child.tag, child.text) for child in parent if child.text and isinstance(child.tag, str)]
         for key, value in named:
-            name, inside = _local(key), parent.tag
-            prefix = "Camera:" if "/camera/" in key.lower() else f"{_local(inside)}:"
-            yield prefix + name, value
-            yield name, value
+            structure = "Camera" if "/camera/" in key.lower() else _local(parent.tag)
+            yield f"{structure}:{_local(key)}", value
+            yield _local(key), value
 
 
 def _local(name: str) -> str:

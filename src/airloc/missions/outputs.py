@@ -28,7 +28,7 @@ from rasterio.transform import Affine
 from airloc.areas.layout import Layout, read_overview
 from airloc.areas.raster import Raster
 from airloc.drawing.sheet import save_gif
-from airloc.files import save_picture, write_atomically
+from airloc.files import save_picture, write_atomically, write_json
 from airloc.grid import Cell
 from airloc.missions.endurance import usable_seconds
 from airloc.missions.flight import Flight
@@ -95,7 +95,7 @@ def write_search(
     frames = SearchPainter(record, ground, GIF_SIDE).draw_frames()
     written[ANIMATION] = save_gif(frames, folder / ANIMATION, ms=400)
     listed = to_json(record, flight) | {"files": sorted([PAGE, PATH, *written])}
-    written[PATH] = write_atomically(folder / PATH, json.dumps(listed, indent=1) + "\n")
+    written[PATH] = write_json(folder / PATH, listed)
     page = search_page(record, belief, path, flight, list(written), made_by)
     return [write_atomically(folder / PAGE, page), *written.values()]
 

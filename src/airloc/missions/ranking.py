@@ -5,7 +5,6 @@ shows is cut into overlapping views, two cells wide. If the photo has height and
 not, its shorter side is taken to be the footprint of a search, 4/3 cells.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from airloc.agents.sighting import matching_network
 from airloc.areas.area import Pixels
 from airloc.areas.raster import Plane
 from airloc.errors import AirlocError
-from airloc.files import write_atomically
+from airloc.files import write_atomically, write_json
 from airloc.missions.exif import PhotoTags, read_tags
 from airloc.missions.flight import Camera, feature, feature_collection
 from airloc.missions.photos import SIDE, Goal, PhotoPose, View, crop_to_view, find_flaw, read_photo
@@ -180,7 +179,7 @@ def write_ranking(folder: Path, goal: Goal, ranked: Sequence[RankedPhoto]) -> li
     page = ranking_page(goal, captioned, SIDE, "north up where the heading is known")
     return [
         write_atomically(folder / "candidates.html", page),
-        write_atomically(folder / "candidates.json", json.dumps({"candidates": listed}, indent=1) + "\n"),
+        write_json(folder / "candidates.json", {"candidates": listed}),
         write_atomically(folder / "candidates.geojson", feature_collection(points)),
     ]
 
