@@ -28,6 +28,21 @@ from airloc.errors import AirlocError, reason_of
 from airloc.vision.locator import GoalViews
 from airloc.vision.sentences import check_description, clean, embed_descriptions
 
+__all__ = [
+    "Goal",
+    "PhotoPose",
+    "View",
+    "centre_crop",
+    "crop_to_cell",
+    "crop_to_view",
+    "describe_goal",
+    "description_warnings",
+    "find_flaw",
+    "is_uniform",
+    "make_goal",
+    "read_photo",
+]
+
 SIDE = 48
 """Side of a glimpse in pixels."""
 MAX_PIXELS = 120_000_000

@@ -41,6 +41,8 @@ from airloc.missions.units import format_cell
 from airloc.task.rules import check_budget
 from airloc.vision.locator import judge
 
+__all__ = ["Advice", "Candidate", "Find", "Glimpse", "Searcher", "Status", "UnusablePhotoError"]
+
 PERSON = 0.99
 """Probability that the verdict of a person is right."""
 
