@@ -21,7 +21,7 @@ import numpy.typing as npt
 import shapely
 from shapely.geometry import LineString, MultiPolygon, Point, Polygon, mapping
 
-from airloc.areas.layout import Layout, fraction_inside
+from airloc.areas.layout import Layout, axes_of, fraction_inside
 from airloc.areas.raster import Plane
 from airloc.errors import AirlocError
 from airloc.files import write_atomically, write_json
@@ -176,8 +176,7 @@ def _rectangle(point: Any, longer: float, shorter: float, heading: float | None)
     """Return the footprint of a photo, whose upper edge is a longer side; a disc if its heading is unknown."""
     if heading is None:
         return Point(point).buffer(shorter / 2)
-    turn = np.radians(heading)
-    right, up = np.array([np.cos(turn), -np.sin(turn)]), np.array([np.sin(turn), np.cos(turn)])
+    up, right = axes_of(heading)
     corners = [(-1, 1), (1, 1), (1, -1), (-1, -1)]
     return Polygon([point + x * longer / 2 * right + y * shorter / 2 * up for x, y in corners])
 

@@ -18,6 +18,7 @@ from airloc.agents.matching import SIGHTING, comparison
 from airloc.agents.pretrained import pretrained_locator
 from airloc.agents.sighting import matching_network
 from airloc.areas.area import Pixels
+from airloc.areas.layout import axes_of
 from airloc.areas.raster import Plane
 from airloc.errors import AirlocError
 from airloc.files import write_atomically, write_json
@@ -129,7 +130,8 @@ def _views(photo: Pixels, tags: PhotoTags, cell_m: float, camera: Camera) -> Ite
         ground = width * scale, height * scale
     else:
         ground = camera.with_fov(tags.fov).footprint_of(photo, tags.height_m)
-    heading = math.radians(tags.heading or 0.0)
+    heading = tags.heading or 0.0
+    up, right = axes_of(heading)
     steps = [max(1, math.ceil(side / cell_m) - 1) for side in ground]
     if steps[0] * steps[1] > MAX_VIEWS:
         problem = f"it shows {ground[0]:.0f} x {ground[1]:.0f} m, too much for cells of {cell_m:g} m"
@@ -137,12 +139,9 @@ def _views(photo: Pixels, tags: PhotoTags, cell_m: float, camera: Camera) -> Ite
     places = [((np.arange(count) + 1) / (count + 1) - 0.5) * side for count, side in zip(steps, ground, strict=True)]
     for x in places[0].tolist():
         for y in places[1].tolist():
-            right = x * math.cos(heading) + y * math.sin(heading)
-            up = y * math.cos(heading) - x * math.sin(heading)
-            yield (
-                crop_to_view(photo, cell_m, PhotoPose(ground[0], -right, -up, math.degrees(heading))),
-                np.array([right, up]),
-            )
+            middle = x * right + y * up
+            right_m, up_m = (-middle).tolist()
+            yield crop_to_view(photo, cell_m, PhotoPose(ground[0], right_m, up_m, heading)), middle
 
 
 def _exposed(views: Iterable[PlacedView]) -> list[PlacedView]:
