@@ -183,9 +183,12 @@ def _rectangle(point: Any, longer: float, shorter: float, heading: float | None)
 
 def _read_photos(folder: Path) -> Track:
     tags = [read_tags(_read(path)) for path in list_photos(folder)]
-    usable = [one for one in tags if one.located and not one.oblique]
-    poses = [Pose(one.lat or 0.0, one.lon or 0.0, one.height_m, one.heading, one.fov) for one in usable]
-    return Track(poses, photos=True, left_out=len(tags) - len(usable))
+    poses = [
+        Pose(*one.position, one.height_m, one.heading, one.fov)
+        for one in tags
+        if one.position is not None and not one.oblique
+    ]
+    return Track(poses, photos=True, left_out=len(tags) - len(poses))
 
 
 def _read_gpx(path: Path) -> list[Pose]:

@@ -41,8 +41,8 @@ NAMES = {
 class PhotoTags(NamedTuple):
     """What a photo says about its camera; None where it says nothing."""
 
-    lat: float | None = None
-    lon: float | None = None
+    position: tuple[float, float] | None = None
+    """Latitude and longitude of the camera."""
     height_m: float | None = None
     """Metres above the take-off point or the ground."""
     heading: float | None = None
@@ -51,11 +51,6 @@ class PhotoTags(NamedTuple):
     """Pitch of the gimbal in degrees, -90 straight down."""
     fov: float | None = None
     """Field of view across the longer side in degrees."""
-
-    @property
-    def located(self) -> bool:
-        """True if the position is known."""
-        return self.lat is not None and self.lon is not None
 
     @property
     def oblique(self) -> bool:
@@ -74,12 +69,10 @@ def read_tags(data: bytes) -> PhotoTags:
         return PhotoTags()
     fields = dict(_xmp_fields(packet if isinstance(packet, bytes) else str(packet).encode()))
     found = {meaning: _first(fields, names) for meaning, names in NAMES.items()}
-    lat, lon = _valid_position(found["lat"], found["lon"]) or _exif_position(gps) or (None, None)
     heading = found["heading"] if found["heading"] is not None else _number(gps.get(ExifTags.GPS.GPSImgDirection))
     height, pitch = found["height"], found["pitch"]
     return PhotoTags(
-        lat,
-        lon,
+        _valid_position(found["lat"], found["lon"]) or _exif_position(gps),
         height_m=height if height is not None and 0 < height <= 20_000 else None,
         heading=None if heading is None or abs(heading) > 360 else heading % 360,
         pitch=None if pitch is None or abs(pitch) > 180 else pitch,

@@ -148,15 +148,16 @@ def camera_position(query: PhotoQuery, photo: bytes) -> PhotoPosition:
     if query.lat is not None or query.lon is not None:
         raise RequestError(422, "The position has only one of lat and lon", "Give both, or neither")
     tags = read_tags(photo)
-    if tags.lat is None or tags.lon is None:
+    if tags.position is None:
         problem = "The photo has no position in its EXIF and XMP"
         raise RequestError(422, problem, "Give the position of the camera as lat and lon")
     if tags.oblique and not query.accept:
         problem = f"The gimbal had a pitch of {tags.pitch:.0f} degrees, so that the photo does not show the cell below"
         raise RequestError(422, problem, "Point the camera straight down, or post the photo with accept=true")
+    lat, lon = tags.position
     height = tags.height_m if query.height_m is None else query.height_m
     heading = tags.heading if query.heading is None else query.heading
-    changes = {"lat": tags.lat, "lon": tags.lon, "height_m": height, "heading": heading}
+    changes = {"lat": lat, "lon": lon, "height_m": height, "heading": heading}
     return PhotoPosition.model_validate(query.model_dump() | changes)
 
 

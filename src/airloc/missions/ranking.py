@@ -158,12 +158,10 @@ def _exposed(views: Iterable[PlacedView]) -> list[PlacedView]:
 
 
 def _position(tags: PhotoTags, offset: npt.NDArray[np.float64]) -> tuple[float, float] | None:
-    """Return the latitude and longitude at an offset from the camera in metres east and north, if they are known."""
-    if tags.lat is None or tags.lon is None:
-        return None
-    if tags.height_m is None or tags.heading is None:
-        return tags.lat, tags.lon
-    lat, lon = Plane(tags.lat, tags.lon).to_degrees(offset).tolist()
+    """Return the position at an offset from the camera in metres east and north, or else that of the camera."""
+    if tags.position is None or tags.height_m is None or tags.heading is None:
+        return tags.position
+    lat, lon = Plane(*tags.position).to_degrees(offset).tolist()
     return lat, lon
 
 
