@@ -60,7 +60,7 @@ class Camera:
             raise AirlocError(problem, "Give a field of view from 1 to 160 degrees and an aspect ratio from 1 to 4")
 
     def with_fov(self, fov: float | None) -> "Camera":
-        """Return the camera with the field of view of a photo, if that is known."""
+        """Return the camera with the field of view of a photo, within the limits, if that is known."""
         return self if fov is None else replace(self, fov=min(MAX_FOV, max(MIN_FOV, fov)))
 
     def footprint(self, height: float) -> tuple[float, float]:
