@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 import numpy as np
@@ -19,7 +20,11 @@ from PIL import Image
 from airloc.areas.layout import Layout, lay_out_outline
 from airloc.areas.outline import read_outline
 from airloc.areas.raster import Raster
+from airloc.missions.store import SearchStore
 from browser_pages import OPEN_PAGES
+
+if TYPE_CHECKING:
+    from fastapi.testclient import TestClient
 
 TOKEN = "a-token-for-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
@@ -69,6 +74,16 @@ class SearchGround:
             "budget": 40,
             **options,
         }
+
+
+def client_of(store: SearchStore, agent: str = "spiral", orthophoto: Path | None = None) -> "TestClient":
+    """A client of a server with this store, in the process of the tests."""
+    from fastapi.testclient import TestClient
+
+    from airloc.missions.server import make_app
+    from airloc.missions.service import SearchService
+
+    return TestClient(make_app(SearchService(store, agent, orthophoto), TOKEN), headers=HEADERS)
 
 
 def create(client, ground: SearchGround, goal, **options) -> dict:
@@ -125,7 +140,6 @@ def server_thread(
     """Run a search server in a thread; yield its URL."""
     from airloc.missions.server import make_app
     from airloc.missions.service import SearchService
-    from airloc.missions.store import SearchStore
     from airloc.web import bind, make_server, url_of
 
     opened = SearchStore(store)

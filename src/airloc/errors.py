@@ -11,6 +11,15 @@ def printable(text: str) -> str:
     return "".join(shown)
 
 
+def reason_of(error: Exception) -> str:
+    r"""Return what a library says about an error, as the end of a problem: the first line without a full stop.
+
+    >>> reason_of(ValueError("no such band.\nSee the manual.")), reason_of(OSError())
+    ('no such band', 'OSError')
+    """
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+
+
 class AirlocError(Exception):
     """An error that the user can fix. The command line prints it and exits with code 2.
 

@@ -8,6 +8,7 @@ Legend: pixels are uint8: grey (H, W), RGB (H, W, 3) or RGBA (H, W, 4).
 import contextlib
 import errno
 import io
+import json
 import os
 import secrets
 from collections.abc import Iterator
@@ -58,6 +59,11 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> Path
             real.parent.mkdir(parents=True, exist_ok=True)
             _replace(real, data)
     return target
+
+
+def write_json(path: str | os.PathLike[str], value: object) -> Path:
+    """Write a value as indented JSON, atomically."""
+    return write_atomically(path, json.dumps(value, indent=1) + "\n")
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:

@@ -9,7 +9,6 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageFilter
@@ -23,12 +22,10 @@ from airloc.missions.plan import SearchPlan, format_position, lay_out_search, st
 from airloc.missions.recovery import recover_store
 from airloc.missions.report import candidates_page
 from airloc.missions.searcher import Glimpse, Searcher, UnusablePhotoError
-from airloc.missions.server import make_app
-from airloc.missions.service import SearchService
 from airloc.missions.simulation import simulate
 from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoredVerdict
 from field_files import ground, write_projected
-from field_server import HEADERS, TOKEN, SearchGround, create, encode_png, fly, post, server_thread
+from field_server import HEADERS, SearchGround, client_of, create, encode_png, fly, post, server_thread
 
 pytestmark = pytest.mark.long
 
@@ -162,17 +159,12 @@ def test_the_page_of_candidates_quotes_a_goal_in_words(tmp_path: Path, pictured:
     assert text.count("data:image/") == len(record.searcher.photos) + pictured
 
 
-def client_of(path: Path) -> tuple[SearchStore, TestClient]:
-    store = SearchStore(path)
-    return store, TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
-
-
 def verdict(client: httpx.Client, search: str, number: object, goal: object):
     return client.post(f"/searches/{search}/photos/{number}/verdict", json={"goal": goal})
 
 
 def test_the_server_asks_for_a_useless_photo_again_and_takes_it_if_told(tmp_path: Path, search_ground: SearchGround):
-    _, client = client_of(tmp_path / "a.sqlite")
+    client = client_of(SearchStore(tmp_path / "a.sqlite"))
     state = create(client, search_ground, (0, 3))
     black = encode_png(np.zeros((96, 96, 3), dtype=np.uint8))
     refused = post(client, search_ground, state, photo=black).json()
@@ -190,7 +182,7 @@ def test_the_server_asks_for_a_useless_photo_again_and_takes_it_if_told(tmp_path
 
 
 def test_photos_are_ranked_and_come_back_as_sent(tmp_path: Path, search_ground: SearchGround):
-    _, client = client_of(tmp_path / "a.sqlite")
+    client = client_of(SearchStore(tmp_path / "a.sqlite"))
     state = create(client, search_ground, (0, 3))
     assert client.get(f"/searches/{state['id']}/candidates").json() == {"candidates": []}
     path = fly(client, search_ground, state)
@@ -206,7 +198,7 @@ def test_photos_are_ranked_and_come_back_as_sent(tmp_path: Path, search_ground: 
 
 
 def test_a_jpeg_comes_back_as_a_jpeg(tmp_path: Path, search_ground: SearchGround):
-    _, client = client_of(tmp_path / "a.sqlite")
+    client = client_of(SearchStore(tmp_path / "a.sqlite"))
     state = create(client, search_ground, (0, 3))
     buffer = io.BytesIO()
     Image.open(io.BytesIO(search_ground.photo((2, 2)))).save(buffer, "JPEG")
@@ -237,7 +229,7 @@ def test_verdicts_survive_a_restart_between_photos(tmp_path: Path, search_ground
 def test_a_photo_that_does_not_exist_is_an_error_of_the_described_form(
     tmp_path: Path, search_ground: SearchGround, number: int
 ):
-    _, client = client_of(tmp_path / "a.sqlite")
+    client = client_of(SearchStore(tmp_path / "a.sqlite"))
     state = create(client, search_ground, (0, 3))
     post(client, search_ground, state)
     for response in (
@@ -251,7 +243,8 @@ def test_a_photo_that_does_not_exist_is_an_error_of_the_described_form(
 def test_a_verdict_given_twice_changes_nothing_and_an_invalid_one_is_refused(
     tmp_path: Path, search_ground: SearchGround
 ):
-    store, client = client_of(tmp_path / "a.sqlite")
+    store = SearchStore(tmp_path / "a.sqlite")
+    client = client_of(store)
     state = create(client, search_ground, (0, 3))
     post(client, search_ground, state)
     first = verdict(client, state["id"], 1, False).json()

@@ -9,7 +9,7 @@ from airloc.areas.layout import Layout
 from airloc.areas.raster import Plane
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.missions.endurance import FlightSettings, budget_from_endurance, ground_speed, path_seconds
+from airloc.missions.endurance import FlightSettings, budget_from_endurance, ground_speed
 from airloc.missions.flight import (
     Camera,
     Flight,
@@ -37,11 +37,13 @@ def test_a_camera_out_of_range_is_an_error(fov: float, aspect: float):
 
 def test_the_budget_from_an_endurance_keeps_the_flight_home_in_reserve():
     # Out and back at 10 m/s over diagonals of 141.42 m: one move takes 28.3 s and two photos of 1 s each.
-    assert budget_from_endurance(LAYOUT, (2, 2), 31, 10, 1) == 1
+    assert budget_from_endurance(LAYOUT, (2, 2), 31, 10, 1, FlightSettings(), 0.0) == 1
     with pytest.raises(AirlocError, match="30 s"):
-        budget_from_endurance(LAYOUT, (2, 2), 30, 10, 1)
+        budget_from_endurance(LAYOUT, (2, 2), 30, 10, 1, FlightSettings(), 0.0)
     farthest = math.hypot(250, 250)
-    assert budget_from_endurance(LAYOUT, (2, 2), 600, 10, 0) == int((6000 - farthest) / (100 * math.sqrt(2)))
+    assert budget_from_endurance(LAYOUT, (2, 2), 600, 10, 0, FlightSettings(), 0.0) == int(
+        (6000 - farthest) / (100 * math.sqrt(2))
+    )
 
 
 def test_a_mission_takes_off_photographs_every_waypoint_and_returns():
@@ -58,13 +60,13 @@ def test_a_mission_takes_off_photographs_every_waypoint_and_returns():
 def test_a_waypoint_without_a_photo_is_flown_through():
     bend = Waypoint(45.0005, 7.001, (1, 2), 0.04, photo=False)
     points = [Waypoint(45.0, 7.0, (2, 2), 0.04), bend, Waypoint(45.001, 7.0, (1, 2), 0.04)]
-    flight = Flight("a", points, 60.0, 8.0, 2.0, (45.0, 7.0))
+    corners = [(45.0, 7.0), (45.1, 7.0), (45.1, 7.1)]
+    flight = Flight("a", points, 60.0, 8.0, 2.0, (45.0, 7.0), outline=corners)
     assert [item.command for item in mission_items(flight)][4:] == [16, 2000, 16, 16, 2000, 20]
     assert flight.seconds == pytest.approx(flight.metres / 8 + 4 + 50)
     assert [item.params[3] for item in mission_items(flight) if item.command == 2000] == [1, 2]
-    corners = [(45.0, 7.0), (45.1, 7.0), (45.1, 7.1)]
-    assert geojson(flight, corners).count('"Point"') == 2
-    assert gpx(flight, corners).count("<rtept") == gpx(flight, corners).count("<name>") == 3, "the flight has a name"
+    assert geojson(flight).count('"Point"') == 2
+    assert gpx(flight).count("<rtept") == gpx(flight).count("<name>") == 3, "the flight has a name"
 
 
 def test_wind_changes_the_speed_over_ground():
@@ -72,7 +74,6 @@ def test_wind_changes_the_speed_over_ground():
     assert ground_speed(10, west, 1, 0) == pytest.approx(16)
     assert ground_speed(10, west, -1, 0) == pytest.approx(4)
     assert ground_speed(10, west, 0, 1) == pytest.approx(8)
-    assert path_seconds([(0, 0), (160, 0), (160, 0), (0, 0)], 10, west) == pytest.approx(10 + 40)
     with pytest.raises(AirlocError, match="wind of 10 m/s"):
         ground_speed(10, FlightSettings(wind=10), 0, 1)
     there = Flight("a", [Waypoint(0.0, 0.01, (0, 0), 0.1)], 0.0, 10, 0, (0.0, 0.0), (0.0, 0.01), west)

@@ -5,6 +5,7 @@ import io
 import json
 import sqlite3
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import fastkml
@@ -25,8 +26,8 @@ POINTS = [
     Waypoint(59.353500111, 15.004000222, (1, 2), 0.5),
     Waypoint(59.351000333, 14.999000444, (2, 0), 0.001),
 ]
-FLIGHT = Flight("airloc <search>", POINTS, 65.5, 8.0, 2.0, (59.3527, 15.0026))
 OUTLINE = [(59.36, 14.99), (59.36, 15.01), (59.35, 15.01), (59.35, 14.99)]
+FLIGHT = Flight("airloc <search>", POINTS, 65.5, 8.0, 2.0, (59.3527, 15.0026), outline=OUTLINE)
 TENTH_OF_A_METRE = 0.1
 
 
@@ -37,13 +38,13 @@ def agree(found: list[tuple[float, float]], expected=POINTS) -> bool:
 
 
 def test_all_formats_write_a_flight_of_one_photo():
-    short = Flight("one", POINTS[:1], 65.5, 8.0, 2.0, (59.3527, 15.0026))
+    short = replace(FLIGHT, waypoints=POINTS[:1])
     for suffix, write in FORMATS.values():
-        assert write(short, OUTLINE), suffix
+        assert write(short), suffix
 
 
 def test_kmz_holds_a_kml_document():
-    with zipfile.ZipFile(io.BytesIO(kmz(FLIGHT, OUTLINE))) as archive:
+    with zipfile.ZipFile(io.BytesIO(kmz(FLIGHT))) as archive:
         assert archive.namelist() == ["doc.kml"]
         document = fastkml.KML.from_string(archive.read("doc.kml"), strict=False)
     marks = [mark.geometry for mark in find_all(document, of_type=fastkml.Placemark)]
@@ -54,7 +55,7 @@ WPML = {"kml": "http://www.opengis.net/kml/2.2", "wpml": "http://www.dji.com/wpm
 
 
 def test_a_wayline_of_dji_stops_looks_down_and_takes_a_photo_at_every_waypoint():
-    with zipfile.ZipFile(io.BytesIO(dji(FLIGHT, OUTLINE))) as archive:
+    with zipfile.ZipFile(io.BytesIO(dji(FLIGHT))) as archive:
         assert sorted(archive.namelist()) == ["wpmz/template.kml", "wpmz/waylines.wpml"]
         files = {name: etree.fromstring(archive.read(name)) for name in archive.namelist()}
     for name, root in files.items():
@@ -89,22 +90,22 @@ FLIGHTS = st.builds(
 @settings(max_examples=20, deadline=None)
 @given(FLIGHTS)
 def test_waylines_of_dji_and_missions_of_litchi_follow_their_published_descriptions(flight: Flight):
-    with zipfile.ZipFile(io.BytesIO(dji(flight, OUTLINE))) as archive:
+    with zipfile.ZipFile(io.BytesIO(dji(flight))) as archive:
         assert wayline_faults(archive.read("wpmz/template.kml"), template=True) == []
         assert wayline_faults(archive.read("wpmz/waylines.wpml"), template=False) == []
-    assert litchi_faults(litchi(flight, OUTLINE)) == []
+    assert litchi_faults(litchi(flight)) == []
 
 
 @pytest.mark.parametrize("name", ["template.kml", "waylines.wpml"])
 def test_gdal_reads_the_positions_of_a_wayline(tmp_path: Path, name: str):
-    with zipfile.ZipFile(io.BytesIO(dji(FLIGHT, OUTLINE))) as archive:
+    with zipfile.ZipFile(io.BytesIO(dji(FLIGHT))) as archive:
         (tmp_path / "a.kml").write_bytes(archive.read(f"wpmz/{name}"))
     geometries = pyogrio.raw.read(tmp_path / "a.kml")[2]
     assert agree([(one.y, one.x) for one in map(shapely.from_wkb, geometries)])
 
 
 def test_litchi_rows_have_all_columns_and_take_a_photo():
-    rows = list(csv.DictReader(io.StringIO(litchi(FLIGHT, OUTLINE))))
+    rows = list(csv.DictReader(io.StringIO(litchi(FLIGHT))))
     assert agree([(float(row["latitude"]), float(row["longitude"])) for row in rows])
     for row in rows:
         assert len(row) == 46
@@ -115,7 +116,7 @@ def test_litchi_rows_have_all_columns_and_take_a_photo():
 
 
 def test_caltopo_has_a_class_and_a_title_for_every_feature():
-    features = json.loads(caltopo(FLIGHT, OUTLINE))["features"]
+    features = json.loads(caltopo(FLIGHT))["features"]
     assert [one["properties"]["class"] for one in features] == ["Shape", "Shape", "Marker", "Marker", "Marker"]
     assert all(one["properties"]["title"] for one in features)
     shapes = [shapely.from_geojson(json.dumps(one["geometry"])) for one in features]
@@ -126,7 +127,7 @@ def test_caltopo_has_a_class_and_a_title_for_every_feature():
 def test_a_geopackage_has_three_layers_in_wgs_84(tmp_path: Path):
     """SQLite reads the tables, and the blobs as the standard lays them out: a header of 8 bytes, envelope, WKB."""
     path = tmp_path / "flight.gpkg"
-    path.write_bytes(geopackage(FLIGHT, OUTLINE))
+    path.write_bytes(geopackage(FLIGHT))
     with sqlite3.connect(path) as file:
         layers = dict(file.execute("SELECT table_name, geometry_type_name FROM gpkg_geometry_columns"))
         assert layers == {"grid": "POLYGON", "path": "LINESTRING", "waypoints": "POINT"}
@@ -147,5 +148,5 @@ def geometry(blob: bytes) -> shapely.Geometry:
 
 
 def test_archives_depend_on_nothing_but_the_flight():
-    assert dji(FLIGHT, OUTLINE) == dji(FLIGHT, OUTLINE)
-    assert kmz(FLIGHT, OUTLINE) == kmz(FLIGHT, OUTLINE)
+    assert dji(FLIGHT) == dji(FLIGHT)
+    assert kmz(FLIGHT) == kmz(FLIGHT)

@@ -8,6 +8,7 @@ from PIL import Image
 from rasterio.transform import from_origin
 
 from airloc.agents.registry import make_agent
+from airloc.agents.sighting import matching_network
 from airloc.areas.changes import adjust_colours, photometric
 from airloc.areas.layout import lay_out, read_square
 from airloc.areas.raster import Raster
@@ -15,7 +16,6 @@ from airloc.errors import AirlocError
 from airloc.missions.map_prior import MapPrior
 from airloc.missions.photos import make_goal
 from airloc.missions.priors import combine_priors
-from airloc.missions.searcher import matching_network
 from field_files import LEFT, METRE, TOP, ground, write_projected, write_tiff
 
 pytestmark = pytest.mark.long

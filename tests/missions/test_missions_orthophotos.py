@@ -10,26 +10,19 @@ from rasterio.io import MemoryFile
 
 from airloc.agents.registry import make_agent
 from airloc.missions.orthophotos import match_map
-from airloc.missions.server import make_app
-from airloc.missions.service import SearchService
 from airloc.missions.settings import StoredSettings
 from airloc.missions.store import SearchStore
 from field_files import ground, write_projected, write_tiff
-from field_server import HEADERS, TOKEN, SearchGround, create, fly, post
+from field_server import SearchGround, client_of, create, fly, post
 
 pytestmark = pytest.mark.long
 
 GOAL = (0, 3)
 
 
-def start(path: Path, ortho: Path | None = None) -> tuple[TestClient, SearchStore]:
-    store = SearchStore(path)
-    return TestClient(make_app(SearchService(store, "spiral", ortho), TOKEN), headers=HEADERS), store
-
-
 @pytest.fixture
 def client(tmp_path: Path) -> TestClient:
-    return start(tmp_path / "searches.sqlite")[0]
+    return client_of(SearchStore(tmp_path / "searches.sqlite"))
 
 
 def test_an_endurance_with_wind_and_reserve_allows_fewer_moves_and_vehicles_join_with_their_own(
@@ -73,7 +66,8 @@ def test_a_goal_is_matched_with_the_orthophoto_and_a_restart_without_it_goes_on(
     tmp_path: Path, search_ground: SearchGround, monkeypatch: pytest.MonkeyPatch
 ):
     ortho, path = search_ground.raster.path, tmp_path / "a.sqlite"
-    client, store = start(path, ortho)
+    store = SearchStore(path)
+    client = client_of(store, orthophoto=ortho)
     options = {"goal_heading": 0.0, "goal_width_m": 96.0}
     state = create(client, search_ground, GOAL, match_map=True, **options)
     assert (state["best"]["row"], state["best"]["col"]) == GOAL
@@ -81,7 +75,8 @@ def test_a_goal_is_matched_with_the_orthophoto_and_a_restart_without_it_goes_on(
     assert flat["best_probability"] < 0.1 < state["best_probability"]
     before = post(client, search_ground, state).json()["next"]
     store.close()
-    client, store = start(path)
+    store = SearchStore(path)
+    client = client_of(store)
     assert client.get(f"/searches/{state['id']}").json()["next"] == before
     sent = base64.b64encode(ortho.read_bytes()).decode()
     own = create(client, search_ground, GOAL, match_map=True, map_tif=sent, **options)
@@ -122,7 +117,8 @@ def test_the_next_sortie_flies_in_the_part_that_is_left_also_after_a_restart(
         {"lat": lat, "lon": lon}
         for lat, lon in ((south, wall[0]), (north, wall[0]), (north, wall[1]), (south, wall[1]))
     ]
-    client, store = start(tmp_path / "a.sqlite")
+    store = SearchStore(tmp_path / "a.sqlite")
+    client = client_of(store)
     state = create(client, search_ground, GOAL, no_fly=[zone], false_alarm_cost=1e6)
     first = fly(client, search_ground, state)
     sortie = client.post(f"/searches/{state['id']}/vehicles", json={"id": "1"}).json()
@@ -130,17 +126,18 @@ def test_the_next_sortie_flies_in_the_part_that_is_left_also_after_a_restart(
     assert {col for _, col in first} < {0, 1, 2, 3}
     assert sortie["next"]["col"] not in {col for _, col in first}
     store.close()
-    client, store = start(tmp_path / "a.sqlite")
+    store = SearchStore(tmp_path / "a.sqlite")
+    client = client_of(store)
     assert client.get(f"/searches/{state['id']}").json()["next"] == sortie["next"]
     store.close()
 
 
 def test_the_weights_of_a_map_are_stored_exactly(search_ground: SearchGround):
+    from airloc.agents.sighting import matching_network
     from airloc.missions.intake import prior_sources
     from airloc.missions.map_prior import MapPrior
     from airloc.missions.photos import read_photo
     from airloc.missions.plan import prepare_goal
-    from airloc.missions.searcher import matching_network
 
     agent, layout = make_agent("spiral"), search_ground.layout
     goal = prepare_goal(read_photo(search_ground.photo(GOAL)), layout, None, 0.0).goal

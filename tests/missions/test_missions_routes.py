@@ -50,7 +50,7 @@ def test_every_waypoint_has_the_same_height_above_the_ground(tmp_path: Path, sea
     centres = LEFT - 50 + 10 * (np.arange(60) + 0.5)
     dem = ElevationModel(write_dem(tmp_path / "dem.tif", np.tile(slope(centres), (60, 1))))
     flight = make_flight(search, [(0, 0), (0, 3), (3, 3)], "a", np.full((4, 4), 0.1), dem)
-    items = json.loads(qgc_plan(flight, []))["mission"]["items"]
+    items = json.loads(qgc_plan(flight))["mission"]["items"]
     for item in items:
         if item["command"] == 16:
             lat, lon = item["params"][4:6]

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from fastapi.testclient import TestClient
 
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
@@ -11,12 +10,10 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.missions.photos import Goal, describe_goal, make_goal
 from airloc.missions.searcher import Searcher
-from airloc.missions.server import make_app
-from airloc.missions.service import SearchService
 from airloc.missions.session import AgentSession
 from airloc.missions.store import SearchStore
 from field_files import photo_of
-from field_server import HEADERS, TOKEN, SearchGround, post
+from field_server import SearchGround, client_of, post
 
 pytestmark = pytest.mark.long
 TEXT = "houses with red roofs, a road from north to south"
@@ -61,7 +58,7 @@ def test_an_agent_that_reads_nothing_refuses_a_description():
 
 def test_a_search_by_words_is_created_and_is_the_same_in_another_server(tmp_path: Path, search_ground: SearchGround):
     store = SearchStore(tmp_path / "searches.sqlite")
-    client = TestClient(make_app(SearchService(store, "belief"), TOKEN), headers=HEADERS)
+    client = client_of(store, "belief")
     request = search_ground.request((0, 3), goal_text=TEXT, agent="belief")
     del request["goal"]
     response = client.post("/searches", json=request)
@@ -69,7 +66,7 @@ def test_a_search_by_words_is_created_and_is_the_same_in_another_server(tmp_path
     state = response.json()
     assert post(client, search_ground, state).status_code == 200
     before = client.get(f"/searches/{state['id']}/belief").json()
-    again = TestClient(make_app(SearchService(store, "belief"), TOKEN), headers=HEADERS)
+    again = client_of(store, "belief")
     after = again.get(f"/searches/{state['id']}/belief").json()
     assert after == before
 
@@ -78,7 +75,7 @@ def test_a_search_by_words_is_created_and_is_the_same_in_another_server(tmp_path
     ("text", "problem"), [(None, "has no goal"), ("...", "is empty"), ("pond " * 300, "300 words"), ("x" * 5000, "")]
 )
 def test_bad_descriptions_create_nothing(tmp_path: Path, search_ground: SearchGround, text: str | None, problem: str):
-    client = TestClient(make_app(SearchService(SearchStore(tmp_path / "s.sqlite"), "belief"), TOKEN), headers=HEADERS)
+    client = client_of(SearchStore(tmp_path / "s.sqlite"), "belief")
     request = search_ground.request((0, 3), agent="belief", **({} if text is None else {"goal_text": text}))
     del request["goal"]
     response = client.post("/searches", json=request)
@@ -99,7 +96,7 @@ def test_bad_descriptions_create_nothing(tmp_path: Path, search_ground: SearchGr
 def test_what_is_not_understood_well_is_in_the_state_of_a_search(
     tmp_path: Path, search_ground: SearchGround, text: str, heading: float, said: list[str]
 ):
-    client = TestClient(make_app(SearchService(SearchStore(tmp_path / "s.sqlite"), "belief"), TOKEN), headers=HEADERS)
+    client = client_of(SearchStore(tmp_path / "s.sqlite"), "belief")
     request = search_ground.request((0, 3), agent="belief", goal_text=text, heading=heading)
     del request["goal"]
     created = client.post("/searches", json=request).json()

@@ -7,16 +7,14 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from fastapi.testclient import TestClient
 
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.photos import centre_crop, read_photo
 from airloc.missions.recovery import recover_store
-from airloc.missions.server import make_app
 from airloc.missions.service import SearchService, valid_settings
 from airloc.missions.store import PATCH_BYTES, SearchStore, StoredGlimpse, StoredSearch, StoreError
-from field_server import HEADERS, TOKEN, SearchGround, create, fly, post
+from field_server import SearchGround, client_of, create, fly, post
 
 pytestmark = pytest.mark.long
 
@@ -30,7 +28,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory, search_ground: SearchGround
     """The bytes of a store with three searches of three photos each."""
     path = tmp_path_factory.mktemp("store") / "searches.sqlite"
     store = SearchStore(path)
-    client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+    client = client_of(store)
     for _ in range(3):
         state = create(client, search_ground, (0, 3))
         for _ in range(3):
@@ -105,7 +103,7 @@ def write_version_1(path: Path, ground: SearchGround, goal: Cell, flown: list[Ce
 
 def test_searches_of_a_store_of_version_1_go_on(tmp_path: Path, search_ground: SearchGround):
     store = SearchStore(tmp_path / "new.sqlite")
-    client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+    client = client_of(store)
     path = fly(client, search_ground, create(client, search_ground, (0, 3), goal_heading=0))
     store.close()
     write_version_1(tmp_path / "old.sqlite", search_ground, (0, 3), path[:3])
@@ -113,7 +111,7 @@ def test_searches_of_a_store_of_version_1_go_on(tmp_path: Path, search_ground: S
     SearchStore(tmp_path / "old.sqlite").close()  # upgrades the file
     for name in ("old.sqlite", "recovered.sqlite"):
         store = SearchStore(tmp_path / name)
-        client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+        client = client_of(store)
         state = client.get("/searches/a").json()
         assert state["photos"] == 3
         assert fly(client, search_ground, state) == path[3:]
@@ -130,7 +128,7 @@ def test_a_search_with_damaged_pictures_goes_on_with_its_patches(tmp_path: Path,
         file.execute("UPDATE glimpses SET photo = x'ffd8' WHERE number = 0")
         file.execute("UPDATE glimpses SET position = '{' WHERE number = 1")
     store = SearchStore(path)
-    client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+    client = client_of(store)
     state = client.get(f"/searches/{store.list_ids()[0]}").json()
     assert state["photos"] == 3
     assert fly(client, search_ground, state)[-1] == (0, 3)
@@ -166,7 +164,7 @@ def test_no_store_that_opens_makes_the_server_fail(tmp_path: Path, stored: bytes
             store = SearchStore(path)
         except AirlocError:
             continue
-        client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+        client = client_of(store)
         searches = client.get("/searches").json()["searches"]
         assert len(searches) == 3
         assert {client.get(f"/searches/{search}").status_code for search in searches} == {200}
@@ -195,10 +193,9 @@ def test_a_store_with_a_damaged_value_is_refused_before_listening_or_served(
             store = SearchStore(path)
         except StoreError:
             continue
-        service = SearchService(store, "spiral")
         with suppress(StoreError):
-            service.check_store()
-            client = TestClient(make_app(service, TOKEN), headers=HEADERS)
+            SearchService(store, "spiral").check_store()
+            client = client_of(store)
             searches = client.get("/searches").json()["searches"]
             assert client.get(f"/searches/{changed}").status_code in (200, 404), (table, name)
             assert len(searches) == 3
@@ -265,7 +262,7 @@ def test_the_readable_searches_of_a_damaged_store_are_recovered_and_continue(
             continue
         assert path.read_bytes() == bytes(damaged)
         store = SearchStore(target)
-        client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+        client = client_of(store)
         state = client.get(f"/searches/{store.list_ids()[0]}").json()
         assert post(client, search_ground, state).json()["outcome"] == "used"
         store.close()
@@ -287,7 +284,7 @@ def test_damage_while_the_server_runs_is_a_response_with_a_cure(tmp_path: Path, 
     path = tmp_path / "searches.sqlite"
     path.write_bytes(stored)
     store = SearchStore(path)
-    client = TestClient(make_app(SearchService(store, "spiral"), TOKEN), headers=HEADERS)
+    client = client_of(store)
     store.close()  # every statement fails from now on, as on a disk that fails
     response = client.get("/searches")
     assert response.status_code == 503

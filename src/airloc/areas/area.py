@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, reason_of
 from airloc.grid import Grid
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
@@ -278,9 +278,7 @@ def _decode(path: Path) -> Image.Image:
 
 
 def _unreadable(path: Path, error: Exception) -> AirlocError:
-    reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-    if isinstance(error, UnidentifiedImageError):
-        reason = "it is not an image in a known format"
+    reason = "it is not an image in a known format" if isinstance(error, UnidentifiedImageError) else reason_of(error)
     return AirlocError(f"Cannot read the image {path}: {reason}", "Replace the file, or remove it from the folder")
 
 

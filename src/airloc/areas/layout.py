@@ -96,7 +96,7 @@ class Layout:
     def grid_position(self, point: npt.ArrayLike) -> tuple[float, float]:
         """Return a point of the plane in fractional rows and columns: the centre of cell (0, 0) is (0, 0)."""
         offset = np.asarray(point, dtype=np.float64) - self.centre
-        up, right = _axes(self.heading)
+        up, right = axes_of(self.heading)
         sides = -offset @ up + self._size()[0] / 2, offset @ right + self._size()[1] / 2
         row, col = (float((side - self.cell_m / 2) / self.pitch_m) for side in sides)
         return row, col
@@ -118,7 +118,7 @@ class Layout:
 
     def _rotate(self, down_right: Points) -> Points:
         """Convert metres down and to the right of the grid's upper left corner, (..., 2), to points of the plane."""
-        up, right = _axes(self.heading)
+        up, right = axes_of(self.heading)
         offset = down_right - self._size() / 2
         return np.asarray(self.centre - offset[..., :1] * up + offset[..., 1:] * right)
 
@@ -203,7 +203,7 @@ def _cover(
         raise AirlocError(f"A heading of {heading} degrees is not valid", "Give a compass direction, such as 30")
     if not (0 < cell_m < math.inf and 0 <= gap_m < math.inf):
         raise AirlocError(f"Cells of {cell_m:g} with gaps of {gap_m:g} are not valid", "Give a size above zero")
-    axes = _axes(heading)
+    axes = axes_of(heading)
     points = shapely.get_coordinates(wanted)
     spans = [(float((points @ axis).min()), float((points @ axis).max())) for axis in axes]
     # The tolerance keeps rounding errors from dropping a cell that fits or adding one that does not.
@@ -291,6 +291,12 @@ def _with_mask(
     return replace(layout, searchable=mask.reshape(layout.grid.shape))
 
 
+def spots_in_cell(side: int) -> Points:
+    """Return points that are evenly spread over a cell, in rows and columns from its centre, (side, side, 2)."""
+    steps = (np.arange(side) + 0.5) / side - 0.5
+    return np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1)
+
+
 def fraction_inside(cells: npt.NDArray[np.object_], shape: MultiPolygon | Polygon, whole: float) -> Points:
     """Return the fraction of each cell, of an area `whole`, that lies in a shape, (n,)."""
     shapely.prepare(shape)
@@ -308,7 +314,7 @@ def _fraction_with_data(layout: Layout, raster: Raster) -> Points:
     return np.asarray(raster.has_data(layout.plane, points, layout.cell_m / SPOTS).mean(axis=1))
 
 
-def _axes(heading: float) -> tuple[Points, Points]:
-    """Return the unit vectors of the plane up and to the right in a grid of this heading."""
+def axes_of(heading: float) -> tuple[Points, Points]:
+    """Return the unit vectors of the plane up and to the right in a grid or a photo of this heading."""
     turn = math.radians(heading)
     return np.array([math.sin(turn), math.cos(turn)]), np.array([math.cos(turn), -math.sin(turn)])

@@ -41,7 +41,7 @@ from rasterio.windows import Window
 from scipy.ndimage import label
 
 from airloc.areas.area import Pixels
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, reason_of
 
 Points = npt.NDArray[np.float64]
 
@@ -73,6 +73,11 @@ class Plane:
     lat: float
     lon: float
 
+    @property
+    def crs(self) -> CRS:
+        """The projection as a coordinate reference system."""
+        return CRS.from_proj4(f"+proj=aeqd +lat_0={self.lat!r} +lon_0={self.lon!r} +datum=WGS84 +units=m")
+
     def to_degrees(self, points: npt.ArrayLike) -> Points:
         """Convert metres (..., 2) to latitude and longitude (..., 2), the longitude in [-180, 180]."""
         x, y = np.moveaxis(np.asarray(points, dtype=np.float64), -1, 0)
@@ -88,8 +93,7 @@ class Plane:
 
 @lru_cache(maxsize=64)
 def _transformer(plane: Plane) -> Transformer:
-    flat = CRS.from_proj4(f"+proj=aeqd +lat_0={plane.lat!r} +lon_0={plane.lon!r} +datum=WGS84 +units=m")
-    return Transformer.from_crs("EPSG:4326", flat, always_xy=True)
+    return Transformer.from_crs("EPSG:4326", plane.crs, always_xy=True)
 
 
 class RasterView(NamedTuple):
@@ -295,8 +299,7 @@ class Raster:
             system = _ReferenceSystem(CRS.from_user_input(crs or own))
             corners = self._corners(system)
         except (CRSError, ProjError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            problem = f"The coordinate reference system of the image {self.path} is not valid: {reason[:120]}"
+            problem = f"The coordinate reference system of the image {self.path} is not valid: {reason_of(error)[:120]}"
             raise AirlocError(problem, "Give the right one with --crs, such as --crs EPSG:32633") from error
         if not np.isfinite(corners).all() or np.abs(corners[:, 0]).max() > 90 or np.ptp(corners[:, 1]) > 359:
             problem = f"The corners of the image {self.path} are not on Earth in {system.name}"
@@ -339,8 +342,8 @@ class Raster:
         except FileNotFoundError:
             raise AirlocError(f"There is no image {self.path}", "Check the path, and do not move the file") from None
         except (RasterioIOError, RasterioError, OSError, ValueError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise AirlocError(f"Cannot read the image {self.path}: {reason}", "Give a complete GeoTIFF") from error
+            problem = f"Cannot read the image {self.path}: {reason_of(error)}"
+            raise AirlocError(problem, "Give a complete GeoTIFF") from error
 
 
 class _ReferenceSystem:

@@ -22,7 +22,7 @@ from rich.progress import (
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from airloc.areas.area import SearchArea
-from airloc.errors import AirlocError, printable
+from airloc.errors import AirlocError, printable, reason_of
 from airloc.files import check_writable
 
 EXTRAS: dict[str, tuple[str, ...]] = {
@@ -63,8 +63,7 @@ def check_device(name: str) -> str:
     try:
         torch.zeros(1, device=name).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise AirlocError(f"Cannot use the device {name!r}: {reason}", "Use --device cpu") from None
+        raise AirlocError(f"Cannot use the device {name!r}: {reason_of(error)}", "Use --device cpu") from None
     return name
 
 

@@ -285,9 +285,9 @@ def _ease(options: SearchOptions, layout: "Layout", dem: "ElevationModel | None"
 
 def prior_sources(options: SearchOptions, goal: "Goal", agent: Agent) -> "list[PriorSource]":
     """Open what is known about the place of the goal."""
+    from airloc.agents.sighting import matching_network
     from airloc.missions.map_prior import MapPrior
     from airloc.missions.priors import last_known_point, read_prior
-    from airloc.missions.searcher import matching_network
 
     point = None if options.lkp is None else parse_position(options.lkp)
     sources = [*(read_prior(text) for text in options.prior), *last_known_point(point, options.subject)]

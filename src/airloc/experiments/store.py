@@ -16,7 +16,7 @@ from pathlib import Path
 
 from airloc.errors import AirlocError
 from airloc.experiments.graph import Task
-from airloc.files import check_writable, write_atomically
+from airloc.files import check_writable, write_json
 
 DONE = "done.json"
 
@@ -85,7 +85,7 @@ class Store:
         """Move a folder into the store as the result of a task."""
         checksums = {name: hashlib.sha256(content).hexdigest() for name, content in read_files(folder).items()}
         record = {"name": task.name, "key": task.key, "settings": task.settings, "files": checksums}
-        write_atomically(folder / DONE, json.dumps(record, indent=1) + "\n")
+        write_json(folder / DONE, record)
         result = self.result_folder(task)
         result.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(result, ignore_errors=True)  # a folder without done.json is left over from a kill

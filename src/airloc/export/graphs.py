@@ -100,7 +100,9 @@ def _plan_airloc(agent: AirlocAgent) -> ExportPlan:
     encoding = agent.position_encoding.encoding
     step = Graph(_Step(agent.encoder, agent.policy, encoding).eval(), example, ("logits", "hidden_out", "cell_out"))
     config = {
-        **_airloc_config(agent.name, agent.policy.variant.priv),
+        "name": agent.name,
+        "kind": "airloc",
+        "privileged": agent.policy.variant.priv,
         "memory": {"hidden": [1, HIDDEN], "cell": [1, HIDDEN]},
         "training_grid": agent.training_grid.shape if agent.position_encoding.positions == "border" else None,
     }
@@ -110,7 +112,7 @@ def _plan_airloc(agent: AirlocAgent) -> ExportPlan:
 def _plan_local(agent: LocalAgent) -> ExportPlan:
     goal, example = _goal_graph(agent.encoder)
     step = Graph(_LocalStep(agent.encoder).eval(), example, ("logits",))
-    config = {**_airloc_config(agent.name, agent.privileged), "memory": {}}
+    config = {"name": agent.name, "kind": "airloc", "privileged": agent.privileged, "memory": {}}
     return ExportPlan({"goal": goal, "step": step, "match": _match_graph()}, config, "airloc.export.runners.airloc")
 
 
@@ -146,10 +148,6 @@ _PLANS: dict[type, Callable[[Any], ExportPlan]] = {
     BeliefAgent: _plan_belief,
 }
 """Export plans by class of agent."""
-
-
-def _airloc_config(name: str, privileged: bool) -> dict[str, Any]:
-    return {"name": name, "kind": "airloc", "privileged": privileged}
 
 
 def _goal_graph(encoder: PatchEncoder) -> tuple[Graph, dict[str, torch.Tensor]]:

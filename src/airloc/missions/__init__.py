@@ -2,18 +2,20 @@
 
 | module         | topic                                                                        |
 |----------------|------------------------------------------------------------------------------|
-| `searcher`     | the live searcher: photos in, the next waypoint out                          |
+| `searcher`     | the live searcher: photos in, the next waypoint out; `session` has its agent |
 | `plan`         | the plan of a search and the searcher that it makes                          |
-| `team`         | several vehicles with one belief, and targets that move                      |
+| `team`         | several vehicles with one belief, and targets that move over a `terrain`     |
 | `simulation`   | a search over an orthoimage                                                  |
 | `priors`       | what is known before take-off as a prior over the cells; `map_prior`         |
 | `photos`       | photos become glimpses of a cell; `detection` has the measured POD           |
 | `outputs`      | the files of a search: flight files, `report`, belief as GeoTIFF             |
 | `flight`       | camera footprint and flight files, `formats` has more of them                |
 | `patterns`     | search patterns as fixed paths; `sweep`, `tours` and `filmed` plan by the map |
-| `server`       | searches over HTTP: `service`, `settings`, `messages`, `store`, `vehicles`   |
+| `server`       | searches over HTTP: `service`, `settings`, `messages`, `intake`, `vehicles`  |
+| `live`         | the map in the browser: `feed`, `views`, `images`, `orthophotos`             |
+| `store`        | the file of the server's searches; `recovery` reads a damaged one            |
 | `exif`         | position, height and gimbal of drone photos; `ranking` searches a folder     |
-| `coverage`     | what an actual flight has seen; `tracks` reads GPX, logs and photos          |
+| `coverage`     | what an actual flight has seen, by its GPX track, its log or its photos      |
 | `fence`        | where a vehicle may fly; `routes` and `endurance` make flights of cells      |
 | `units`        | lengths, durations, speeds and positions as text                             |
 

@@ -8,7 +8,6 @@ known: what a photo shows in any heading counts, a disc as wide as its shorter s
 that fraction times the POD of a photo of a whole cell. `left.geojson` has the polygons that were not seen.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,18 +19,16 @@ from xml.etree import ElementTree
 import numpy as np
 import numpy.typing as npt
 import shapely
-from shapely.geometry import LineString, MultiPolygon, Point, Polygon
+from shapely.geometry import LineString, MultiPolygon, Point, Polygon, mapping
 
-from airloc.areas.layout import Layout, fraction_inside
+from airloc.areas.layout import Layout, axes_of, fraction_inside
 from airloc.areas.raster import Plane
 from airloc.errors import AirlocError
-from airloc.files import write_atomically
-from airloc.missions.exif import STEEPEST, read_tags
-from airloc.missions.flight import Camera
+from airloc.files import write_atomically, write_json
+from airloc.missions.exif import on_earth, read_tags
+from airloc.missions.flight import Camera, feature, feature_collection
 from airloc.missions.outputs import write_cells
 from airloc.missions.ranking import list_photos
-
-__all__ = ["Coverage", "Pose", "Track", "cover", "read_track", "seen_ground", "write_coverage"]
 
 MAX_GPX = 50_000_000
 MIN_HEIGHT = 1.0
@@ -166,31 +163,32 @@ def write_coverage(folder: Path, coverage: Coverage) -> list[Path]:
         write_cells(folder / "coverage.tif", coverage.layout, bands),
         write_atomically(folder / "left.geojson", _geojson(coverage.layout, coverage.left)),
         write_atomically(folder / "seen.geojson", _geojson(coverage.layout, shapely.get_parts(coverage.seen))),
-        write_atomically(folder / "coverage.json", json.dumps(_summary(coverage), indent=1) + "\n"),
+        write_json(folder / "coverage.json", _summary(coverage)),
     ]
 
 
 def _footprint(pose: Pose, camera: Camera, height_m: float) -> tuple[float, float]:
-    own = camera if pose.fov is None else Camera(min(160.0, max(1.0, pose.fov)), camera.aspect)
     height = height_m if pose.height_m is None else pose.height_m
-    return own.footprint(height) if height >= MIN_HEIGHT else (0.0, 0.0)
+    return camera.with_fov(pose.fov).footprint(height) if height >= MIN_HEIGHT else (0.0, 0.0)
 
 
 def _rectangle(point: Any, longer: float, shorter: float, heading: float | None) -> Polygon:
     """Return the footprint of a photo, whose upper edge is a longer side; a disc if its heading is unknown."""
     if heading is None:
         return Point(point).buffer(shorter / 2)
-    turn = np.radians(heading)
-    right, up = np.array([np.cos(turn), -np.sin(turn)]), np.array([np.sin(turn), np.cos(turn)])
+    up, right = axes_of(heading)
     corners = [(-1, 1), (1, 1), (1, -1), (-1, -1)]
     return Polygon([point + x * longer / 2 * right + y * shorter / 2 * up for x, y in corners])
 
 
 def _read_photos(folder: Path) -> Track:
     tags = [read_tags(_read(path)) for path in list_photos(folder)]
-    usable = [one for one in tags if one.located and (one.pitch is None or one.pitch <= STEEPEST)]
-    poses = [Pose(one.lat or 0.0, one.lon or 0.0, one.height_m, one.heading, one.fov) for one in usable]
-    return Track(poses, photos=True, left_out=len(tags) - len(usable))
+    poses = [
+        Pose(*one.position, one.height_m, one.heading, one.fov)
+        for one in tags
+        if one.position is not None and not one.oblique
+    ]
+    return Track(poses, photos=True, left_out=len(tags) - len(poses))
 
 
 def _read_gpx(path: Path) -> list[Pose]:
@@ -203,7 +201,7 @@ def _read_gpx(path: Path) -> list[Pose]:
         places = [(float(node.attrib["lat"]), float(node.attrib["lon"])) for node in nodes]
     except (ElementTree.ParseError, KeyError, ValueError) as error:
         raise AirlocError(f"The track {path} is not GPX: {error}", "Export it again as GPX") from error
-    return [Pose(lat, lon) for lat, lon in places if _on_earth(lat, lon)]
+    return [Pose(lat, lon) for lat, lon in places if on_earth(lat, lon)]
 
 
 def _read_log(path: Path) -> Track:
@@ -218,7 +216,7 @@ def _read_log(path: Path) -> Track:
         while (message := log.recv_match(type=list(_PARSERS))) is not None:
             kind = message.get_type()
             pose = _PARSERS[kind](message)
-            if _on_earth(pose.lat, pose.lon):
+            if on_earth(pose.lat, pose.lon):
                 (flown if kind in ("GLOBAL_POSITION_INT", "POS") else taken).append(pose)
         log.close()
     except AirlocError:
@@ -237,10 +235,6 @@ _PARSERS = {
     "CAM": lambda at: Pose(at.Lat, at.Lng, at.RelAlt, getattr(at, "Y", None)),
 }
 """Messages with positions: those of photos, and those of the path, in MAVLink and in dataflash logs."""
-
-
-def _on_earth(lat: float, lon: float) -> bool:
-    return abs(lat) <= 90 and abs(lon) <= 180 and (lat, lon) != (0, 0)
 
 
 def _read(path: Path, size: int = -1) -> bytes:
@@ -266,16 +260,9 @@ def _summary(coverage: Coverage) -> dict[str, Any]:
 
 def _geojson(layout: Layout, parts: Sequence[Polygon]) -> str:
     """Return polygons of the plane as GeoJSON."""
-    plane = layout.require_plane()
-    features = [
-        {
-            "type": "Feature",
-            "properties": {"area_m2": part.area},
-            "geometry": json.loads(
-                shapely.to_geojson(shapely.transform(part, lambda points: plane.to_degrees(points)[:, ::-1].round(9)))
-            ),
-        }
-        for part in parts
-        if part.geom_type == "Polygon"
-    ]
-    return json.dumps({"type": "FeatureCollection", "features": features}, indent=1) + "\n"
+    plane, features = layout.require_plane(), []
+    for part in parts:
+        if part.geom_type == "Polygon":
+            in_degrees = shapely.transform(part, lambda points: plane.to_degrees(points)[:, ::-1].round(9))
+            features.append(feature("Polygon", mapping(in_degrees)["coordinates"], area_m2=part.area))
+    return feature_collection(features)

@@ -10,8 +10,6 @@ weights or the calibration of sightings change.
 
 import numpy as np
 
-__all__ = ["measured_pod"]
-
 THRESHOLDS = (0.5, 0.8, 0.95)
 """Match probabilities from which a find is declared: costs of a false alarm of 1, 4 and 19."""
 MEASURED = {

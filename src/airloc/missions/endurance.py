@@ -5,11 +5,7 @@ Legend: points are (x, y) in metres of the layout's plane, x east and y north; p
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
-
-import numpy as np
-import numpy.typing as npt
 
 from airloc.errors import AirlocError
 from airloc.grid import Cell
@@ -19,8 +15,7 @@ if TYPE_CHECKING:
     from shapely.geometry import MultiPolygon, Polygon
 
     from airloc.areas.layout import Layout
-
-__all__ = ["MAX_RESERVE", "FlightSettings", "budget_from_endurance", "ground_speed", "path_seconds", "usable_seconds"]
+    from airloc.areas.raster import Plane, Points
 
 MAX_RESERVE = 0.9
 """Largest fraction of the endurance that may be kept in reserve."""
@@ -64,6 +59,11 @@ class FlightSettings:
             problem = f"A reserve of {100 * self.reserve:g} % is not valid"
             raise AirlocError(problem, f"Give a reserve from 0 to {100 * MAX_RESERVE:g} %")
 
+    def ends(self, plane: "Plane", first: "Points") -> "tuple[Points, Points]":
+        """Return the points of take-off and landing in the plane, for a flight whose first photo is at a point."""
+        home = first if self.home is None else plane.from_degrees(self.home)
+        return home, home if self.landing is None else plane.from_degrees(self.landing)
+
 
 def ground_speed(speed: float, settings: FlightSettings, east: float, north: float) -> float:
     """Return the speed over ground along a direction, for a vehicle of an airspeed that holds its track in the wind.
@@ -83,16 +83,6 @@ def ground_speed(speed: float, settings: FlightSettings, east: float, north: flo
     return math.sqrt(speed**2 - across**2) + along
 
 
-def path_seconds(points: npt.ArrayLike, speed: float, settings: FlightSettings) -> float:
-    """Return the seconds along a path of points of the plane, (n, 2), at a constant height."""
-    total = 0.0
-    for a, b in pairwise(np.asarray(points, dtype=np.float64)):
-        east, north = (b - a).tolist()
-        if (metres := math.hypot(east, north)) > 0:
-            total += metres / ground_speed(speed, settings, east, north)
-    return total
-
-
 def usable_seconds(endurance: float, settings: FlightSettings, height: float) -> float:
     """Return the seconds of an endurance that are left for the flight at its height."""
     return endurance * (1 - settings.reserve) - height / settings.climb - height / settings.descent
@@ -104,8 +94,8 @@ def budget_from_endurance(
     endurance: float,
     speed: float,
     hover: float,
-    settings: FlightSettings | None = None,
-    height: float = 0.0,
+    settings: FlightSettings,
+    height: float,
 ) -> int:
     """Return the budget of moves that an endurance allows.
 
@@ -123,11 +113,9 @@ def budget_from_endurance(
     Raises:
         AirlocError: If the endurance is too short for one move, or the layout has no georeference.
     """
-    settings = settings or FlightSettings()
     plane = layout.require_plane()  # raises an error if lengths are in pixels
     first = layout.centres(start)
-    home = first if settings.home is None else plane.from_degrees(settings.home)
-    landing = home if settings.landing is None else plane.from_degrees(settings.landing)
+    home, landing = settings.ends(plane, first)
     slowest = speed - settings.wind if settings.wind < speed else ground_speed(speed, settings, 0, 1)
     leg, away = math.sqrt(2) * layout.pitch_m, math.dist(first, landing)
     farthest = max(math.dist(landing, corner) for corner in layout.frame())

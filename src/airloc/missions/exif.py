@@ -22,13 +22,11 @@ from xml.etree import ElementTree
 
 from PIL import ExifTags, Image
 
-__all__ = ["STEEPEST", "PhotoTags", "read_tags"]
-
 MAX_XMP = 1_000_000
 """Largest XMP packet that is parsed, in bytes."""
 FILM_DIAGONAL = 43.27
 """Diagonal of 35 mm film in millimetres, to which equivalent focal lengths refer."""
-STEEPEST = -60.0
+MAX_PITCH = -60.0
 """Pitch of the gimbal above which a photo is oblique: its scale differs from place to place."""
 NAMES = {
     "lat": ("GpsLatitude", "GPSLatitude", "Latitude"),
@@ -43,8 +41,8 @@ NAMES = {
 class PhotoTags(NamedTuple):
     """What a photo says about its camera; None where it says nothing."""
 
-    lat: float | None = None
-    lon: float | None = None
+    position: tuple[float, float] | None = None
+    """Latitude and longitude of the camera."""
     height_m: float | None = None
     """Metres above the take-off point or the ground."""
     heading: float | None = None
@@ -55,9 +53,9 @@ class PhotoTags(NamedTuple):
     """Field of view across the longer side in degrees."""
 
     @property
-    def located(self) -> bool:
-        """True if the position is known."""
-        return self.lat is not None and self.lon is not None
+    def oblique(self) -> bool:
+        """True if the photo was not taken straight down."""
+        return self.pitch is not None and self.pitch > MAX_PITCH
 
 
 def read_tags(data: bytes) -> PhotoTags:
@@ -71,12 +69,10 @@ def read_tags(data: bytes) -> PhotoTags:
         return PhotoTags()
     fields = dict(_xmp_fields(packet if isinstance(packet, bytes) else str(packet).encode()))
     found = {meaning: _first(fields, names) for meaning, names in NAMES.items()}
-    lat, lon = _valid_position(found["lat"], found["lon"]) or _exif_position(gps) or (None, None)
     heading = found["heading"] if found["heading"] is not None else _number(gps.get(ExifTags.GPS.GPSImgDirection))
     height, pitch = found["height"], found["pitch"]
     return PhotoTags(
-        lat,
-        lon,
+        _valid_position(found["lat"], found["lon"]) or _exif_position(gps),
         height_m=height if height is not None and 0 < height <= 20_000 else None,
         heading=None if heading is None or abs(heading) > 360 else heading % 360,
         pitch=None if pitch is None or abs(pitch) > 180 else pitch,
@@ -93,13 +89,12 @@ def _xmp_fields(packet: bytes) -> Iterator[tuple[str, str]]:
     except (ElementTree.ParseError, ValueError, LookupError):
         return
     for parent in root.iter():
-        named = [(key, value) for key, value in parent.attrib.items()]
+        named = list(parent.attrib.items())
         named += [(child.tag, child.text) for child in parent if child.text and isinstance(child.tag, str)]
         for key, value in named:
-            name, inside = _local(key), parent.tag
-            prefix = "Camera:" if "/camera/" in key.lower() else f"{_local(inside)}:"
-            yield prefix + name, value
-            yield name, value
+            structure = "Camera" if "/camera/" in key.lower() else _local(parent.tag)
+            yield f"{structure}:{_local(key)}", value
+            yield _local(key), value
 
 
 def _local(name: str) -> str:
@@ -124,11 +119,13 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def on_earth(lat: float, lon: float) -> bool:
+    """Return True for a position on Earth, except 0,0, which devices without a fix write."""
+    return abs(lat) <= 90 and abs(lon) <= 180 and (lat, lon) != (0, 0)
+
+
 def _valid_position(lat: float | None, lon: float | None) -> tuple[float, float] | None:
-    """Return a position; None for 0,0, which cameras without a fix write."""
-    if lat is None or lon is None or not (abs(lat) <= 90 and abs(lon) <= 180) or (lat == 0 and lon == 0):
-        return None
-    return lat, lon
+    return None if lat is None or lon is None or not on_earth(lat, lon) else (lat, lon)
 
 
 def _exif_position(gps: Mapping[int, Any]) -> tuple[float, float] | None:

@@ -13,8 +13,6 @@ from starlette.concurrency import run_in_threadpool
 
 from airloc.errors import AirlocError
 
-__all__ = ["SearchFeed"]
-
 HEARTBEAT = 15.0
 """Seconds without a change after which a comment keeps the connection alive."""
 STREAM_SECONDS = 3600.0

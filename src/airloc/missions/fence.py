@@ -24,8 +24,6 @@ from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.flight import Ring
 
-__all__ = ["Fence", "fence_in"]
-
 log = logging.getLogger(__name__)
 
 MAX_INSET = 3.0
@@ -34,6 +32,8 @@ INSET = 1 / 20
 """The same as a fraction of the cell, if that is less."""
 CORRIDOR = 15.0
 """Half the width in metres of the corridor from home to the fence."""
+MIN_FREE = 0.25
+"""Smallest fraction of a searched cell that is inside the outline and outside no-fly zones."""
 MAX_CORNERS = 120
 """Number of corners of the visibility graph above which the fence is simplified."""
 
@@ -84,11 +84,6 @@ class Fence:
         while path[-1] != count:
             path.append(int(before[path[-1]]))
         return np.concatenate([corners, ends])[path[::-1]]
-
-    def length(self, start: Points, end: Points) -> float:
-        """Return the length of the shortest path between two points in metres."""
-        path = self.route(start, end)
-        return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
 
     @cached_property
     def _graph(self) -> tuple[Points, Points]:
@@ -151,21 +146,9 @@ def fence_in(
     inset = min(MAX_INSET, INSET * layout.cell_m)
     pieces = _parts(region.buffer(-inset, join_style="mitre"))
     pieces.sort(key=lambda part: -part.area if start is None else part.distance(Point(start)))
-    cells = layout.polygons()
-    free = shapely.area(shapely.intersection(cells, wanted.difference(closed))) >= MIN_FREE * layout.cell_m**2
-    inside = np.array([shapely.area(shapely.intersection(piece, cells)) for piece in pieces]).reshape(-1, len(cells))
-    searchable = layout.searchable.ravel() & free & (inside > 0).any(axis=0)
-    if searchable.sum() < 2:
-        raise AirlocError(
-            "Fewer than two cells can be reached without leaving the outline or entering a no-fly zone",
-            "Give a larger --margin, smaller cells, or start in another part of the outline",
-        )
-    lost = int(layout.searchable.sum() - searchable.sum())
-    if lost:
-        left_out = f"{lost} cell{'s' * (lost > 1)} in no-fly zones or out of reach inside the outline"
-        log.warning("not searched: %s; a larger --margin may reach more", left_out)
-    used = np.unique(inside.argmax(axis=0)[searchable])
-    parts = np.where(searchable, np.searchsorted(used, inside.argmax(axis=0)), -1).reshape(layout.grid.shape)
+    reached = _reachable_cells(layout, pieces, wanted.difference(closed))
+    used = np.unique(reached[reached >= 0])
+    parts = np.where(reached >= 0, np.searchsorted(used, reached), -1).reshape(layout.grid.shape)
     fence = Fence(
         shapely.union_all([_part_around(region, pieces[number]) for number in used]),
         shapely.union_all([pieces[number] for number in used]),
@@ -178,8 +161,28 @@ def fence_in(
     return fence.layout, fence
 
 
-MIN_FREE = 0.25
-"""Smallest fraction of a searched cell that is inside the outline and outside no-fly zones."""
+def _reachable_cells(
+    layout: Layout, pieces: Sequence[Polygon], wanted: Polygon | MultiPolygon
+) -> npt.NDArray[np.int64]:
+    """Return the number of the piece that has most of each cell, (rows * cols,); -1 for cells not searched.
+
+    Raises:
+        AirlocError: If fewer than two cells can be reached.
+    """
+    cells = layout.polygons()
+    free = shapely.area(shapely.intersection(cells, wanted)) >= MIN_FREE * layout.cell_m**2
+    inside = np.array([shapely.area(shapely.intersection(piece, cells)) for piece in pieces]).reshape(-1, len(cells))
+    searchable = layout.searchable.ravel() & free & (inside > 0).any(axis=0)
+    if searchable.sum() < 2:
+        raise AirlocError(
+            "Fewer than two cells can be reached without leaving the outline or entering a no-fly zone",
+            "Give a larger --margin, smaller cells, or start in another part of the outline",
+        )
+    lost = int(layout.searchable.sum() - searchable.sum())
+    if lost:
+        left_out = f"{lost} cell{'s' * (lost > 1)} in no-fly zones or out of reach inside the outline"
+        log.warning("not searched: %s; a larger --margin may reach more", left_out)
+    return np.where(searchable, inside.argmax(axis=0), -1)
 
 
 def _part_around(region: Polygon | MultiPolygon, piece: Polygon) -> Polygon:

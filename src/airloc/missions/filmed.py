@@ -15,8 +15,6 @@ import numpy.typing as npt
 from airloc.grid import MOVES, Cell
 from airloc.missions.tours import parallel_tracks, plan_tours
 
-__all__ = ["plan_filmed_flights", "soonest_leg"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -24,6 +22,8 @@ LEG_END = 0.2
 """Discount at which the first leg ends: from there on, it counts more how much is found than how soon."""
 LOOK = 0.6
 """Probability that one look at a cell finds, on the first leg: a second look at a likely place is worth something."""
+BEAM = 64
+"""Number of paths that the beam search keeps."""
 SPACINGS = (1.0, 0.9, 0.8)
 """Distances between parallel tracks that are tried, in widths of the film; close tracks leave no corner out."""
 FINE = 10
@@ -131,16 +131,7 @@ def _cut(path: Floats, length: float) -> Floats:
     return np.concatenate([path[along < length], [end]])
 
 
-def soonest_leg(
-    mass: Floats,
-    start: Cell,
-    steps: int,
-    *,
-    radius: float,
-    discount: float,
-    look: float = LOOK,
-    width: int = 64,
-) -> list[Cell]:
+def soonest_leg(mass: Floats, start: Cell, steps: int, *, radius: float, discount: float) -> list[Cell]:
     """Return the path that collects the most probability, discounted by its length, under a moving footprint.
 
     Args:
@@ -149,8 +140,6 @@ def soonest_leg(
         steps: Number of moves.
         radius: Radius of the footprint in cells.
         discount: Factor for each cell of length.
-        look: Probability that one look at a cell finds what is there.
-        width: Number of paths kept by the beam search.
     """
     rows, cols = mass.shape
     reach = int(np.ceil(radius))
@@ -161,22 +150,22 @@ def soonest_leg(
     lengths = np.hypot(*MOVES.T)
     position = np.array([start])
     missed = np.ones((1, len(padded)))  # probability that no look so far has found what is in a cell
-    missed[0, _index(position, reach, cols)[:, None] + offsets] *= 1 - look
+    missed[0, _index(position, reach, cols)[:, None] + offsets] *= 1 - LOOK
     value, length, parents = np.zeros(1), np.zeros(1), list[tuple[Ints, Ints]]()
     for _ in range(steps):
         target = position[:, None] + MOVES  # (W, 8, 2)
         inside = ((target >= 0) & (target < (rows, cols))).all(axis=-1)
         state, move = np.nonzero(inside)
         seen = _index(target[state, move], reach, cols)[:, None] + offsets
-        gain = look * (padded[seen] * missed[state[:, None], seen]).sum(axis=1)
+        gain = LOOK * (padded[seen] * missed[state[:, None], seen]).sum(axis=1)
         far = length[state] + lengths[move]
         total = value[state] + gain * discount**far
         order = np.argsort(-total, kind="stable")
         _, first = np.unique(_index(target[state, move], reach, cols)[order], return_index=True)
-        kept = order[np.sort(first)][:width]  # the best path to each cell
+        kept = order[np.sort(first)][:BEAM]  # the best path to each cell
         position, value, length = target[state[kept], move[kept]], total[kept], far[kept]
         missed = missed[state[kept]]
-        missed[np.arange(len(kept))[:, None], seen[kept]] *= 1 - look
+        missed[np.arange(len(kept))[:, None], seen[kept]] *= 1 - LOOK
         parents.append((state[kept], position))
     best, path = int(value.argmax()), list[Cell]()
     for state, position in reversed(parents):

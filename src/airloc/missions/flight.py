@@ -12,36 +12,25 @@ Legend: positions are (lat, lon) in degrees of WGS 84; heights are metres above 
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
 from airloc import __version__
+from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.endurance import FlightSettings, ground_speed
 from airloc.missions.units import format_cell
-
-__all__ = [
-    "Camera",
-    "Flight",
-    "MissionItem",
-    "Waypoint",
-    "geojson",
-    "gpx",
-    "great_circle_distance",
-    "kml",
-    "mission_items",
-    "qgc_plan",
-    "waypoints",
-]
 
 Ring = Sequence[tuple[float, float]]
 """Corners as (lat, lon)."""
 
 HEIGHT_LIMIT = 120.0
 """Metres above ground that many countries allow without a permit."""
+MIN_FOV, MAX_FOV = 1.0, 160.0
+"""Smallest and largest field of view of a camera in degrees."""
 EARTH_RADIUS = 6_371_008.8
 """Mean radius of the Earth in metres."""
 
@@ -66,14 +55,24 @@ class Camera:
     """Longer side of a photo divided by its shorter side."""
 
     def __post_init__(self) -> None:
-        if not (1 <= self.fov <= 160 and 1 <= self.aspect <= 4):
+        if not (MIN_FOV <= self.fov <= MAX_FOV and 1 <= self.aspect <= 4):
             problem = f"The camera has a field of view of {self.fov:g} degrees and an aspect ratio of {self.aspect:g}"
             raise AirlocError(problem, "Give a field of view from 1 to 160 degrees and an aspect ratio from 1 to 4")
+
+    def with_fov(self, fov: float | None) -> "Camera":
+        """Return the camera with the field of view of a photo, within the limits, if that is known."""
+        return self if fov is None else replace(self, fov=min(MAX_FOV, max(MIN_FOV, fov)))
 
     def footprint(self, height: float) -> tuple[float, float]:
         """Return the longer and the shorter side of the footprint in metres."""
         longer = 2 * height * math.tan(math.radians(self.fov) / 2)
         return longer, longer / self.aspect
+
+    def footprint_of(self, photo: Pixels, height: float) -> tuple[float, float]:
+        """Return width and height of the footprint of a photo in metres, by its own sides."""
+        longer, _ = self.footprint(height)
+        rows, cols = photo.shape[:2]
+        return longer * cols / max(rows, cols), longer * rows / max(rows, cols)
 
     def height_for(self, cell_m: float) -> float:
         """Return the height from which the shorter side of the footprint is one cell.
@@ -117,6 +116,8 @@ class Flight:
     settings: FlightSettings = field(default_factory=FlightSettings)
     fence: tuple[Ring, Sequence[Ring]] | None = None
     """Ring that the vehicle does not leave, and rings that it does not enter."""
+    outline: Ring = ()
+    """Corners of the grid."""
 
     @property
     def stops(self) -> Sequence[Waypoint]:
@@ -131,7 +132,7 @@ class Flight:
     @property
     def seconds(self) -> float:
         """Duration of the flight in seconds, with climb and descent."""
-        heights = [self.height if point.height is None else point.height for point in self.waypoints]
+        heights = [self.height_at(point) for point in self.waypoints]
         ups = [b - a for a, b in pairwise([0.0, *heights, 0.0])]
         total = sum(up / self.settings.climb if up > 0 else -up / self.settings.descent for up in ups)
         for a, b in pairwise(self._path()):
@@ -139,6 +140,10 @@ class Flight:
             track = east * math.cos(math.radians(a[0])), b[0] - a[0]
             total += great_circle_distance(a, b) / ground_speed(self.speed, self.settings, *track)
         return total + self.hover * len(self.stops)
+
+    def height_at(self, point: Waypoint) -> float:
+        """Return the height of a waypoint above the take-off point in metres."""
+        return self.height if point.height is None else point.height
 
     def _path(self) -> list[tuple[float, float]]:
         return [self.home, *((point.lat, point.lon) for point in self.waypoints), self.landing or self.home]
@@ -165,9 +170,8 @@ def mission_items(flight: Flight) -> list[MissionItem]:
     items = [MissionItem(TAKEOFF, FRAME_RELATIVE, (0, 0, 0, 0), *flight.home, first), *camera_items(flight.speed)]
     number = 0
     for point in flight.waypoints:
-        height = flight.height if point.height is None else point.height
         hover = (flight.hover if point.photo else 0, 0, 0, 0)
-        items.append(MissionItem(WAYPOINT, FRAME_RELATIVE, hover, point.lat, point.lon, height))
+        items.append(MissionItem(WAYPOINT, FRAME_RELATIVE, hover, point.lat, point.lon, flight.height_at(point)))
         if point.photo:
             number += 1
             items.append(MissionItem(TAKE_PHOTO, FRAME_MISSION, (0, 0, 1, number), 0, 0, 0))
@@ -198,15 +202,14 @@ RELATIVE_ALTITUDE = 1
 """QGroundControl's altitude mode for heights above the take-off point."""
 
 
-def geojson(flight: Flight, outline: Ring) -> str:
+def geojson(flight: Flight) -> str:
     """Return GeoJSON: the path as a line, the waypoints as points, the grid as a polygon."""
     points = [
         feature("Point", lon_lat(point), order=number, row=point.cell[0], col=point.cell[1], poa=point.poa)
         for number, point in enumerate(flight.stops, start=1)
     ]
     line = [lon_lat(point) for point in flight.waypoints]
-    ring = [round_degrees(lon, lat) for lat, lon in [*outline, outline[0]]]
-    features = [feature("Polygon", [ring], name="grid"), *points]
+    features = [feature("Polygon", grid_ring(flight), name="grid"), *points]
     if len(line) > 1:
         properties = {
             "name": flight.name,
@@ -215,14 +218,14 @@ def geojson(flight: Flight, outline: Ring) -> str:
             "seconds": flight.seconds,
         }
         features.insert(1, feature("LineString", line, **properties))
-    return json.dumps({"type": "FeatureCollection", "features": features}, indent=1) + "\n"
+    return feature_collection(features)
 
 
-def kml(flight: Flight, outline: Ring) -> str:
+def kml(flight: Flight) -> str:
     """Return KML for Google Earth and similar viewers, with heights above the ground."""
     height = f"{flight.height:.2f}"
     line = " ".join(f"{point.lon:.9f},{point.lat:.9f},{height}" for point in flight.waypoints)
-    ring = " ".join(f"{lon:.9f},{lat:.9f},0" for lat, lon in [*outline, outline[0]])
+    ring = " ".join(f"{lon:.9f},{lat:.9f},0" for lat, lon in [*flight.outline, *flight.outline[:1]])
     marks = "\n".join(
         f"<Placemark><name>{number}</name><description>{format_cell(point.cell)}, "
         f"POA {100 * point.poa:.2f} %</description><Point><altitudeMode>relativeToGround</altitudeMode>"
@@ -243,9 +246,8 @@ def kml(flight: Flight, outline: Ring) -> str:
     )
 
 
-def gpx(flight: Flight, outline: Ring) -> str:
+def gpx(flight: Flight) -> str:
     """Return a GPX 1.1 route for handheld receivers."""
-    del outline
     numbers = accumulate(int(point.photo) for point in flight.waypoints)
     points = "\n".join(
         f'<rtept lat="{point.lat:.9f}" lon="{point.lon:.9f}">'
@@ -258,9 +260,8 @@ def gpx(flight: Flight, outline: Ring) -> str:
     )
 
 
-def qgc_plan(flight: Flight, outline: Ring) -> str:
+def qgc_plan(flight: Flight) -> str:
     """Return a QGroundControl plan with a mission and a geofence, without rally points."""
-    del outline
     items = [_plan_item(item, number) for number, item in enumerate(mission_items(flight), start=1)]
     mission = {
         "cruiseSpeed": flight.speed,
@@ -283,9 +284,8 @@ def qgc_plan(flight: Flight, outline: Ring) -> str:
     return json.dumps(plan, indent=1) + "\n"
 
 
-def waypoints(flight: Flight, outline: Ring) -> str:
+def waypoints(flight: Flight) -> str:
     """Return MAVLink's text format `QGC WPL 110`; line 0 is the home position."""
-    del outline
     home = MissionItem(WAYPOINT, FRAME_GLOBAL, (0, 0, 0, 0), *flight.home, 0)
     lines = ["QGC WPL 110"]
     for number, item in enumerate([home, *mission_items(flight)]):
@@ -324,6 +324,16 @@ def _plan_item(item: MissionItem, number: int) -> dict[str, Any]:
 def feature(kind: str, coordinates: Any, **properties: Any) -> dict[str, Any]:
     """Return a feature of GeoJSON."""
     return {"type": "Feature", "properties": properties, "geometry": {"type": kind, "coordinates": coordinates}}
+
+
+def feature_collection(features: Sequence[dict[str, Any]]) -> str:
+    """Return features as the text of a GeoJSON file."""
+    return json.dumps({"type": "FeatureCollection", "features": features}, indent=1) + "\n"
+
+
+def grid_ring(flight: Flight) -> list[list[list[float]]]:
+    """Return the outline of the grid as the coordinates of a GeoJSON polygon."""
+    return [[round_degrees(lon, lat) for lat, lon in [*flight.outline, *flight.outline[:1]]]]
 
 
 def lon_lat(point: Waypoint) -> list[float]:

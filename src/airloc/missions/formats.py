@@ -14,7 +14,6 @@ The files are for a Mavic 3 Enterprise; the apps adapt them to the drone at hand
 
 import csv
 import io
-import json
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -26,20 +25,18 @@ import numpy as np
 
 from airloc.missions.flight import (
     Flight,
-    Ring,
     Waypoint,
     feature,
+    feature_collection,
     geojson,
     gpx,
+    grid_ring,
     kml,
     lon_lat,
     qgc_plan,
-    round_degrees,
     waypoints,
 )
 from airloc.missions.units import format_cell
-
-__all__ = ["FORMATS", "caltopo", "dji", "geopackage", "kmz", "litchi"]
 
 KML, WPML = "http://www.opengis.net/kml/2.2", "http://www.dji.com/wpmz/1.0.2"
 MAVIC_3E, MAVIC_3E_CAMERA = 77, 66
@@ -55,14 +52,13 @@ DOWN = -90
 PATH_COLOUR, GRID_COLOUR = "#FF0000", "#0000FF"
 
 
-def kmz(flight: Flight, outline: Ring) -> bytes:
+def kmz(flight: Flight) -> bytes:
     """Return the KML file as KMZ."""
-    return _zip({"doc.kml": kml(flight, outline).encode()})
+    return _zip({"doc.kml": kml(flight).encode()})
 
 
-def dji(flight: Flight, outline: Ring) -> bytes:
+def dji(flight: Flight) -> bytes:
     """Return a wayline of DJI as KMZ: at each waypoint the drone stops, looks down and takes a photo."""
-    del outline
     return _zip({f"wpmz/{name}": _wayline(flight, template) for name, template in DJI_FILES.items()})
 
 
@@ -120,7 +116,7 @@ def _add_placemark(folder: ElementTree.Element, number: int, point: Waypoint, fl
     placemark = ElementTree.SubElement(folder, f"{{{KML}}}Placemark")
     place = ElementTree.SubElement(placemark, f"{{{KML}}}Point")
     ElementTree.SubElement(place, f"{{{KML}}}coordinates").text = f"{point.lon:.9f},{point.lat:.9f}"
-    height = f"{_height(point, flight):.2f}"
+    height = f"{flight.height_at(point):.2f}"
     heights = {"ellipsoidHeight": height, "height": height} if template else {"executeHeight": height}
     turn = {"waypointTurnMode": DJI_TURN, "waypointTurnDampingDist": 0}
     _add(placemark, {"index": number, **heights, "waypointSpeed": _dji_speed(flight)})
@@ -172,9 +168,8 @@ def _add(parent: ElementTree.Element, content: Mapping[str, Any]) -> None:
                 node.text = str(part)
 
 
-def litchi(flight: Flight, outline: Ring) -> str:
+def litchi(flight: Flight) -> str:
     """Return a CSV file of Litchi: at each waypoint the drone stays, looks down and takes a photo."""
-    del outline
     actions = [f"{name}{number}" for number in range(1, LITCHI_ACTIONS + 1) for name in ("actiontype", "actionparam")]
     columns = ["latitude", "longitude", "altitude(m)", "heading(deg)", "curvesize(m)", "rotationdir", "gimbalmode"]
     columns += ["gimbalpitchangle", *actions, "altitudemode", "speed(m/s)", "poi_latitude", "poi_longitude"]
@@ -185,39 +180,38 @@ def litchi(flight: Flight, outline: Ring) -> str:
     for point in flight.waypoints:
         done = [STAY, min(round(1000 * flight.hover), MAX_STAY), PHOTO, 0] if point.photo else []
         done += [NOTHING, 0] * (LITCHI_ACTIONS - len(done) // 2)
-        place = [f"{point.lat:.9f}", f"{point.lon:.9f}", f"{_height(point, flight):.2f}", 0, 0, 0, 2, DOWN]
+        place = [f"{point.lat:.9f}", f"{point.lon:.9f}", f"{flight.height_at(point):.2f}", 0, 0, 0, 2, DOWN]
         rows.writerow([*place, *done, 0, f"{min(flight.speed, MAX_SPEED):g}", 0, 0, 0, 0, -1, -1])
     return file.getvalue()
 
 
-def caltopo(flight: Flight, outline: Ring) -> str:
+def caltopo(flight: Flight) -> str:
     """Return GeoJSON for CalTopo: the grid and the path as shapes, the photos as numbered markers."""
-    ring = [round_degrees(lon, lat) for lat, lon in [*outline, outline[0]]]
     shape = {"class": "Shape", "stroke-width": 2, "stroke-opacity": 1, "fill-opacity": 0}
-    features = [feature("Polygon", [ring], title="grid", stroke=GRID_COLOUR, fill=GRID_COLOUR, **shape)]
+    features = [feature("Polygon", grid_ring(flight), title="grid", stroke=GRID_COLOUR, fill=GRID_COLOUR, **shape)]
     if len(flight.waypoints) > 1:
         line = [lon_lat(point) for point in flight.waypoints]
         features.append(feature("LineString", line, title=flight.name, stroke=PATH_COLOUR, **shape))
     marker = {"class": "Marker", "marker-symbol": "point", "marker-color": PATH_COLOUR, "marker-size": "1"}
-    for number, point in enumerate((point for point in flight.waypoints if point.photo), start=1):
+    for number, point in enumerate(flight.stops, start=1):
         text = f"{format_cell(point.cell)}, POA {100 * point.poa:.2f} %"
         features.append(feature("Point", lon_lat(point), title=str(number), description=text, **marker))
-    return json.dumps({"type": "FeatureCollection", "features": features}, indent=1) + "\n"
+    return feature_collection(features)
 
 
-def geopackage(flight: Flight, outline: Ring) -> bytes:
+def geopackage(flight: Flight) -> bytes:
     """Return a GeoPackage with the layers grid, path and waypoints in WGS 84."""
     import shapely
 
-    photos = [point for point in flight.waypoints if point.photo]
-    ring = shapely.Polygon([(lon, lat) for lat, lon in outline])
+    photos = flight.stops
+    ring = shapely.Polygon([(lon, lat) for lat, lon in flight.outline])
     whole = {"name": flight.name, "height_m": flight.height, "metres": flight.metres, "seconds": flight.seconds}
     each: dict[str, list[Any]] = {
         "number": list(range(1, len(photos) + 1)),
         "row": [point.cell[0] + 1 for point in photos],
         "column": [point.cell[1] + 1 for point in photos],
         "poa": [point.poa for point in photos],
-        "height_m": [_height(point, flight) for point in photos],
+        "height_m": [flight.height_at(point) for point in photos],
     }
     places = [(point.lon, point.lat) for point in flight.waypoints]
     lines = [shapely.LineString(places)] if len(places) > 1 else []
@@ -248,10 +242,6 @@ def _write_layer(path: Path, name: str, kind: str, shapes: list[Any], columns: M
     )
 
 
-def _height(point: Waypoint, flight: Flight) -> float:
-    return flight.height if point.height is None else point.height
-
-
 def _zip(files: Mapping[str, bytes]) -> bytes:
     """Return files as a zip archive that depends on nothing but their content."""
     buffer = io.BytesIO()
@@ -261,7 +251,7 @@ def _zip(files: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-FORMATS: dict[str, tuple[str, Callable[[Flight, Ring], str | bytes]]] = {
+FORMATS: dict[str, tuple[str, Callable[[Flight], str | bytes]]] = {
     "geojson": (".geojson", geojson),
     "kml": (".kml", kml),
     "gpx": (".gpx", gpx),

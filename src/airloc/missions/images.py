@@ -19,8 +19,6 @@ from airloc.missions.orthophotos import background_corners, open_tiff, shows
 from airloc.missions.photos import read_photo
 from airloc.missions.service import ActiveSearch, SearchService
 
-__all__ = ["SearchImages"]
-
 THUMBNAIL, BACKGROUND = 480, 1200
 """Longest sides of reduced photos and of the background, in pixels."""
 MAX_CELLS, MAX_THUMBNAILS, MAX_BACKGROUNDS = 2048, 512, 8
@@ -88,7 +86,7 @@ def _draw_background(raster: Raster, layout: Layout) -> bytes:
 
 
 class ImageCache:
-    """Images by key. Who asks for an image while it is read waits for it, without a thread.
+    """Images by key. Requests for an image that is being read wait for it, without a thread.
 
     Args:
         read: Reads and encodes an image; runs in a thread.

@@ -17,7 +17,7 @@ from airloc.areas.features import Feature, parse_geojson
 from airloc.areas.layout import Layout
 from airloc.errors import AirlocError
 from airloc.grid import Cell
-from airloc.missions.exif import STEEPEST, read_tags
+from airloc.missions.exif import read_tags
 from airloc.missions.messages import PhotoPosition, PhotoQuery, RequestError
 from airloc.missions.orthophotos import StoredWeights, open_tiff
 from airloc.missions.photos import (
@@ -37,19 +37,6 @@ from airloc.missions.searcher import Glimpse
 from airloc.missions.session import Belief
 from airloc.missions.settings import NewSearch, SearchSettings, StoredSettings
 from airloc.missions.store import StoredGlimpse, StoredSearch
-
-__all__ = [
-    "camera_position",
-    "cell_below",
-    "crop_photo",
-    "decode_goal",
-    "decode_map",
-    "prior_sources",
-    "road_features",
-    "stored_glimpse",
-    "stored_goal",
-    "stored_position",
-]
 
 MAX_POSITIONS = 5000
 """Largest number of corners and points of a prior."""
@@ -115,10 +102,7 @@ class _RasterFile:
 
     def weights(self, layout: Layout) -> Belief:
         """Return the mean of the raster over every cell."""
-        with open_tiff(self.content, "prior_tif") as raster:
-            if raster.width * raster.height > MAX_RASTER_PIXELS:
-                problem = f"The prior_tif has {raster.width} x {raster.height} pixels"
-                raise AirlocError(problem, f"Send at most {MAX_RASTER_PIXELS / 1e6:.0f} megapixels")
+        with open_tiff(self.content, "prior_tif", MAX_RASTER_PIXELS) as raster:
             return RasterPrior(raster.path).weights(layout)
 
 
@@ -164,15 +148,16 @@ def camera_position(query: PhotoQuery, photo: bytes) -> PhotoPosition:
     if query.lat is not None or query.lon is not None:
         raise RequestError(422, "The position has only one of lat and lon", "Give both, or neither")
     tags = read_tags(photo)
-    if tags.lat is None or tags.lon is None:
+    if tags.position is None:
         problem = "The photo has no position in its EXIF and XMP"
         raise RequestError(422, problem, "Give the position of the camera as lat and lon")
-    if tags.pitch is not None and tags.pitch > STEEPEST and not query.accept:
+    if tags.oblique and not query.accept:
         problem = f"The gimbal had a pitch of {tags.pitch:.0f} degrees, so that the photo does not show the cell below"
         raise RequestError(422, problem, "Point the camera straight down, or post the photo with accept=true")
+    lat, lon = tags.position
     height = tags.height_m if query.height_m is None else query.height_m
     heading = tags.heading if query.heading is None else query.heading
-    changes = {"lat": tags.lat, "lon": tags.lon, "height_m": height, "heading": heading}
+    changes = {"lat": lat, "lon": lon, "height_m": height, "heading": heading}
     return PhotoPosition.model_validate(query.model_dump() | changes)
 
 
@@ -194,11 +179,9 @@ def crop_photo(search: FieldSearch, cell: Cell, photo: Pixels, position: PhotoPo
     if position.height_m is None:
         return Glimpse(centre_crop(photo))
     layout = search.layout
-    longer, _ = search.plan.camera.footprint(position.height_m)
-    height, width = photo.shape[:2]
     row, col = layout.grid_position(point_of(layout, (position.lat, position.lon)))
     pose = PhotoPose(
-        width_m=longer * width / max(height, width),
+        width_m=search.plan.camera.footprint_of(photo, position.height_m)[0],
         right_m=(col - cell[1]) * layout.pitch_m,
         up_m=(cell[0] - row) * layout.pitch_m,
         rotation=0.0 if position.heading is None else position.heading - layout.heading,

@@ -36,8 +36,6 @@ from airloc.missions.team import MAX_VEHICLES
 from airloc.missions.views import SearchGeometry, SearchView, geometry_of, view_of
 from airloc.web import PRIVATE, cookie_name, set_cookie
 
-__all__ = ["STATIC", "is_session", "live_routes", "page_routes"]
-
 STATIC = StaticFiles(packages=[("airloc.missions", "static"), ("airloc", "static")])
 """The files of the page."""
 CACHED = {"cache-control": "private, max-age=86400"}

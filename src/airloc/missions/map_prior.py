@@ -33,8 +33,6 @@ from airloc.missions.photos import MIN_COVERAGE, SIDE, VIEW_SIDE, Goal
 from airloc.vision.locator import NOWHERE
 from airloc.vision.relation import RelationNetwork, offsets_from
 
-__all__ = ["MapPrior", "map_weights"]
-
 Weights = npt.NDArray[np.float64]
 
 WEIGHTS = (1.0, 0.11)

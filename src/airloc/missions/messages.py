@@ -8,28 +8,6 @@ from airloc.errors import AirlocError
 from airloc.missions.team import FIRST
 from airloc.task.rules import MAX_BUDGET
 
-__all__ = [
-    "BeliefMap",
-    "CandidateList",
-    "CandidatePhoto",
-    "CellLocation",
-    "Health",
-    "NewVehicle",
-    "PhotoOutcome",
-    "PhotoPosition",
-    "PhotoQuery",
-    "PhotoResult",
-    "Position",
-    "Problem",
-    "RequestError",
-    "SearchList",
-    "SearchState",
-    "SearchSummary",
-    "VehicleState",
-    "Verdict",
-    "error_responses",
-]
-
 VehicleId = Annotated[str, Field(min_length=1, max_length=32, pattern=r"^[A-Za-z0-9_-]+$")]
 Latitude = Annotated[float, Field(ge=-90, le=90)]
 Longitude = Annotated[float, Field(ge=-180, le=180)]

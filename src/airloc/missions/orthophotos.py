@@ -11,16 +11,14 @@ import numpy as np
 from shapely.geometry import Polygon
 
 from airloc.agents.agent import Agent
+from airloc.agents.sighting import matching_network
 from airloc.areas.layout import Layout
 from airloc.areas.raster import Points, Raster
 from airloc.errors import AirlocError
 from airloc.missions.map_prior import MapPrior
 from airloc.missions.messages import RequestError
 from airloc.missions.photos import Goal
-from airloc.missions.searcher import matching_network
 from airloc.missions.session import Belief
-
-__all__ = ["MARGIN", "StoredWeights", "background_corners", "check_orthophoto", "match_map", "open_tiff", "shows"]
 
 MARGIN = 1
 """Cells around the grid that the background of the map shows."""
@@ -30,12 +28,13 @@ TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
 @contextmanager
-def open_tiff(content: bytes, name: str) -> Iterator[Raster]:
+def open_tiff(content: bytes, name: str, max_pixels: int = MAX_PIXELS) -> Iterator[Raster]:
     """Open a GeoTIFF that a client has sent.
 
     Args:
         content: The file.
         name: Its name in the request, for errors.
+        max_pixels: Largest number of pixels; a small file may claim any size.
     """
     if not content.startswith(TIFF):  # other formats may name files of the server
         raise RequestError(422, f"The {name} is not a GeoTIFF", "Send a GeoTIFF")
@@ -44,6 +43,9 @@ def open_tiff(content: bytes, name: str) -> Iterator[Raster]:
         path.write_bytes(content)
         try:
             with Raster(path) as raster:
+                if raster.width * raster.height > max_pixels:
+                    problem = f"The {name} has {raster.width} x {raster.height} pixels"
+                    raise AirlocError(problem, f"Send at most {max_pixels / 1e6:.0f} megapixels")
                 yield raster
         except AirlocError as error:  # without the name of the temporary file
             raise RequestError(422, error.problem.replace(str(path), name), error.cure) from error
@@ -66,9 +68,6 @@ def shows(raster: Raster, layout: Layout) -> bool:
 def check_orthophoto(content: bytes, layout: Layout, name: str) -> bytes:
     """Return an orthophoto if it can be shown below a grid."""
     with open_tiff(content, name) as raster:
-        if raster.width * raster.height > MAX_PIXELS:  # a small file may claim any size
-            problem = f"The {name} has {raster.width} x {raster.height} pixels"
-            raise AirlocError(problem, f"Send at most {MAX_PIXELS / 1e6:.0f} megapixels")
         if not raster.georeferenced:
             raise AirlocError(f"The {name} has no georeference", "Georeference it first")
         if not shows(raster, layout):

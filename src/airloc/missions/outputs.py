@@ -22,14 +22,13 @@ from typing import Any
 
 import numpy as np
 import rasterio
-from pyproj import CRS
 from rasterio.io import MemoryFile
 from rasterio.transform import Affine
 
 from airloc.areas.layout import Layout, read_overview
 from airloc.areas.raster import Raster
 from airloc.drawing.sheet import save_gif
-from airloc.files import save_picture, write_atomically
+from airloc.files import save_picture, write_atomically, write_json
 from airloc.grid import Cell
 from airloc.missions.endurance import usable_seconds
 from airloc.missions.flight import Flight
@@ -37,12 +36,11 @@ from airloc.missions.formats import FORMATS
 from airloc.missions.plan import FieldSearch
 from airloc.missions.report import GIF_SIDE, SIDE, SearchPainter, candidates_page, search_page
 from airloc.missions.routes import ElevationModel, make_flight
-from airloc.missions.searcher import Belief, Find, Searcher
+from airloc.missions.searcher import Searcher
+from airloc.missions.session import Belief
 from airloc.missions.simulation import SearchRecord
 from airloc.missions.sweep import extend_sweep, plan_sweep
 from airloc.missions.tours import plan_tours
-
-__all__ = ["PAGE", "to_json", "write_cells", "write_search"]
 
 PAGE, CANDIDATES, PATH, BELIEF = "index.html", "candidates.html", "path.json", "belief.tif"
 PRIOR, PRIOR_IMAGE = "prior.tif", "prior.jpg"
@@ -81,7 +79,7 @@ def write_search(
     _remove_earlier(folder)
     written: dict[str, Path] = {}
     for name, planned in flights.items():
-        written |= _write_flight(folder, name, planned, record.layout, formats)
+        written |= _write_flight(folder, name, planned, formats)
     if flight is not None:
         written[BELIEF] = _write_belief(folder / BELIEF, record.layout, record.searcher)
         if record.search.sources:
@@ -97,7 +95,7 @@ def write_search(
     frames = SearchPainter(record, ground, GIF_SIDE).draw_frames()
     written[ANIMATION] = save_gif(frames, folder / ANIMATION, ms=400)
     listed = to_json(record, flight) | {"files": sorted([PAGE, PATH, *written])}
-    written[PATH] = write_atomically(folder / PATH, json.dumps(listed, indent=1) + "\n")
+    written[PATH] = write_json(folder / PATH, listed)
     page = search_page(record, belief, path, flight, list(written), made_by)
     return [write_atomically(folder / PAGE, page), *written.values()]
 
@@ -153,10 +151,8 @@ def _plan_sweep(search: FieldSearch, dem: ElevationModel | None) -> Flight:
     reach = search.reach(searcher.flown[0])
     cells = plan_sweep(belief, reach, searcher.flown[0], searcher.budget)
     if plan.endurance is not None:
-        usable, part = (
-            usable_seconds(plan.endurance, plan.flight, search.height_m),
-            replace(search.layout, searchable=reach),
-        )
+        usable = usable_seconds(plan.endurance, plan.flight, search.height_m)
+        part = replace(search.layout, searchable=reach)
         cells = extend_sweep(cells, belief, part, endurance=usable, speed=plan.speed, hover=plan.hover)
     flight = make_flight(search, cells, "airloc sweep", belief, dem)
     while plan.endurance is not None and len(cells) > 1 and flight.seconds > plan.endurance * (1 - plan.flight.reserve):
@@ -176,7 +172,6 @@ def write_cells(path: Path, layout: Layout, bands: Mapping[str, Belief]) -> Path
     plane = layout.require_plane()
     values = np.stack(list(bands.values())).astype(np.float32)
     values[:, ~layout.searchable] = np.nan
-    crs = CRS.from_proj4(f"+proj=aeqd +lat_0={plane.lat!r} +lon_0={plane.lon!r} +datum=WGS84 +units=m")
     rows, cols = layout.grid.shape
     with MemoryFile() as memory:
         with memory.open(
@@ -186,7 +181,7 @@ def write_cells(path: Path, layout: Layout, bands: Mapping[str, Belief]) -> Path
             count=len(bands),
             dtype="float32",
             nodata=math.nan,
-            crs=rasterio.crs.CRS.from_wkt(crs.to_wkt()),
+            crs=rasterio.crs.CRS.from_wkt(plane.crs.to_wkt()),
             transform=_geotransform(layout),
             compress="deflate",
         ) as file:
@@ -208,7 +203,7 @@ def to_json(record: SearchRecord, flight: Flight | None) -> dict[str, Any]:
     advice, layout = record.searcher.advice(), record.layout
     return {
         "status": advice.status,
-        "declared": None if advice.declared is None else _find(layout, advice.declared),
+        "declared": None if advice.declared is None else _location(layout, *advice.declared[:2]),
         "correct": record.correct,
         "error": record.error_m,
         "best": _location(layout, advice.best),
@@ -246,28 +241,19 @@ def to_json(record: SearchRecord, flight: Flight | None) -> dict[str, Any]:
     }
 
 
-def _find(layout: Layout, find: Find) -> dict[str, Any]:
-    row, col = find.cell
-    return {"row": row, "col": col, **_position(layout, find.position)}
-
-
-def _location(layout: Layout, cell: Cell) -> dict[str, Any]:
-    row, col = cell
-    return {"row": row, "col": col, **_position(layout, cell)}
-
-
-def _position(layout: Layout, cell: tuple[float, float]) -> dict[str, float]:
+def _location(layout: Layout, cell: Cell, place: tuple[float, float] | None = None) -> dict[str, Any]:
+    """Return a cell with the position of a fractional row and column, by default its own centre."""
+    located: dict[str, Any] = {"row": cell[0], "col": cell[1]}
     if layout.plane is None:
-        x, y = (layout.centres(cell) * (1, -1)).tolist()
-        return {"x": x, "y": y}
-    lat, lon = layout.lat_lon(cell).tolist()
-    return {"lat": lat, "lon": lon}
+        x, y = (layout.centres(place or cell) * (1, -1)).tolist()
+        return located | {"x": x, "y": y}
+    lat, lon = layout.lat_lon(place or cell).tolist()
+    return located | {"lat": lat, "lon": lon}
 
 
-def _write_flight(folder: Path, name: str, flight: Flight, layout: Layout, formats: Sequence[str]) -> dict[str, Path]:
-    corners = [(lat, lon) for lat, lon in layout.require_plane().to_degrees(layout.frame()).tolist()]
+def _write_flight(folder: Path, name: str, flight: Flight, formats: Sequence[str]) -> dict[str, Path]:
     files = {}
     for key in formats:
         suffix, write = FORMATS[key]
-        files[name + suffix] = write_atomically(folder / (name + suffix), write(flight, corners))
+        files[name + suffix] = write_atomically(folder / (name + suffix), write(flight))
     return files

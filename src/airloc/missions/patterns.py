@@ -29,8 +29,6 @@ from airloc.missions.session import Belief
 from airloc.missions.sweep import path_length, plan_sweep
 from airloc.seeding import stream
 
-__all__ = ["PATTERNS", "Pattern", "plan_patterns"]
-
 MAX_CELLS = 4096
 """Largest grid on which the best path is searched for; on larger ones it is the planned sweep."""
 LEGS = 9

@@ -1,7 +1,7 @@
 """Photos of any size become glimpses: cropped to the footprint of a cell, rotated to the grid, 48 x 48 pixels.
 
-A photo usually shows more than a cell. What it shows of two cells' width is its view, in which the goal is located. The
-picture of the goal is prepared here too: `make_goal`.
+A photo usually shows more than a cell. Its view is the square of two cells around the cell; the goal is located there.
+`make_goal` prepares the picture of the goal.
 
 A photo looks straight down and is assumed to be free of lens distortion. If the pose of the camera is known, the photo
 is cropped to the cell. If not, its central square is taken to be the cell.
@@ -24,7 +24,7 @@ from airloc.agents.pretrained import pretrained_locator
 from airloc.areas.area import MAX_PIXELS as DECOMPRESSION_LIMIT
 from airloc.areas.area import READ_ERRORS, Mask, Pixels
 from airloc.areas.changes import turn_upright
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, reason_of
 from airloc.vision.locator import GoalViews
 from airloc.vision.sentences import check_description, clean, embed_descriptions
 
@@ -49,8 +49,6 @@ MAX_PIXELS = 120_000_000
 MIN_COVERAGE = 0.5
 """Smallest fraction of a cell that a photo must show to count as a photo of it."""
 MAX_OVERSAMPLING = 16
-
-
 VIEW_SIDE = 2 * SIDE
 """Side of a view in pixels."""
 LARGEST_PICTURE = 1.5
@@ -148,9 +146,7 @@ def read_photo(data: bytes, name: str = "photo") -> Pixels:
     except Image.DecompressionBombError:
         raise _too_large(name, DECOMPRESSION_LIMIT) from None
     except READ_ERRORS as error:
-        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        if isinstance(error, UnidentifiedImageError):
-            reason = "unknown image format"
+        reason = "unknown image format" if isinstance(error, UnidentifiedImageError) else reason_of(error)[:120]
         raise AirlocError(f"Cannot read the {name}: {reason}", "Send it again as JPEG or PNG") from error
 
 

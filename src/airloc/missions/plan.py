@@ -35,22 +35,6 @@ from airloc.task.motion import Motion
 from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET, check_budget
 from airloc.vision.locator import has_structure
 
-__all__ = [
-    "FieldSearch",
-    "PreparedGoal",
-    "SearchPlan",
-    "budget_of",
-    "format_position",
-    "lay_out_search",
-    "nearest_cell",
-    "nearest_searchable",
-    "point_of",
-    "prepare_goal",
-    "searchable_cell",
-    "start_search",
-    "target_motion",
-]
-
 MAX_SORTIES = 16
 """Largest number of flights of a vehicle in one search."""
 SMALL_GOAL = 0.6

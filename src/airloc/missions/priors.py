@@ -34,24 +34,10 @@ import shapely
 from shapely.geometry import LineString, MultiLineString, Polygon
 
 from airloc.areas.features import SUFFIXES, Feature, read_features
-from airloc.areas.layout import Layout, fraction_inside, project
+from airloc.areas.layout import Layout, fraction_inside, project, spots_in_cell
 from airloc.areas.outline import valid_polygon
 from airloc.areas.raster import Plane, Raster
 from airloc.errors import AirlocError
-
-__all__ = [
-    "FeaturePrior",
-    "LastKnownPoint",
-    "PriorSource",
-    "RasterPrior",
-    "combine_priors",
-    "feature_prior",
-    "last_known_point",
-    "read_prior",
-    "ring_distances",
-    "subjects",
-    "valid_line",
-]
 
 Weights = npt.NDArray[np.float64]
 
@@ -121,13 +107,11 @@ class RasterPrior:
         """Return the mean of the raster over every cell."""
         plane = layout.require_plane()
         side = max(2, min(SAMPLES, math.isqrt(MAX_POINTS // layout.grid.count)))
-        step = (np.arange(side) + 0.5) / side - 0.5
         cells = np.moveaxis(np.indices(layout.grid.shape), 0, -1)[:, :, None, None]
-        inside = np.stack(np.meshgrid(step, step, indexing="ij"), axis=-1)
         with Raster(self.path) as raster:
             if not raster.georeferenced:
                 raise AirlocError(f"The prior {self.path} has no georeference", "Georeference it, or give a GeoTIFF")
-            values = raster.sample(plane, layout.centres(cells + inside))
+            values = raster.sample(plane, layout.centres(cells + spots_in_cell(side)))
         if (values < 0).any() or np.isinf(values).any():
             problem = f"The prior {self.path} has negative or infinite values"
             raise AirlocError(problem, "Give probabilities, or any positive weights")

@@ -5,11 +5,10 @@ shows is cut into overlapping views, two cells wide. If the photo has height and
 not, its shorter side is taken to be the footprint of a search, 4/3 cells.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +16,18 @@ import numpy.typing as npt
 from airloc.agents.agent import Agent
 from airloc.agents.matching import SIGHTING, comparison
 from airloc.agents.pretrained import pretrained_locator
+from airloc.agents.sighting import matching_network
 from airloc.areas.area import Pixels
+from airloc.areas.layout import axes_of
 from airloc.areas.raster import Plane
 from airloc.errors import AirlocError
-from airloc.files import write_atomically
-from airloc.missions.exif import STEEPEST, PhotoTags, read_tags
-from airloc.missions.flight import Camera
+from airloc.files import write_atomically, write_json
+from airloc.missions.exif import PhotoTags, read_tags
+from airloc.missions.flight import Camera, feature, feature_collection
 from airloc.missions.photos import SIDE, Goal, PhotoPose, View, crop_to_view, find_flaw, read_photo
 from airloc.missions.report import ranking_page
-from airloc.missions.searcher import Candidate, Find, Glimpse, matching_network
+from airloc.missions.searcher import Candidate, Find, Glimpse
 from airloc.vision.locator import GoalViews, judge
-
-__all__ = ["RankedPhoto", "footprint", "list_photos", "rank_photos", "write_ranking"]
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".webp")
 MAX_BYTES = 200_000_000
@@ -36,6 +35,10 @@ MAX_VIEWS = 400
 """Views of one photo; larger photos are refused, because the cell is too small for them."""
 FOOTPRINT = 4 / 3
 """Shorter side of a photo of unknown scale, in cells."""
+
+
+PlacedView: TypeAlias = tuple[View, npt.NDArray[np.float64]]
+"""A view of a photo, and its middle in metres right of and above that of the photo."""
 
 
 class RankedPhoto(NamedTuple):
@@ -50,9 +53,8 @@ class RankedPhoto(NamedTuple):
     offset: tuple[float, float]
     """Place of the goal in the view, in cells down and to the right of its middle."""
     position: tuple[float, float] | None
-    """Latitude and longitude of that place; those of the camera if the scale or the heading is unknown."""
-    oblique: bool
-    """The photo was not taken straight down, so that its position is not exact."""
+    """Latitude and longitude of that place; those of the camera if the scale or the heading is unknown. They are not
+    exact if the photo is oblique."""
 
 
 def list_photos(folder: Path) -> list[Path]:
@@ -98,29 +100,16 @@ def rank_photos(
     for path in paths:
         try:
             photo, tags = _read(path)
-            turned = known if tags.heading is not None else unknown
-            ranked.append(
-                max(
-                    (
-                        _judged(path, tags, view, middle, cell_m, judge(turned, SIGHTING, compare, *view, 0.0))
-                        for view, middle in _exposed(_views(photo, tags, cell_m, camera))
-                    ),
-                    key=lambda one: one.probability,
-                )
-            )
+            placed = _exposed(_views(photo, tags, cell_m, camera))
+            turned = unknown if tags.heading is None else known
+            verdicts = [judge(turned, SIGHTING, compare, *view, 0.0) for view, _ in placed]
+            (view, middle), verdict = max(zip(placed, verdicts, strict=True), key=lambda pair: pair[1].probability)
+            place = _position(tags, middle + cell_m * np.array([verdict.right, -verdict.down]))
+            ranked.append(RankedPhoto(path, tags, verdict.probability, view, (verdict.down, verdict.right), place))
         except AirlocError as error:
             unreadable.append((path, error.problem))
         on_photo(1)
     return sorted(ranked, key=lambda photo: -photo.probability), unreadable
-
-
-def footprint(tags: PhotoTags, camera: Camera, size: tuple[int, int]) -> tuple[float, float] | None:
-    """Return width and height of the ground that a photo of a size (width, height) shows, in metres, if it is known."""
-    if tags.height_m is None:
-        return None
-    fov = camera.fov if tags.fov is None else min(160.0, max(1.0, tags.fov))
-    longer = 2 * tags.height_m * math.tan(math.radians(fov) / 2)
-    return longer * size[0] / max(size), longer * size[1] / max(size)
 
 
 def _read(path: Path) -> tuple[Pixels, PhotoTags]:
@@ -133,16 +122,16 @@ def _read(path: Path) -> tuple[Pixels, PhotoTags]:
     return read_photo(data, f"photo {path.name}"), read_tags(data)
 
 
-def _views(
-    photo: Pixels, tags: PhotoTags, cell_m: float, camera: Camera
-) -> Iterator[tuple[View, npt.NDArray[np.float64]]]:
-    """Yield overlapping views of a photo, two cells wide, and their middles in metres right of and above its own."""
+def _views(photo: Pixels, tags: PhotoTags, cell_m: float, camera: Camera) -> Iterator[PlacedView]:
+    """Yield overlapping views of a photo, two cells wide."""
     height, width = photo.shape[:2]
-    ground = footprint(tags, camera, (width, height))
-    if ground is None:
+    if tags.height_m is None:
         scale = FOOTPRINT * cell_m / min(width, height)
         ground = width * scale, height * scale
-    heading = math.radians(tags.heading or 0.0)
+    else:
+        ground = camera.with_fov(tags.fov).footprint_of(photo, tags.height_m)
+    heading = tags.heading or 0.0
+    up, right = axes_of(heading)
     steps = [max(1, math.ceil(side / cell_m) - 1) for side in ground]
     if steps[0] * steps[1] > MAX_VIEWS:
         problem = f"it shows {ground[0]:.0f} x {ground[1]:.0f} m, too much for cells of {cell_m:g} m"
@@ -150,47 +139,30 @@ def _views(
     places = [((np.arange(count) + 1) / (count + 1) - 0.5) * side for count, side in zip(steps, ground, strict=True)]
     for x in places[0].tolist():
         for y in places[1].tolist():
-            right = x * math.cos(heading) + y * math.sin(heading)
-            up = y * math.cos(heading) - x * math.sin(heading)
-            yield (
-                crop_to_view(photo, cell_m, PhotoPose(ground[0], -right, -up, math.degrees(heading))),
-                np.array([right, up]),
-            )
+            middle = x * right + y * up
+            right_m, up_m = (-middle).tolist()
+            yield crop_to_view(photo, cell_m, PhotoPose(ground[0], right_m, up_m, heading)), middle
 
 
-def _exposed(
-    views: Iterable[tuple[View, npt.NDArray[np.float64]]],
-) -> list[tuple[View, npt.NDArray[np.float64]]]:
+def _exposed(views: Iterable[PlacedView]) -> list[PlacedView]:
     """Return the views that show anything; blurred ones too, because a flight that is over cannot take them again.
 
     Raises:
         AirlocError: If all views are black, underexposed or overexposed.
     """
-    judged = [(find_flaw(view), (view, middle)) for view, middle in views]
-    usable = [placed for flaw, placed in judged if flaw in (None, "blurred")]
+    checked = [(find_flaw(placed[0]), placed) for placed in views]
+    usable = [placed for flaw, placed in checked if flaw in (None, "blurred")]
     if not usable:
-        raise AirlocError(f"it is {judged[0][0]}", "Give another photo")
+        raise AirlocError(f"it is {checked[0][0]}", "Give another photo")
     return usable
 
 
-def _judged(
-    path: Path,
-    tags: PhotoTags,
-    view: View,
-    middle: npt.NDArray[np.float64],
-    cell_m: float,
-    verdict: tuple[float, float, float],
-) -> RankedPhoto:
-    probability, down, right = verdict
-    position = None
-    if tags.lat is not None and tags.lon is not None:
-        position = tags.lat, tags.lon
-        if tags.height_m is not None and tags.heading is not None:
-            east, north = middle + cell_m * np.array([right, -down])
-            lat, lon = Plane(tags.lat, tags.lon).to_degrees(np.array([east, north])).tolist()
-            position = lat, lon
-    oblique = tags.pitch is not None and tags.pitch > STEEPEST
-    return RankedPhoto(path, tags, probability, view, (down, right), position, oblique)
+def _position(tags: PhotoTags, offset: npt.NDArray[np.float64]) -> tuple[float, float] | None:
+    """Return the position at an offset from the camera in metres east and north, or else that of the camera."""
+    if tags.position is None or tags.height_m is None or tags.heading is None:
+        return tags.position
+    lat, lon = Plane(*tags.position).to_degrees(offset).tolist()
+    return lat, lon
 
 
 def write_ranking(folder: Path, goal: Goal, ranked: Sequence[RankedPhoto]) -> list[Path]:
@@ -200,21 +172,12 @@ def write_ranking(folder: Path, goal: Goal, ranked: Sequence[RankedPhoto]) -> li
         for number, photo in enumerate(ranked, start=1)
     ]
     listed = [_to_json(photo, number) for number, photo in enumerate(ranked, start=1)]
-    points = [
-        {
-            "type": "Feature",
-            "properties": entry,
-            "geometry": {"type": "Point", "coordinates": [entry["lon"], entry["lat"]]},
-        }
-        for entry in listed
-        if entry["lat"] is not None
-    ]
+    points = [feature("Point", [entry["lon"], entry["lat"]], **entry) for entry in listed if entry["lat"] is not None]
     page = ranking_page(goal, captioned, SIDE, "north up where the heading is known")
-    collection = {"type": "FeatureCollection", "features": points}
     return [
         write_atomically(folder / "candidates.html", page),
-        write_atomically(folder / "candidates.json", json.dumps({"candidates": listed}, indent=1) + "\n"),
-        write_atomically(folder / "candidates.geojson", json.dumps(collection, indent=1) + "\n"),
+        write_json(folder / "candidates.json", {"candidates": listed}),
+        write_atomically(folder / "candidates.geojson", feature_collection(points)),
     ]
 
 
@@ -225,7 +188,7 @@ def _find(photo: RankedPhoto) -> Find:
 def _caption(photo: RankedPhoto) -> str:
     """Return file, position and probability of a photo as text."""
     place = "no position" if photo.position is None else "{:.6f},{:.6f}".format(*photo.position)
-    slanted = ", taken obliquely" if photo.oblique else ""
+    slanted = ", taken obliquely" if photo.tags.oblique else ""
     return f"{photo.path.name}: {place}{slanted}, confidence {100 * photo.probability:.1f} %"
 
 
@@ -239,5 +202,5 @@ def _to_json(photo: RankedPhoto, number: int) -> dict[str, Any]:
         "lon": lon,
         "height_m": photo.tags.height_m,
         "heading": photo.tags.heading,
-        "oblique": photo.oblique,
+        "oblique": photo.tags.oblique,
     }

@@ -19,8 +19,6 @@ from airloc.missions.store import (
     check_folder,
 )
 
-__all__ = ["recover_store"]
-
 VERDICTS_PER_PHOTO = 10
 """Number of verdicts for each photo that recovery reads at most."""
 

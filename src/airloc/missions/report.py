@@ -19,11 +19,9 @@ from airloc.missions.flight import HEIGHT_LIMIT, Flight
 from airloc.missions.patterns import Pattern
 from airloc.missions.photos import Goal
 from airloc.missions.plan import format_position
-from airloc.missions.searcher import Candidate, Find
+from airloc.missions.searcher import Candidate
 from airloc.missions.simulation import SearchRecord
 from airloc.missions.units import format_cell
-
-__all__ = ["SearchPainter", "candidates_page", "compare_patterns", "ranking_page", "search_page", "summary"]
 
 SIDE, GIF_SIDE = 1000, 480
 """Approximate longest side of images and of the animation, in pixels."""
@@ -176,12 +174,12 @@ def summary(record: SearchRecord) -> str:
     if advice.declared is None:
         return (
             f"Not found in {count}. The probability of success (POS) is {100 * record.searcher.pos:.0f} %. "
-            f"Most probable segment: {_cell_name(record, advice.best)}, {100 * advice.best_probability:.1f} %. "
+            f"Most probable segment: {_place_name(record, advice.best)}, {100 * advice.best_probability:.1f} %. "
             f"{_clues(record)}"
         )
     verdict = "" if record.correct is None else _verdict(record)
     return (
-        f"Declared after {count} at {_place_name(record, advice.declared)}, "
+        f"Declared after {count} at {_place_name(record, *advice.declared[:2])}, "
         f"confidence {100 * (advice.match_probability or 0):.0f} %.{verdict}"
     )
 
@@ -210,11 +208,11 @@ def _ranked(record: SearchRecord, count: str) -> str:
     seen = {photo.find.cell: photo.glimpse.coverage for photo in searcher.photos}
     covered = sum(float(searcher.prior[cell]) * coverage for cell, coverage in seen.items())
     photos = searcher.candidates()[:BEST_CANDIDATES]
-    best = ", ".join(f"photo {photo.number} at {_place_name(record, photo.find)}" for photo in photos)
+    best = ", ".join(f"photo {photo.number} at {_place_name(record, *photo.find[:2])}" for photo in photos)
     unseen = searcher.belief().copy()
     unseen[tuple(np.array(list(seen), dtype=np.int64).reshape(-1, 2).T)] = 0
     row, col = (int(part) for part in np.unravel_index(unseen.argmax(), unseen.shape))
-    left = f"{_cell_name(record, (row, col))}, {100 * unseen[row, col]:.1f} %" if unseen.any() else "none"
+    left = f"{_place_name(record, (row, col))}, {100 * unseen[row, col]:.1f} %" if unseen.any() else "none"
     return (
         f"The cells on {count} had {100 * covered:.0f} % of the probability before the search. "
         f"A description alone does not prove a find: look at the photos, first at {best}. "
@@ -227,14 +225,10 @@ def _verdict(record: SearchRecord) -> str:
     return f" The find is correct, {place}." if record.correct else f" The find is wrong, {place}."
 
 
-def _place_name(record: SearchRecord, find: Find) -> str:
+def _place_name(record: SearchRecord, cell: Cell, place: tuple[float, float] | None = None) -> str:
+    """Return a place in a cell as text, by default its centre."""
     pixel = "pixel " if record.layout.plane is None else ""
-    return f"{pixel}{format_position(record.layout, find.position)} ({format_cell(find.cell)})"
-
-
-def _cell_name(record: SearchRecord, cell: Cell) -> str:
-    pixel = "pixel " if record.layout.plane is None else ""
-    return f"{pixel}{format_position(record.layout, cell)} ({format_cell(cell)})"
+    return f"{pixel}{format_position(record.layout, place or cell)} ({format_cell(cell)})"
 
 
 def _facts(record: SearchRecord, flight: Flight | None) -> Html:
@@ -340,7 +334,7 @@ def ranking_page(
 
 def _caption(photo: Candidate, record: SearchRecord) -> str:
     confidence = f"confidence {100 * photo.find.probability:.1f} %"
-    return f"Photo {photo.number}: {_place_name(record, photo.find)}, {confidence}"
+    return f"Photo {photo.number}: {_place_name(record, *photo.find[:2])}, {confidence}"
 
 
 def _draw_photo(photo: Candidate, pitch: int) -> Pixels:
@@ -371,7 +365,7 @@ def _photos(record: SearchRecord) -> Html:
     rows: list[Row] = [
         [
             str(number),
-            _cell_name(record, photo.cell),
+            _place_name(record, photo.cell),
             f"{100 * photo.poa:.2f} %",
             f"{100 * photo.match_probability:.1f} %",
             f"{100 * photo.pos:.1f} %",

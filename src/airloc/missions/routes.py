@@ -21,14 +21,12 @@ from rasterio.windows import Window
 from scipy.ndimage import map_coordinates
 
 from airloc.areas.raster import Points
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, reason_of
 from airloc.grid import Cell
-from airloc.missions.flight import Flight, Waypoint
+from airloc.missions.flight import Flight, Waypoint, great_circle_distance
 
 if TYPE_CHECKING:
     from airloc.missions.plan import FieldSearch
-
-__all__ = ["ElevationModel", "make_flight"]
 
 MIN_CLEARANCE = 0.75
 """Smallest height above ground along a leg, as a fraction of the flight height."""
@@ -55,8 +53,7 @@ class ElevationModel:
                 self._size, self._transform = (file.height, file.width), file.transform
                 self._project: Any = Transformer.from_crs("EPSG:4326", file.crs.to_wkt(), always_xy=True)
         except (RasterioError, OSError, CRSError, ValueError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            problem = f"Cannot read the elevation model {path}: {reason[:120]}"
+            problem = f"Cannot read the elevation model {path}: {reason_of(error)[:120]}"
             raise AirlocError(problem, "Give a GeoTIFF of ground heights in metres") from error
 
     def heights(self, positions: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -113,8 +110,7 @@ def make_flight(
     layout, plan, settings = search.layout, search.plan, search.plan.flight
     plane = layout.require_plane()
     stops = layout.centres([search.place(cell) for cell in cells])
-    home = stops[0] if settings.home is None else plane.from_degrees(settings.home)
-    landing = home if settings.landing is None else plane.from_degrees(settings.landing)
+    home, landing = settings.ends(plane, stops[0])
     points: list[tuple[Points, Cell, bool]] = []
     legs = pairwise([home, *stops, landing])
     for (start, end), cell in zip(legs, [*cells, cells[-1]], strict=True):
@@ -137,6 +133,7 @@ def make_flight(
         None if settings.landing is None else (lat, lon),
         settings,
         None if search.fence is None else search.fence.rings(stops[0]),
+        [(lat, lon) for lat, lon in plane.to_degrees(layout.frame()).tolist()],
     )
     return flight if dem is None else _above_ground(flight, dem, layout.pitch_m)
 
@@ -157,7 +154,7 @@ def _over_ridges(
     last: Waypoint, point: Waypoint, height: float, base: float, dem: ElevationModel, spacing: float
 ) -> list[Waypoint]:
     """Return waypoints between two others, where a straight leg would be too low above the ground."""
-    metres = Flight("", [last, point], 0, 1, 0, (last.lat, last.lon), (point.lat, point.lon)).metres
+    metres = great_circle_distance(last[:2], point[:2])
     count = max(2, round(8 * metres / spacing))
     share = np.linspace(0, 1, count + 1)
     track = np.array([last.lat, last.lon]) + share[:, None] * np.array([point.lat - last.lat, point.lon - last.lon])

@@ -23,7 +23,6 @@ Legend: glimpses are uint8 RGB (48, 48, 3); a belief is (rows, cols), sums to on
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -33,26 +32,16 @@ from airloc.agents.matching import SIGHTING, comparison
 from airloc.agents.sighting import matching_network
 from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
-from airloc.grid import Cell, Grid, distance
+from airloc.grid import Cell, Grid
 from airloc.missions.detection import measured_pod
 from airloc.missions.photos import VIEW_SIDE, Goal, View, find_flaw
 from airloc.missions.session import AgentSession, Belief
-from airloc.missions.sweep import best_cell_in_reach
+from airloc.missions.sweep import best_cell_in_reach, path_length
 from airloc.missions.units import format_cell
 from airloc.task.rules import check_budget
 from airloc.vision.locator import judge
 
-__all__ = [
-    "Advice",
-    "Belief",
-    "Candidate",
-    "Find",
-    "Glimpse",
-    "Searcher",
-    "Status",
-    "UnusablePhotoError",
-    "matching_network",
-]
+__all__ = ["Advice", "Candidate", "Find", "Glimpse", "Searcher", "Status", "UnusablePhotoError"]
 
 PERSON = 0.99
 """Probability that the verdict of a person is right."""
@@ -163,8 +152,7 @@ class Searcher:
         self.grid, self.budget = grid, check_budget(budget)
         self.searchable = np.ones(grid.shape, dtype=np.bool_) if searchable is None else searchable
         self.threshold = _check_probability("threshold", threshold)
-        if not (grid.contains(start) and self.searchable[start]):
-            raise AirlocError(f"The start {start} is not a searchable cell", "Start in a cell inside the outline")
+        self._check_start(start)
         self.flown: list[Cell] = []
         """Cells that the vehicle was sent to and photographed, in order."""
         self.pod: Belief = np.zeros(grid.shape)
@@ -212,7 +200,7 @@ class Searcher:
     @property
     def moves_flown(self) -> int:
         """Moves flown so far."""
-        return sum(distance(a, b) for a, b in pairwise(self.flown))
+        return path_length(self.flown)
 
     @property
     def pos(self) -> float:
@@ -290,16 +278,16 @@ class Searcher:
 
     def _update(self, cell: Cell) -> Advice:
         """Update POD, the declaration and the next cell after a photo of a cell or a verdict on one."""
-        pods = [
-            photo.glimpse.coverage * (self.detection if photo.verdict is None else PERSON)
-            for photo in self._photos
-            if photo.find.cell == cell
-        ]
-        self.pod[cell] = max(pods)  # photos of a cell miss the same goals
+        own = (photo for photo in self._photos if photo.find.cell == cell)
+        self.pod[cell] = max(map(self._pod, own))  # photos of a cell miss the same goals
         self._declared = self._best_find()
         if self._declared is None:
             self._replan()
         return self.advice()
+
+    def _pod(self, photo: Candidate) -> float:
+        """Return the probability of detection of a photo."""
+        return photo.glimpse.coverage * (self.detection if photo.verdict is None else PERSON)
 
     def _replan(self) -> None:
         """Choose the next cell if the last one is photographed."""
@@ -374,10 +362,18 @@ class Searcher:
 
     def _left(self) -> Mask:
         """Return the cells that may have the goal and have no photo, (rows, cols)."""
-        left = self._weight > 0
+        return (self._weight > 0) & ~self._photographed()
+
+    def _photographed(self) -> Mask:
+        """Return the cells that have a photo, (rows, cols)."""
+        photographed = np.zeros(self.grid.shape, dtype=np.bool_)
         for cell in self._glimpses:
-            left[cell] = False
-        return left
+            photographed[cell] = True
+        return photographed
+
+    def _check_start(self, start: Cell) -> None:
+        if not (self.grid.contains(start) and self.searchable[start]):
+            raise AirlocError(f"The start {start} is not a searchable cell", "Start in a cell inside the outline")
 
     def _check(self, cell: Cell, glimpse: Glimpse) -> None:
         if not self.grid.contains(cell):

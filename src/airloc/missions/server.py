@@ -42,8 +42,6 @@ from airloc.missions.store import StoreError
 from airloc.missions.views import view_of
 from airloc.web import BodyLimitMiddleware, SameOriginMiddleware, SecurityHeadersMiddleware, make_server, serve
 
-__all__ = ["make_app", "run_server"]
-
 MAX_BYTES = 40_000_000
 MAX_CONNECTIONS = 1000
 """Open connections; every watcher of a map has one."""

@@ -66,8 +66,6 @@ from airloc.missions.vehicles import (
     search_state,
 )
 
-__all__ = ["ActiveSearch", "PhotoArrival", "SearchService", "valid_settings"]
-
 T = TypeVar("T")
 
 MAX_CELLS = 20_000

@@ -22,8 +22,6 @@ from airloc.seeding import stream
 from airloc.task.batch import Observation
 from airloc.vision.sentences import embed_descriptions
 
-__all__ = ["AgentSession", "Belief"]
-
 Belief = npt.NDArray[np.float64]
 _Believer = BeliefAgent | AnyHeadingAgent | AnyDayAgent
 """Agents with a belief, which observe without a move."""

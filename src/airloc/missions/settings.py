@@ -15,8 +15,6 @@ from airloc.missions.plan import SearchPlan
 from airloc.missions.team import MAX_VEHICLES
 from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET
 
-__all__ = ["NewSearch", "SearchSettings", "StoredSettings"]
-
 
 class SearchSettings(Message):
     """Settings of a search; the store keeps them."""
@@ -133,7 +131,7 @@ class SearchSettings(Message):
 
     def shape(self) -> MultiPolygon:
         """Return the outline as a geometry in (lon, lat)."""
-        return read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in self.outline))
+        return _outline(self.outline)
 
     def plan(self, default_agent: str) -> SearchPlan:
         """Return the plan of the search."""
@@ -180,8 +178,12 @@ def _degrees(position: Position | None) -> tuple[float, float] | None:
 
 def _zones(zones: list[list[Position]]) -> MultiPolygon | Polygon | None:
     """Return no-fly zones as one geometry in (lon, lat)."""
-    outlines = [read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in zone)) for zone in zones]
-    return shapely.union_all(outlines) if outlines else None
+    return shapely.union_all([_outline(zone) for zone in zones]) if zones else None
+
+
+def _outline(corners: list[Position]) -> MultiPolygon:
+    """Return the polygon with these corners, or the box with these two, in (lon, lat)."""
+    return read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in corners))
 
 
 class NewSearch(SearchSettings):

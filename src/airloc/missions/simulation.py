@@ -19,8 +19,6 @@ from airloc.missions.team import FIRST, TeamSearcher
 from airloc.seeding import stream
 from airloc.task.motion import sample_walks
 
-__all__ = ["PhotoRecord", "SearchRecord", "read_view", "simulate"]
-
 MAX_FRAMES, MAX_FRAMES_LARGE = 48, 12
 """Approximate number of beliefs to keep, and the number for a large grid, which takes longer to draw."""
 LARGE_GRID = 2500
@@ -82,10 +80,10 @@ class SearchRecord:
 
         A find is right if its cell contains the centre of the goal, or its position is within half a cell of it.
         """
-        declared = self.searcher.advice().declared
-        if self.truth is None or declared is None:
+        declared, error = self.searcher.advice().declared, self.error_m
+        if declared is None or error is None:
             return None
-        return declared.cell == self.true_cell or (self.error_m or 0.0) <= self.layout.cell_m / 2
+        return declared.cell == self.true_cell or error <= self.layout.cell_m / 2
 
     @property
     def error_m(self) -> float | None:

@@ -17,17 +17,6 @@ from typing import Any, NamedTuple
 from airloc.errors import AirlocError
 from airloc.missions.photos import SIDE
 
-__all__ = [
-    "SearchStore",
-    "StoreError",
-    "StoredGlimpse",
-    "StoredSearch",
-    "StoredSummary",
-    "StoredVehicle",
-    "StoredVerdict",
-    "check_folder",
-]
-
 VERSION = 5
 PATCH_BYTES = SIDE * SIDE * 3
 SCHEMA = """

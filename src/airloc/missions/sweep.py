@@ -20,8 +20,6 @@ from airloc.missions.tours import plan_tours
 if TYPE_CHECKING:
     from airloc.areas.layout import Layout
 
-__all__ = ["best_cell_in_reach", "extend_sweep", "next_cell", "path_length", "plan_sweep"]
-
 MAX_DETOUR = 8
 """Moves over photographed cells after which a vehicle flies straight to the best cell."""
 
@@ -127,7 +125,7 @@ def next_cell(
     cells = np.moveaxis(np.indices(belief.shape), 0, -1)
     own = belief * free
     if others:
-        away = np.stack([np.abs(cells - other).max(axis=-1) for other in (position, *others)])
+        away = np.stack([distances(cells, np.array(other)) for other in (position, *others)])
         own = own * reach(away[0], away[1:].min(axis=0))
     at = position
     for made in range(min(MAX_DETOUR, moves_left) if own.any() else 0):
@@ -139,7 +137,7 @@ def next_cell(
     return best_cell_in_reach(own, free, position, moves_left)
 
 
-def path_length(path: list[Cell]) -> int:
+def path_length(path: Sequence[Cell]) -> int:
     """Return the number of moves along a path."""
     return sum(distance(a, b) for a, b in pairwise(path))
 

@@ -18,23 +18,24 @@ Legend: a belief is (rows, cols).
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
+from airloc.agents.agent import Agent
 from airloc.agents.belief import BeliefAgent
 from airloc.agents.planner import PLANNERS
-from airloc.areas.area import Mask
+from airloc.areas.area import Mask, Pixels
 from airloc.errors import AirlocError
-from airloc.grid import Cell, distance
-from airloc.missions.searcher import PERSON, Advice, Belief, Candidate, Find, Glimpse, Searcher, Status
-from airloc.missions.sweep import next_cell
+from airloc.grid import Cell, Grid, distance
+from airloc.missions.photos import Goal
+from airloc.missions.searcher import Advice, Find, Glimpse, Searcher, Status
+from airloc.missions.session import Belief
+from airloc.missions.sweep import next_cell, path_length
 from airloc.task.motion import STILL, Motion, diffuse
 from airloc.task.rules import check_budget
-
-__all__ = ["FIRST", "MAX_VEHICLES", "TeamSearcher", "Vehicle"]
 
 FIRST = "1"
 """Name of the vehicle that a search begins with."""
@@ -65,7 +66,7 @@ class Vehicle:
     @property
     def moves_flown(self) -> int:
         """Moves flown so far."""
-        return sum(distance(a, b) for a, b in pairwise([self.start, *self.flown]))
+        return path_length([self.start, *self.flown])
 
     @property
     def moves_left(self) -> int:
@@ -82,28 +83,39 @@ class TeamSearcher(Searcher):
     """One search with one or several vehicles, for a target that may move.
 
     Args:
-        *arguments: Arguments of `Searcher`; start and budget are those of the first vehicle.
+        agent: Agent that guides the search.
+        goal: Image of the goal, (48, 48, 3).
+        grid: The grid of cells.
+        start: First cell of the first vehicle.
         motion: How the target moves in one round.
         ease: How easily the target walks in each cell, (rows, cols); all cells alike if None.
         parts: Number of the part of the search area in which each cell lies, (rows, cols). A vehicle stays in the part
             in which it is launched. One part if None.
-        **options: Keyword arguments of `Searcher`.
+        **options: Further arguments of `Searcher`; the budget is that of the first vehicle.
     """
 
     def __init__(
-        self, *arguments: Any, motion: Motion = STILL, ease: Belief | None = None, parts: Any = None, **options: Any
+        self,
+        agent: Agent,
+        goal: Pixels | Goal,
+        grid: Grid,
+        *,
+        start: Cell,
+        motion: Motion = STILL,
+        ease: Belief | None = None,
+        parts: npt.NDArray[np.int64] | None = None,
+        **options: Any,
     ) -> None:
         self.motion, self._ease = motion, 1.0 if ease is None else ease
         self._sorties = 0  # of vehicles that have flown before
-        self._parts = np.zeros((1, 1), dtype=np.int64) if parts is None else parts  # until the grid is known
+        self._parts = np.zeros(grid.shape, dtype=np.int64) if parts is None else parts
         self._rounds: list[int] = []  # round of every photo
         self.vehicles: dict[str, Vehicle] = {}
         """All vehicles by name, in the order in which they joined."""
-        super().__init__(*arguments, **options)
-        agent = arguments[0]
+        super().__init__(agent, goal, grid, start=start, **options)
         self._planner = agent.planner if isinstance(agent, BeliefAgent) else PLANNERS["lookahead"]
-        self._parts = np.where(self.searchable, 0, -1) if parts is None else parts
-        self.vehicles[FIRST] = Vehicle(FIRST, options["start"], self.budget, self.flown, options["start"])
+        self._parts = np.where(self.searchable, self._parts, -1)
+        self.vehicles[FIRST] = Vehicle(FIRST, start, self.budget, self.flown, start)
 
     @property
     def _alone(self) -> bool:
@@ -130,7 +142,7 @@ class TeamSearcher(Searcher):
             start: The cell.
             parts: Parts to choose from; all by default.
         """
-        flying = {int(self._parts[each.position]) for each in self.vehicles.values() if each.next is not None}
+        flying = {int(self._parts[vehicle.position]) for vehicle in self._flying()}
         choice = range(self.part_count) if parts is None else parts
         best = max(choice, key=lambda part: (part not in flying, self._chance_left(part), part == self._parts[start]))
         cells = np.argwhere(self._open() & (self._parts == best))
@@ -154,7 +166,7 @@ class TeamSearcher(Searcher):
             return super().status
         if self._declared is not None:
             return "found"
-        return "searching" if any(vehicle.next is not None for vehicle in self.vehicles.values()) else "spent"
+        return "searching" if self._flying() else "spent"
 
     @property
     def team_size(self) -> int:
@@ -207,8 +219,7 @@ class TeamSearcher(Searcher):
             raise AirlocError(f"Vehicle {name} takes part already", "Use another name, or let it leave first")
         if len(self._active()) >= MAX_VEHICLES or len(self.vehicles) >= 16 * MAX_VEHICLES:
             raise AirlocError(f"The search has {len(self.vehicles)} vehicles", f"Use at most {MAX_VEHICLES} at a time")
-        if not (self.grid.contains(start) and self.searchable[start]):
-            raise AirlocError(f"The start {start} is not a searchable cell", "Start in a cell inside the outline")
+        self._check_start(start)
         check_budget(budget)
 
     def leave(self, name: str) -> None:
@@ -280,8 +291,11 @@ class TeamSearcher(Searcher):
 
     def next_to_arrive(self) -> Vehicle | None:
         """Return the vehicle that reaches its next cell first; None if none is under way."""
-        flying = [vehicle for vehicle in self.vehicles.values() if vehicle.next is not None]
-        return min(flying, key=lambda vehicle: vehicle.arrival, default=None)
+        return min(self._flying(), key=lambda vehicle: vehicle.arrival, default=None)
+
+    def _flying(self) -> list[Vehicle]:
+        """Return the vehicles that have a next cell."""
+        return [vehicle for vehicle in self.vehicles.values() if vehicle.next is not None]
 
     def belief(self) -> Belief:
         """Return the probability of area (POA) of every cell, (rows, cols)."""
@@ -315,10 +329,6 @@ class TeamSearcher(Searcher):
         """Probability of each step of the target in one round; it stays in the search area."""
         return self.motion.transition(self.grid.shape, np.asarray(self.searchable * self._ease, dtype=np.float64))
 
-    def _pod(self, photo: Candidate) -> float:
-        """Return the probability of detection of a photo."""
-        return photo.glimpse.coverage * (self.detection if photo.verdict is None else PERSON)
-
     def _best_find(self) -> Find | None:
         """Return the find to declare: if the target moves, only one that a person has confirmed."""
         find = super()._best_find()
@@ -342,7 +352,7 @@ class TeamSearcher(Searcher):
                 vehicle.next = self._choose(vehicle, taken)
 
     def _choose(self, vehicle: Vehicle, taken: Mask) -> Cell | None:
-        """Return the cell that a vehicle is sent to."""
+        """Return the cell that a vehicle is sent to, none of those that are taken."""
         if not (self.motion or self._left().any()):
             return None
         others = [other for other in self.vehicles.values() if other.active and other is not vehicle]
@@ -360,11 +370,7 @@ class TeamSearcher(Searcher):
 
     def _taken(self) -> Mask:
         """Return the cells that need no further photo."""
-        taken = np.zeros(self.grid.shape, dtype=np.bool_)
-        if not self.motion:
-            for cell in self._glimpses:
-                taken[cell] = True
-        return taken
+        return np.zeros(self.grid.shape, dtype=np.bool_) if self.motion else self._photographed()
 
     def _catch_up(self) -> None:
         """Let the agent observe the photos that it has not moved over yet."""

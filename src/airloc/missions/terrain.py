@@ -15,14 +15,12 @@ import numpy.typing as npt
 import shapely
 
 from airloc.areas.features import Feature
-from airloc.areas.layout import Layout, project
+from airloc.areas.layout import Layout, project, spots_in_cell
 from airloc.errors import AirlocError
 from airloc.missions.priors import valid_line
 
 if TYPE_CHECKING:
     from airloc.missions.routes import ElevationModel
-
-__all__ = ["walking_ease"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,9 +64,8 @@ def _road_ease(layout: Layout, roads: Sequence[Feature]) -> Floats:
 
 def _slopes(layout: Layout, dem: "ElevationModel") -> Floats:
     """Return the mean slope in each searched cell, as metres of height per metre; zero elsewhere."""
-    spots = (np.arange(SPOTS) + 0.5) / SPOTS - 0.5
     cells = np.argwhere(layout.searchable)
-    places = cells[:, None, None] + np.stack(np.meshgrid(spots, spots, indexing="ij"), axis=-1)  # (n, S, S, 2)
+    places = cells[:, None, None] + spots_in_cell(SPOTS)  # (n, S, S, 2)
     heights = dem.heights(layout.lat_lon(places).reshape(-1, 2)).reshape(places.shape[:-1])
     down, right = np.gradient(heights, layout.pitch_m / SPOTS, axis=(1, 2))
     slopes = np.zeros(layout.grid.shape)

@@ -19,8 +19,6 @@ import numpy.typing as npt
 
 from airloc.grid import Cell
 
-__all__ = ["improve_tours", "seen_fractions"]
-
 Floats = npt.NDArray[np.float64]
 
 REACH = 2
@@ -54,7 +52,7 @@ def improve_tours(
     """
     search = _Search(mass, tours, budgets, filmed, random.Random(seed))
     rounds = min(ROUNDS_PER_CELL * len(search.cells), MAX_ROUNDS)
-    worth = sum(search.graph.worth(node) for node in search.cells if search.graph.owner[node] != NOTHING)
+    worth = search.worth()
     mean = worth / max(1, sum(map(len, tours)))
     for number in range(rounds if worth > 0 else 0):
         search.play(temperature=mean * HOT * (COLD / HOT) ** (number / rounds))
@@ -203,11 +201,13 @@ class _Search:
         ranked = np.sort(mass[mass > 0])[::-1]
         if not len(ranked):
             return 0.0
-        worth = sum(self.graph.worth(node) for node in self.cells if self.graph.owner[node] != NOTHING)
-        rate = worth / max(
-            1.0, sum(self._lengths)
-        )  # more than half of what tours collect is too much for the last cell
+        # More than half of what tours collect is too much for the last cell.
+        rate = self.worth() / max(1.0, sum(self._lengths))
         return min(float(ranked[min(int(sum(self._budgets)), len(ranked) - 1)]), rate / 2)
+
+    def worth(self) -> float:
+        """Return the probability that the tours collect."""
+        return sum(self.graph.worth(node) for node in self.cells if self.graph.owner[node] != NOTHING)
 
     def play(self, temperature: float) -> None:
         """Play one round: remove strings, insert cells, keep or undo the change."""

@@ -17,8 +17,6 @@ import numpy.typing as npt
 from airloc.grid import Cell
 from airloc.missions.tour_search import improve_tours
 
-__all__ = ["parallel_tracks", "plan_tours"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -147,11 +145,7 @@ def _cheapest(cells: Ints, paths: list[list[list[int]]], spare: Floats) -> tuple
         best = detour.argmin(axis=1)
         own = detour[np.arange(len(cells)), best]
         better = (own < cost) & (own <= spare[number] + 1e-9)
-        cost, whose, where = (
-            np.where(better, own, cost),
-            np.where(better, number, whose),
-            np.where(better, best + 1, where),
-        )
+        cost[better], whose[better], where[better] = own[better], number, best[better] + 1
     return cost, whose, where
 
 

@@ -9,20 +9,6 @@ import re
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 
-__all__ = [
-    "format_cell",
-    "looks_like_position",
-    "parse_drift",
-    "parse_duration",
-    "parse_length",
-    "parse_percentage",
-    "parse_pixel",
-    "parse_position",
-    "parse_range",
-    "parse_speed",
-    "parse_wind",
-]
-
 METRIC = {"m": 1.0, "km": 1000.0, "ft": 0.3048}
 PIXELS = {"px": 1.0}
 ANGLE_MARKS = "\u00b0\u00ba'\u2032\u2019\"\u2033\u201d"

@@ -21,19 +21,6 @@ from airloc.missions.searcher import Glimpse
 from airloc.missions.store import StoredSearch, StoredVehicle, StoredVerdict
 from airloc.missions.team import FIRST, TeamSearcher, Vehicle
 
-__all__ = [
-    "Replay",
-    "cell_location",
-    "change_team",
-    "check_number",
-    "check_vehicle",
-    "new_vehicle",
-    "outcome_of",
-    "search_state",
-    "vehicle_states",
-    "waypoint_location",
-]
-
 
 def new_vehicle(search: FieldSearch, request: NewVehicle, verdicts: int) -> StoredVehicle:
     """Return the event that a vehicle joins.

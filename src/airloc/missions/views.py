@@ -19,16 +19,7 @@ from airloc.missions.orthophotos import MARGIN
 from airloc.missions.plan import point_of
 from airloc.missions.service import ActiveSearch, PhotoArrival
 from airloc.missions.settings import StoredSettings
-
-__all__ = [
-    "PhotoView",
-    "SearchGeometry",
-    "SearchView",
-    "Track",
-    "Waypoint",
-    "geometry_of",
-    "view_of",
-]
+from airloc.missions.vehicles import cell_location
 
 COLOURS = 33
 """Number of colours of the probabilities."""
@@ -133,21 +124,16 @@ def view_of(active: ActiveSearch, state: SearchState) -> SearchView:
     searcher, layout = active.field.searcher, active.field.layout
     photos = []
     for photo in searcher.candidates():
-        (row, col), place, _ = photo.find
-        lat, lon = layout.lat_lon(place).tolist()
         arrival = active.arrivals[photo.number - 1]
         photos.append(
             PhotoView(
-                row=row,
-                col=col,
-                lat=lat,
-                lon=lon,
+                **cell_location(layout, *photo.find[:2]).model_dump(),
                 number=photo.number,
                 match_probability=photo.find.probability,
                 verdict=photo.verdict,
                 received=arrival.received,
                 vehicle=arrival.vehicle,
-                place=list(place),
+                place=list(photo.find.position),
             )
         )
     return SearchView(
