@@ -327,15 +327,22 @@ def test_a_place_on_the_map_has_the_width_and_the_heading_that_were_given(airloc
     assert airloc("search", *options, "--goal-width", "95m-130m", "--out", tmp_path / "no").refused("95 to 130 m")
 
 
-def test_a_goal_without_texture_gives_a_warning(airloc, tmp_path: Path, area: Path):
+def test_a_goal_with_hardly_any_texture_gives_a_warning(airloc, tmp_path: Path, area: Path):
     haze = np.random.default_rng(0).normal(120, 2, (48, 48, 3)).astype(np.uint8)
-    for name, image, fact in (("haze", haze, "texture"), ("card", np.full_like(haze, 90), "single colour")):
-        Image.fromarray(image).save(tmp_path / f"{name}.png")
-        options = ("--area", area, "--goal", tmp_path / f"{name}.png", "--cell", "96m", "--agent", "spiral")
-        outcome = airloc("search", *options, "--budget", 2, "--formats", "plan", "--out", tmp_path / name)
-        assert outcome.code == 0
-        assert fact in outcome.err
-        assert record_of(tmp_path / name)["status"] == "spent"
+    Image.fromarray(haze).save(tmp_path / "haze.png")
+    options = ("--area", area, "--goal", tmp_path / "haze.png", "--cell", "96m", "--agent", "spiral")
+    outcome = airloc("search", *options, "--budget", 2, "--formats", "plan", "--out", tmp_path / "out")
+    assert outcome.code == 0
+    assert "texture" in outcome.err
+    assert record_of(tmp_path / "out")["status"] == "spent"
+
+
+@pytest.mark.parametrize("more", [(), ("--goal-text", "a red roof beside a pond")])
+def test_a_goal_of_one_colour_is_refused_before_the_search(airloc, tmp_path: Path, area: Path, more):
+    Image.new("RGB", (48, 48), (90, 120, 60)).save(tmp_path / "card.png")
+    options = ("--area", area, "--goal", tmp_path / "card.png", *more, "--cell", "96m", "--out", tmp_path / "out")
+    assert airloc("search", *options).refused("single colour", "photo of the place")
+    assert not (tmp_path / "out").exists()
 
 
 def test_cells_may_touch_and_photos_may_take_no_time(airloc, tmp_path: Path, area: Path):

@@ -135,11 +135,14 @@ def test_goal_images_that_are_hard_to_recognise_give_warnings(search_ground: Sea
     assert "20 x 16 px" in small
     assert "50 m" in warnings(image[:96, :96], 50.0)[0]
     assert "400 m" in warnings(image[:64, :64], 400.0)[0]
-    card = prepare_goal(np.full((60, 60, 3), 90, np.uint8), layout)
-    assert card.uniform
-    assert len(card.warnings) == 1
     haze = np.random.default_rng(0).normal(90, 2, (60, 60, 3)).astype(np.uint8)
     assert [word for word in warnings(haze) if "texture" in word]
+
+
+@pytest.mark.parametrize("value", [0, 90, 255])
+def test_a_goal_of_one_colour_is_refused(search_ground: SearchGround, value: int):
+    with pytest.raises(AirlocError, match="single colour"):
+        prepare_goal(np.full((60, 60, 3), value, np.uint8), search_ground.layout)
 
 
 def test_a_goal_larger_than_the_area_of_uncertain_width_or_without_a_direction_is_refused(search_ground: SearchGround):

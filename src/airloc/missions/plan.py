@@ -157,8 +157,6 @@ class PreparedGoal(NamedTuple):
     """A goal, and how well it can be recognised."""
 
     goal: Goal
-    uniform: bool
-    """True if the picture has one colour, so that it cannot be recognised."""
     warnings: tuple[str, ...]
     """Reasons why the goal may not be recognised."""
 
@@ -209,8 +207,8 @@ def prepare_goal(
         same_day: The picture is from the day of the flight.
 
     Raises:
-        AirlocError: If the goal is larger than the search area or much smaller than a cell, its width is too
-            uncertain, or the heading is not a direction.
+        AirlocError: If the goal has a single colour, is larger than the search area or much smaller than a cell, its
+            width is too uncertain, or the heading is not a direction.
     """
     cell_m, unit = layout.cell_m, layout.unit
     side_m = max(layout.grid.shape) * layout.pitch_m - layout.gap_m
@@ -219,6 +217,8 @@ def prepare_goal(
         raise AirlocError(problem, "Check the width of the goal image, or search a larger area")
     turn = None if heading is None else heading - layout.heading
     goal = make_goal(image, cell_m, widths_m, turn, same_day=same_day, unit=unit)
+    if is_uniform(goal.picture):
+        raise AirlocError("The goal image has a single colour and cannot be recognised", "Give a photo of the place")
     height, width = image.shape[:2]
     width_m = None if widths_m is None else math.sqrt(widths_m[0] * widths_m[1])
     warnings = []
@@ -229,12 +229,9 @@ def prepare_goal(
     elif width_m is not None and width * cell_m / width_m < MIN_GOAL_PIXELS:
         cell_px = width * cell_m / width_m
         warnings.append(f"a cell has only {cell_px:.0f} px in the goal image, which is {width_m:g} {unit} wide")
-    uniform = is_uniform(goal.picture)
-    if uniform:
-        warnings.append("the goal image has a single colour and cannot be recognised")
-    elif not has_structure(goal.picture):
+    if not has_structure(goal.picture):
         warnings.append("the goal image has hardly any texture and may not be recognised")
-    return PreparedGoal(goal, uniform, tuple(warnings))
+    return PreparedGoal(goal, tuple(warnings))
 
 
 def read_goal(
