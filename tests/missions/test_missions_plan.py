@@ -17,6 +17,7 @@ from airloc.missions.plan import (
     lay_out_search,
     nearest_searchable,
     prepare_goal,
+    read_goal,
     searchable_cell,
     start_search,
 )
@@ -135,8 +136,16 @@ def test_goal_images_that_are_hard_to_recognise_give_warnings(search_ground: Sea
     assert "20 x 16 px" in small
     assert "50 m" in warnings(image[:96, :96], 50.0)[0]
     assert "400 m" in warnings(image[:64, :64], 400.0)[0]
+    assert "only 15 px" in warnings(image[:30, :200], 192.0)[0], "the central square counts"
     haze = np.random.default_rng(0).normal(90, 2, (60, 60, 3)).astype(np.uint8)
     assert [word for word in warnings(haze) if "texture" in word]
+
+
+def test_a_place_on_the_map_that_reaches_beyond_the_data_gives_a_warning(raster: Raster):
+    layout = lay_out_search(SearchPlan(cell_m=96.0), None, raster)
+    assert read_goal(raster, layout, GOAL_CELL).warnings == ()
+    (cut,) = read_goal(raster, layout, (-0.25, 2.0)).warnings
+    assert "27 % of the goal" in cut
 
 
 @pytest.mark.parametrize("value", [0, 90, 255])

@@ -55,6 +55,8 @@ MAX_SORTIES = 16
 """Largest number of flights of a vehicle in one search."""
 SMALL_GOAL = 0.6
 """Width of a goal image, in cells, below which recognition is poor."""
+WHOLE_GOAL = 0.99
+"""Fraction of a goal with image data above which it is whole."""
 MIN_GOAL_PIXELS = 24
 """Side of a goal image, in pixels, below which recognition is poor."""
 
@@ -226,8 +228,8 @@ def prepare_goal(
         warnings.append(f"the goal image shows less than a cell ({width_m:g} {unit}); smaller cells may work better")
     if min(height, width) < MIN_GOAL_PIXELS:
         warnings.append(f"the goal image has only {width} x {height} px")
-    elif width_m is not None and width * cell_m / width_m < MIN_GOAL_PIXELS:
-        cell_px = width * cell_m / width_m
+    elif width_m is not None and min(height, width) * cell_m / width_m < MIN_GOAL_PIXELS:
+        cell_px = min(height, width) * cell_m / width_m
         warnings.append(f"a cell has only {cell_px:.0f} px in the goal image, which is {width_m:g} {unit} wide")
     if not has_structure(goal.picture):
         warnings.append("the goal image has hardly any texture and may not be recognised")
@@ -259,8 +261,13 @@ def read_goal(
     cells = 1.0 if widths_m is None else widths_m[0] / layout.cell_m
     turn = 0.0 if heading is None or not math.isfinite(heading) else heading - layout.heading
     side = max(layout.grid.cell, round(layout.grid.cell * min(cells, LARGEST_PICTURE)))
-    image = read_square(raster, layout, place, cells, side, turn).pixels
-    return prepare_goal(image, layout, widths_m, layout.heading if heading is None else heading, same_day=True)
+    view = read_square(raster, layout, place, cells, side, turn)
+    direction = layout.heading if heading is None else heading
+    prepared = prepare_goal(view.pixels, layout, widths_m, direction, same_day=True)
+    if view.coverage > WHOLE_GOAL:
+        return prepared
+    cut = f"{100 * (1 - view.coverage):.0f} % of the goal has no image data: it may not be recognised"
+    return prepared._replace(warnings=(*prepared.warnings, cut))
 
 
 def start_search(
