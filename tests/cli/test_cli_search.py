@@ -234,7 +234,11 @@ def test_three_drones_have_flights_of_their_own_and_a_record_that_names_them(air
 
 @pytest.mark.parametrize(
     ("more", "fact"),
-    [(("--endurance", "1min", "--budget", 3), ""), (("--goal-width", "60px", "--goal", "missing.jpg"), "60px")],
+    [
+        (("--endurance", "1min", "--budget", 3), ""),
+        (("--goal-width", "60px", "--goal", "missing.jpg"), "60px"),
+        (("--truth", "59.3560,15.0020"), "--truth"),
+    ],
 )
 def test_contradicting_options_are_one_sentence(airloc, tmp_path: Path, area: Path, more, fact: str):
     goal = () if "--goal" in more else ("--goal", position_of(area))
@@ -284,7 +288,9 @@ def test_a_goal_image_that_cannot_be_used_is_one_sentence(airloc, tmp_path: Path
 @pytest.mark.parametrize(("option", "value"), [("--goal-width", "60m"), ("--goal-heading", "nan")])
 def test_a_goal_in_words_alone_has_neither_width_nor_heading(airloc, tmp_path: Path, area: Path, option, value):
     words = ("--area", area, "--goal-text", "a red roof beside a pond", "--cell", "96m")
-    assert airloc("search", *words, option, value, "--out", tmp_path / "out").refused(option, "words alone")
+    assert airloc("search", *words, option, value, "--out", tmp_path / "out").refused(
+        f"{option} describes", "words alone"
+    )
     assert not (tmp_path / "out").exists()
 
 

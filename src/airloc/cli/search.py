@@ -358,6 +358,8 @@ def _pictured_goal(
         return None, truth
     widths = None if options.goal_width is None else parse_range(options.goal_width, georeferenced=known)
     if not Path(options.goal).exists() and looks_like_position(options.goal):
+        if truth is not None:
+            raise AirlocError("--goal is a position and --truth another one of the same goal", "Leave out --truth")
         truth = on_grid(options.goal, "goal")
         prepared = read_goal(raster, layout, truth, widths, options.goal_heading)
     else:
@@ -373,7 +375,8 @@ def _check_no_picture(options: SearchOptions) -> None:
     about = {"--goal-width": options.goal_width, "--goal-heading": options.goal_heading}
     given = [name for name, value in about.items() if value is not None]
     if given:
-        raise AirlocError(f"{' and '.join(given)} describe an image, and the goal is in words alone", "Add --goal")
+        describe = "describe" if len(given) > 1 else "describes"
+        raise AirlocError(f"{' and '.join(given)} {describe} an image, and the goal is in words alone", "Add --goal")
 
 
 def _position(text: str, georeferenced: bool) -> tuple[float, float]:
