@@ -19,13 +19,12 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from airloc.agents.belief import FLAT_STD
 from airloc.agents.pretrained import pretrained_locator
 from airloc.areas.area import MAX_PIXELS as DECOMPRESSION_LIMIT
 from airloc.areas.area import READ_ERRORS, Mask, Pixels
 from airloc.areas.changes import turn_upright
 from airloc.errors import AirlocError
-from airloc.vision.locator import GoalViews
+from airloc.vision.locator import FLAT_STD, GoalViews
 from airloc.vision.sentences import check_description, clean, embed_descriptions
 
 __all__ = [
