@@ -1,6 +1,9 @@
 """`airloc search` from options to the output folder; bad input is one sentence and creates nothing."""
 
+import errno
+import itertools
 import json
+import os
 from pathlib import Path
 from typing import get_args
 
@@ -480,13 +483,41 @@ def test_a_second_search_into_the_same_folder_leaves_no_stale_files(airloc, tmp_
     assert (out / "notes.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_search_that_ends_while_it_writes_leaves_the_earlier_output_or_nothing(
+    airloc, tmp_path: Path, area: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+):
+    options = ("--area", area, "--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--formats", "plan")
+    assert airloc("search", *options, "--budget", 2, "--sweep", "--out", tmp_path / "old").code == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "old").iterdir()}
+    for name in ("old", "new"):
+        calls = itertools.count()
+
+        def fail_in_the_middle(file: int, calls=calls) -> None:
+            if next(calls) == 5:
+                raise error
+
+        monkeypatch.setattr(os, "fsync", fail_in_the_middle)
+        assert airloc("search", *options, "--budget", 3, "--out", tmp_path / name).code == 2
+    assert {path.name: path.read_bytes() for path in (tmp_path / "old").iterdir()} == before
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_files_of_a_foreign_record_stay(airloc, tmp_path: Path, area: Path):
+    (tmp_path / "path.json").write_text('{"files": ["notes.txt"]}')
+    (tmp_path / "notes.txt").write_text("mine")
+    options = ("--area", area, "--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--formats", "plan")
+    assert airloc("search", *options, "--budget", 2, "--out", tmp_path).code == 0
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
 def test_a_list_of_files_in_the_output_folder_never_removes_files_elsewhere(airloc, tmp_path: Path, area: Path):
     out, precious = tmp_path / "out", tmp_path / "precious"
     options = ("--area", area, "--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--budget", 1)
     for files in (["../precious", str(precious), 3, None, "\0"], "precious", {"a": 1}):
         out.mkdir(exist_ok=True)
         precious.write_text("kept")
-        (out / "path.json").write_text(json.dumps({"files": files}))
+        (out / "path.json").write_text(json.dumps({"photos": [], "files": files}))
         assert airloc("search", *options, "--formats", "plan", "--out", out).code == 0
         assert precious.read_text() == "kept"
 
