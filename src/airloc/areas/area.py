@@ -223,7 +223,11 @@ def list_images(folder: Path) -> list[Path]:
 
 def read_image(path: Path) -> Pixels:
     """Read an image as RGB bytes (H, W, 3); grey, RGBA, palette, CMYK and 16-bit images are converted."""
-    image = _decode(path)
+    return to_rgb(_decode(path))
+
+
+def to_rgb(image: Image.Image) -> Pixels:
+    """Convert a decoded image of any mode to RGB bytes (H, W, 3), black where it is transparent."""
     if image.mode.startswith("I") or image.mode == "F":
         return _to_bytes(np.asarray(image))
     if image.has_transparency_data:

@@ -21,7 +21,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from airloc.agents.pretrained import pretrained_locator
 from airloc.areas.area import MAX_PIXELS as DECOMPRESSION_LIMIT
-from airloc.areas.area import READ_ERRORS, Mask, Pixels
+from airloc.areas.area import READ_ERRORS, Mask, Pixels, to_rgb
 from airloc.areas.changes import turn_upright
 from airloc.errors import AirlocError
 from airloc.vision.locator import FLAT_STD, GoalViews
@@ -143,7 +143,7 @@ def read_photo(data: bytes, name: str = "photo") -> Pixels:
                 raise _too_large(name, image.width * image.height)
             image.draft("RGB", (1024, 1024))  # decodes large JPEGs at a fraction of their size
             image.load()
-            return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+            return to_rgb(ImageOps.exif_transpose(image))
     except Image.DecompressionBombError:
         raise _too_large(name, DECOMPRESSION_LIMIT) from None
     except READ_ERRORS as error:
