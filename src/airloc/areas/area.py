@@ -284,8 +284,10 @@ def _decode(path: Path) -> Image.Image:
 def _unreadable(path: Path, error: Exception) -> AirlocError:
     reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
     if isinstance(error, UnidentifiedImageError):
-        reason = "it is not an image in a known format"
-    return AirlocError(f"Cannot read the image {path}: {reason}", "Replace the file, or remove it from the folder")
+        reason = "it is not an image in a known format, such as JPEG, PNG, WebP, or TIFF with 8 bits a band"
+    elif isinstance(error, OSError) and error.strerror:
+        reason = error.strerror.lower()
+    return AirlocError(f"Cannot read the image {path}: {reason}", "Give another file, or leave this one out")
 
 
 def _to_bytes(deep: npt.NDArray[Any]) -> Pixels:
