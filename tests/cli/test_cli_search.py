@@ -366,7 +366,7 @@ def test_an_image_without_data_is_refused(airloc, tmp_path: Path):
     Image.fromarray(ground(2)).save(tmp_path / "goal.png")
     options = ("--goal", tmp_path / "goal.png", "--cell", "96m", "--agent", "spiral", "--budget", 3)
     outcome = airloc("search", "--area", tmp_path / "empty.tif", *options, "--out", tmp_path / "out")
-    assert outcome.refused("data of the image")
+    assert outcome.refused("empty.tif has no data")
     assert not (tmp_path / "out").exists()
 
 

@@ -339,7 +339,7 @@ class Raster:
         except FileNotFoundError:
             raise AirlocError(f"There is no image {self.path}", "Check the path, and do not move the file") from None
         except (RasterioIOError, RasterioError, OSError, ValueError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
+            reason = str(error.__cause__ or error).splitlines()[0].rstrip(".")
             raise AirlocError(f"Cannot read the image {self.path}: {reason}", "Give a complete GeoTIFF") from error
 
 
