@@ -202,6 +202,9 @@ def test_an_image_without_georeference_is_searched_in_pixels(airloc, tmp_path: P
         ("--landing", "1", "1"),
         ("--margin", "-3m", "-3m"),
         ("--margin", "9px", "9px"),
+        ("--margin", "1e300m", "1e+300"),
+        ("--speed", "1e308m/s", "1e+308"),
+        ("--hover", "2h", "7200 s"),
         ("--no-fly", "zone.kml", "zone.kml"),
         ("--no-fly", "59.3,15 59.4,15.1", "no-fly"),
         ("--climb", "0m/s", "0m/s"),
@@ -396,6 +399,15 @@ def test_launch_landing_wind_reserve_and_ground_heights_are_in_the_plan(airloc, 
     uncovered = write_tiff(tmp_path / "far.tif", heights, from_origin(LEFT - 9000, TOP, 10, 10), METRE)
     assert airloc("search", *common, "--dem", uncovered, "--out", tmp_path / "no").refused("far.tif")
     assert not (tmp_path / "no").exists()
+
+
+def test_a_home_or_landing_far_from_the_search_area_gives_a_warning(airloc, tmp_path: Path, area: Path):
+    options = ("--area", area, "--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--budget", 2)
+    swapped = ",".join(reversed(position_of(area).split(",")))
+    far = airloc("search", *options, "--home", position_of(area), "--landing", swapped, "--out", tmp_path / "out")
+    assert far.code == 0
+    assert "the landing is 6104 km from the search area" in far.err
+    assert "the home" not in far.err
 
 
 def test_a_search_goes_on_in_further_sorties_with_new_batteries(airloc, tmp_path: Path, area: Path):

@@ -79,7 +79,8 @@ def test_an_endurance_sets_the_budget_and_a_long_one_is_capped(search_ground: Se
 @pytest.mark.parametrize(
     ("settings", "fact"),
     [({"budget": 0}, "0"), ({"budget": 5000}, "5000"), ({"budget": 3, "endurance": 60.0}, ""),
-     ({"false_alarm_cost": -1.0}, "-1")],
+     ({"false_alarm_cost": -1.0}, "-1"), ({"speed": 1e308}, "1e+308"), ({"speed": 1e-300}, "1e-300"),
+     ({"hover": 1e300}, "1e+300")],
 )  # fmt: skip
 def test_invalid_plans_are_errors(settings, fact: str):
     with pytest.raises(AirlocError) as error:

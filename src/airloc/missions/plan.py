@@ -53,6 +53,8 @@ __all__ = [
 
 MAX_SORTIES = 16
 """Largest number of flights of a vehicle in one search."""
+MAX_SPEED, MAX_HOVER = 200.0, 3600.0
+"""Largest speed in metres per second, and longest time at a photo in seconds."""
 SMALL_GOAL = 0.6
 """Width of a goal image, in cells, below which recognition is poor."""
 WHOLE_GOAL = 0.99
@@ -120,6 +122,11 @@ class SearchPlan:
             problem = f"There are {len(self.launches)} launch positions for {self.drones - 1} further drones"
             raise AirlocError(problem, "Give one position for each drone after the first, or more drones")
         declaration_threshold(self.false_alarm_cost)
+        if not 0.1 <= self.speed <= MAX_SPEED:
+            problem = f"A vehicle cannot fly at {self.speed:g} m/s"
+            raise AirlocError(problem, f"Give a speed from 0.1 to {MAX_SPEED:g} m/s")
+        if not 0 <= self.hover <= MAX_HOVER:
+            raise AirlocError(f"A photo cannot take {self.hover:g} s", f"Give a time from 0 to {MAX_HOVER:g} s")
         if not 1 <= self.footprint <= 4:
             raise AirlocError(f"Photos cannot show {self.footprint:g} cells", "Give a footprint from 1 to 4 cells")
         if self.budget is not None:
