@@ -574,7 +574,7 @@ def test_a_flight_above_120_m_gives_a_warning(airloc, tmp_path: Path, area: Path
 
 
 def test_a_search_that_takes_minutes_says_so(capsys, monkeypatch):
-    now = iter(range(0, 10_000, 10))
+    now = iter([0, 10, 20, 30, *[31] * 45, 300])
     monkeypatch.setattr("airloc.cli.search.time.monotonic", lambda: float(next(now)))
     done: list[int] = []
     step = _announce_duration(done.append, 50)
@@ -582,6 +582,9 @@ def test_a_search_that_takes_minutes_says_so(capsys, monkeypatch):
         step(1)
     assert done == [1, 1, 1]
     assert "1 of at most 50 photos, about 8 min left" in capsys.readouterr().err
+    for _ in range(46):
+        step(1)
+    assert "about 0 min" not in capsys.readouterr().err
 
 
 def test_images_with_nodata_and_16_bit_bands_are_searched(airloc, tmp_path: Path):

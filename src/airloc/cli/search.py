@@ -235,7 +235,7 @@ def _announce_duration(advance: Callable[[int], None], total: int) -> Callable[[
         if spent > 5 * 2**announced and count < total:
             announced += 1
             left = spent / count * (total - count)
-            if left > LONG_SEARCH or announced > 1:
+            if left > LONG_SEARCH:
                 status(f"airloc: {count} of at most {total} photos, about {left / 60:.0f} min left at most")
 
     return step
