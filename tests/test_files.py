@@ -12,7 +12,7 @@ from PIL import Image
 
 from airloc.drawing.sheet import save_gif
 from airloc.errors import AirlocError
-from airloc.files import check_writable, encode_png, save_png, write_atomically
+from airloc.files import check_writable, encode_png, replacing_together, save_png, write_atomically
 
 
 def files(folder: Path) -> list[str]:
@@ -61,6 +61,26 @@ def test_a_failure_keeps_the_old_file_leaves_nothing_behind_and_names_path_and_c
     assert "space" in caught.value.cure if number == errno.ENOSPC else "folder" in caught.value.cure
     assert path.read_text() == "old"
     assert files(tmp_path) == ["result.json"]
+
+
+def test_files_replace_others_together_or_not_at_all(tmp_path):
+    out = tmp_path / "out"
+
+    def write(content: str, *names: str) -> None:
+        with replacing_together(out) as stage:
+            for name in names:
+                write_atomically(stage / name, content)
+
+    write("old", "a")
+    with pytest.raises(AirlocError, match="null"):
+        write("new", "a", "no\0name")
+    assert (files(out), (out / "a").read_text()) == (["a"], "old")
+    (out / "b").mkdir()
+    with pytest.raises(AirlocError, match="b"):
+        write("new", "a", "b")
+    assert (files(out), (out / "a").read_text()) == (["a", "b"], "old")
+    write("new", "a", "c")
+    assert (files(out), (out / "a").read_text()) == (["a", "b", "c"], "new")
 
 
 def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):

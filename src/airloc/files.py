@@ -11,6 +11,7 @@ import io
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,6 +85,32 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
             with _temporary_beside(real) as temporary:
                 temporary.touch(exist_ok=False)
     return target
+
+
+@contextlib.contextmanager
+def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a folder to write files to, which then replace those of the same names in `folder`, all or none.
+
+    After errors and interrupts `folder` is as before.
+
+    Raises:
+        AirlocError: If the files cannot be written.
+    """
+    target = Path(folder)
+    stage = target / f".airloc-{secrets.token_hex(8)}.tmp"
+    try:
+        with _explained(target):
+            stage.mkdir(parents=True)
+        yield stage
+        files = {path: target / path.name for path in stage.iterdir()}
+        for path in files.values():
+            with _explained(path):
+                _refuse_folder(path)
+        for staged, path in files.items():
+            with _explained(path):
+                staged.replace(path.resolve())
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
 
 
 def save_png(pixels: npt.NDArray[np.uint8], path: str | os.PathLike[str]) -> Path:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rasterio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from rasterio.transform import from_origin
 
 from airloc.areas.area import (
     SearchArea,
@@ -281,6 +283,19 @@ def test_text_with_the_suffix_of_an_image_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.jpg").write_text("<html>")
     with pytest.raises(AirlocError, match=r"text\.jpg"):
         read_image(tmp_path / "text.jpg")
+
+
+def test_the_reason_why_an_image_cannot_be_read_is_in_words(tmp_path: Path) -> None:
+    with pytest.raises(AirlocError, match="is a directory") as error:
+        read_image(tmp_path)
+    assert "Errno" not in str(error.value)
+    with rasterio.open(
+        tmp_path / "deep.tif", "w", driver="GTiff", height=9, width=9, count=3, dtype="uint16", crs="EPSG:4326",
+        transform=from_origin(15, 59, 1, 1),
+    ) as file:  # fmt: skip
+        file.write(np.zeros((3, 9, 9), dtype=np.uint16))
+    with pytest.raises(AirlocError, match=r"deep\.tif: .*8 bits"):
+        read_image(tmp_path / "deep.tif")
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF", "WEBP"])

@@ -1,6 +1,9 @@
 """`airloc search` from options to the output folder; bad input is one sentence and creates nothing."""
 
+import errno
+import itertools
 import json
+import os
 from pathlib import Path
 from typing import get_args
 
@@ -199,7 +202,11 @@ def test_an_image_without_georeference_is_searched_in_pixels(airloc, tmp_path: P
         ("--landing", "1", "1"),
         ("--margin", "-3m", "-3m"),
         ("--margin", "9px", "9px"),
-        ("--no-fly", "zone.kml", "zone.kml"),
+        ("--margin", "1e300m", "1e+300"),
+        ("--speed", "1e308m/s", "1e+308"),
+        ("--hover", "2h", "7200 s"),
+        ("--no-fly", "zone.kml", "no no-fly zone zone.kml"),
+        ("--no-fly", "59,15 59,15", "no-fly zone '59,15 59,15' crosses itself"),
         ("--no-fly", "59.3,15 59.4,15.1", "no-fly"),
         ("--climb", "0m/s", "0m/s"),
         ("--wind", "strong", "strong"),
@@ -234,7 +241,11 @@ def test_three_drones_have_flights_of_their_own_and_a_record_that_names_them(air
 
 @pytest.mark.parametrize(
     ("more", "fact"),
-    [(("--endurance", "1min", "--budget", 3), ""), (("--goal-width", "60px", "--goal", "missing.jpg"), "60px")],
+    [
+        (("--endurance", "1min", "--budget", 3), ""),
+        (("--goal-width", "60px", "--goal", "missing.jpg"), "60px"),
+        (("--truth", "59.3560,15.0020"), "--truth"),
+    ],
 )
 def test_contradicting_options_are_one_sentence(airloc, tmp_path: Path, area: Path, more, fact: str):
     goal = () if "--goal" in more else ("--goal", position_of(area))
@@ -284,7 +295,9 @@ def test_a_goal_image_that_cannot_be_used_is_one_sentence(airloc, tmp_path: Path
 @pytest.mark.parametrize(("option", "value"), [("--goal-width", "60m"), ("--goal-heading", "nan")])
 def test_a_goal_in_words_alone_has_neither_width_nor_heading(airloc, tmp_path: Path, area: Path, option, value):
     words = ("--area", area, "--goal-text", "a red roof beside a pond", "--cell", "96m")
-    assert airloc("search", *words, option, value, "--out", tmp_path / "out").refused(option, "words alone")
+    assert airloc("search", *words, option, value, "--out", tmp_path / "out").refused(
+        f"{option} describes", "words alone"
+    )
     assert not (tmp_path / "out").exists()
 
 
@@ -327,15 +340,22 @@ def test_a_place_on_the_map_has_the_width_and_the_heading_that_were_given(airloc
     assert airloc("search", *options, "--goal-width", "95m-130m", "--out", tmp_path / "no").refused("95 to 130 m")
 
 
-def test_a_goal_without_texture_gives_a_warning(airloc, tmp_path: Path, area: Path):
+def test_a_goal_with_hardly_any_texture_gives_a_warning(airloc, tmp_path: Path, area: Path):
     haze = np.random.default_rng(0).normal(120, 2, (48, 48, 3)).astype(np.uint8)
-    for name, image, fact in (("haze", haze, "texture"), ("card", np.full_like(haze, 90), "single colour")):
-        Image.fromarray(image).save(tmp_path / f"{name}.png")
-        options = ("--area", area, "--goal", tmp_path / f"{name}.png", "--cell", "96m", "--agent", "spiral")
-        outcome = airloc("search", *options, "--budget", 2, "--formats", "plan", "--out", tmp_path / name)
-        assert outcome.code == 0
-        assert fact in outcome.err
-        assert record_of(tmp_path / name)["status"] == "spent"
+    Image.fromarray(haze).save(tmp_path / "haze.png")
+    options = ("--area", area, "--goal", tmp_path / "haze.png", "--cell", "96m", "--agent", "spiral")
+    outcome = airloc("search", *options, "--budget", 2, "--formats", "plan", "--out", tmp_path / "out")
+    assert outcome.code == 0
+    assert "texture" in outcome.err
+    assert record_of(tmp_path / "out")["status"] == "spent"
+
+
+@pytest.mark.parametrize("more", [(), ("--goal-text", "a red roof beside a pond")])
+def test_a_goal_of_one_colour_is_refused_before_the_search(airloc, tmp_path: Path, area: Path, more):
+    Image.new("RGB", (48, 48), (90, 120, 60)).save(tmp_path / "card.png")
+    options = ("--area", area, "--goal", tmp_path / "card.png", *more, "--cell", "96m", "--out", tmp_path / "out")
+    assert airloc("search", *options).refused("single colour", "photo of the place")
+    assert not (tmp_path / "out").exists()
 
 
 def test_cells_may_touch_and_photos_may_take_no_time(airloc, tmp_path: Path, area: Path):
@@ -350,7 +370,7 @@ def test_an_image_without_data_is_refused(airloc, tmp_path: Path):
     Image.fromarray(ground(2)).save(tmp_path / "goal.png")
     options = ("--goal", tmp_path / "goal.png", "--cell", "96m", "--agent", "spiral", "--budget", 3)
     outcome = airloc("search", "--area", tmp_path / "empty.tif", *options, "--out", tmp_path / "out")
-    assert outcome.refused("data of the image")
+    assert outcome.refused("empty.tif has no data")
     assert not (tmp_path / "out").exists()
 
 
@@ -380,6 +400,15 @@ def test_launch_landing_wind_reserve_and_ground_heights_are_in_the_plan(airloc, 
     uncovered = write_tiff(tmp_path / "far.tif", heights, from_origin(LEFT - 9000, TOP, 10, 10), METRE)
     assert airloc("search", *common, "--dem", uncovered, "--out", tmp_path / "no").refused("far.tif")
     assert not (tmp_path / "no").exists()
+
+
+def test_a_home_or_landing_far_from_the_search_area_gives_a_warning(airloc, tmp_path: Path, area: Path):
+    options = ("--area", area, "--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--budget", 2)
+    swapped = ",".join(reversed(position_of(area).split(",")))
+    far = airloc("search", *options, "--home", position_of(area), "--landing", swapped, "--out", tmp_path / "out")
+    assert far.code == 0
+    assert "the landing is 6104 km from the search area" in far.err
+    assert "the home" not in far.err
 
 
 def test_a_search_goes_on_in_further_sorties_with_new_batteries(airloc, tmp_path: Path, area: Path):
@@ -467,13 +496,41 @@ def test_a_second_search_into_the_same_folder_leaves_no_stale_files(airloc, tmp_
     assert (out / "notes.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_search_that_ends_while_it_writes_leaves_the_earlier_output_or_nothing(
+    airloc, tmp_path: Path, area: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+):
+    options = ("--area", area, "--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--formats", "plan")
+    assert airloc("search", *options, "--budget", 2, "--sweep", "--out", tmp_path / "old").code == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "old").iterdir()}
+    for name in ("old", "new"):
+        calls = itertools.count()
+
+        def fail_in_the_middle(file: int, calls=calls) -> None:
+            if next(calls) == 5:
+                raise error
+
+        monkeypatch.setattr(os, "fsync", fail_in_the_middle)
+        assert airloc("search", *options, "--budget", 3, "--out", tmp_path / name).code == 2
+    assert {path.name: path.read_bytes() for path in (tmp_path / "old").iterdir()} == before
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_files_of_a_foreign_record_stay(airloc, tmp_path: Path, area: Path):
+    (tmp_path / "path.json").write_text('{"files": ["notes.txt"]}')
+    (tmp_path / "notes.txt").write_text("mine")
+    options = ("--area", area, "--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--formats", "plan")
+    assert airloc("search", *options, "--budget", 2, "--out", tmp_path).code == 0
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
 def test_a_list_of_files_in_the_output_folder_never_removes_files_elsewhere(airloc, tmp_path: Path, area: Path):
     out, precious = tmp_path / "out", tmp_path / "precious"
     options = ("--area", area, "--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--budget", 1)
     for files in (["../precious", str(precious), 3, None, "\0"], "precious", {"a": 1}):
         out.mkdir(exist_ok=True)
         precious.write_text("kept")
-        (out / "path.json").write_text(json.dumps({"files": files}))
+        (out / "path.json").write_text(json.dumps({"photos": [], "files": files}))
         assert airloc("search", *options, "--formats", "plan", "--out", out).code == 0
         assert precious.read_text() == "kept"
 
@@ -518,7 +575,7 @@ def test_a_flight_above_120_m_gives_a_warning(airloc, tmp_path: Path, area: Path
 
 
 def test_a_search_that_takes_minutes_says_so(capsys, monkeypatch):
-    now = iter(range(0, 10_000, 10))
+    now = iter([0, 10, 20, 30, *[31] * 45, 300])
     monkeypatch.setattr("airloc.cli.search.time.monotonic", lambda: float(next(now)))
     done: list[int] = []
     step = _announce_duration(done.append, 50)
@@ -526,6 +583,9 @@ def test_a_search_that_takes_minutes_says_so(capsys, monkeypatch):
         step(1)
     assert done == [1, 1, 1]
     assert "1 of at most 50 photos, about 8 min left" in capsys.readouterr().err
+    for _ in range(46):
+        step(1)
+    assert "about 0 min" not in capsys.readouterr().err
 
 
 def test_images_with_nodata_and_16_bit_bands_are_searched(airloc, tmp_path: Path):

@@ -91,7 +91,9 @@ def test_the_budget_keeps_wind_reserve_climb_and_the_way_to_the_launch_in_mind()
         budget(wind=12)
 
 
-@pytest.mark.parametrize("settings", [{"climb": 0}, {"descent": math.nan}, {"wind": -1}, {"reserve": 1.0}])
+@pytest.mark.parametrize(
+    "settings", [{"climb": 0}, {"climb": 1e-300}, {"descent": math.nan}, {"wind": -1}, {"reserve": 1.0}]
+)
 def test_flight_settings_out_of_range_are_errors(settings):
     with pytest.raises(AirlocError, match="not valid"):
         FlightSettings(**settings)

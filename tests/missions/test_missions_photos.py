@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from airloc.areas.area import read_image
 from airloc.errors import AirlocError
 from airloc.missions.photos import (
     PhotoPose,
@@ -84,6 +85,17 @@ def test_the_exif_orientation_is_applied(world):
     buffer = io.BytesIO()
     image.rotate(-90, expand=True).save(buffer, "JPEG", quality=95, exif=exif)
     assert read_photo(buffer.getvalue()).shape[:2] == (100, 60)
+
+
+def test_a_photo_of_16_bits_or_with_transparency_is_read_as_a_file_of_it_is(world, tmp_path):
+    deep = Image.fromarray(world[:60, :60].mean(axis=2).astype(np.uint16) * 16)
+    clear = Image.fromarray(world[:60, :60]).convert("RGBA")
+    clear.putalpha(Image.fromarray(np.where(np.arange(60) < 30, 0, 255)[None].repeat(60, 0).astype(np.uint8)))
+    for image in (deep, clear):
+        image.save(tmp_path / "photo.png")
+        photo = read_photo((tmp_path / "photo.png").read_bytes())
+        assert np.array_equal(photo, read_image(tmp_path / "photo.png"))
+        assert photo.std() > 10
 
 
 @pytest.mark.parametrize("data", [b"", b"no image", encoded(np.zeros((50, 50, 3), np.uint8))[:60]])

@@ -17,6 +17,7 @@ from airloc.missions.plan import (
     lay_out_search,
     nearest_searchable,
     prepare_goal,
+    read_goal,
     searchable_cell,
     start_search,
 )
@@ -78,7 +79,8 @@ def test_an_endurance_sets_the_budget_and_a_long_one_is_capped(search_ground: Se
 @pytest.mark.parametrize(
     ("settings", "fact"),
     [({"budget": 0}, "0"), ({"budget": 5000}, "5000"), ({"budget": 3, "endurance": 60.0}, ""),
-     ({"false_alarm_cost": -1.0}, "-1")],
+     ({"false_alarm_cost": -1.0}, "-1"), ({"speed": 1e308}, "1e+308"), ({"speed": 1e-300}, "1e-300"),
+     ({"hover": 1e300}, "1e+300")],
 )  # fmt: skip
 def test_invalid_plans_are_errors(settings, fact: str):
     with pytest.raises(AirlocError) as error:
@@ -135,11 +137,22 @@ def test_goal_images_that_are_hard_to_recognise_give_warnings(search_ground: Sea
     assert "20 x 16 px" in small
     assert "50 m" in warnings(image[:96, :96], 50.0)[0]
     assert "400 m" in warnings(image[:64, :64], 400.0)[0]
-    card = prepare_goal(np.full((60, 60, 3), 90, np.uint8), layout)
-    assert card.uniform
-    assert len(card.warnings) == 1
+    assert "only 15 px" in warnings(image[:30, :200], 192.0)[0], "the central square counts"
     haze = np.random.default_rng(0).normal(90, 2, (60, 60, 3)).astype(np.uint8)
     assert [word for word in warnings(haze) if "texture" in word]
+
+
+def test_a_place_on_the_map_that_reaches_beyond_the_data_gives_a_warning(raster: Raster):
+    layout = lay_out_search(SearchPlan(cell_m=96.0), None, raster)
+    assert read_goal(raster, layout, GOAL_CELL).warnings == ()
+    (cut,) = read_goal(raster, layout, (-0.25, 2.0)).warnings
+    assert "27 % of the goal" in cut
+
+
+@pytest.mark.parametrize("value", [0, 90, 255])
+def test_a_goal_of_one_colour_is_refused(search_ground: SearchGround, value: int):
+    with pytest.raises(AirlocError, match="single colour"):
+        prepare_goal(np.full((60, 60, 3), value, np.uint8), search_ground.layout)
 
 
 def test_a_goal_larger_than_the_area_of_uncertain_width_or_without_a_direction_is_refused(search_ground: SearchGround):

@@ -275,6 +275,14 @@ def test_weights_that_are_no_weights_are_refused(tmp_path: Path, properties: dic
         read_prior(file)
 
 
+def test_a_polygon_without_area_is_named_with_its_prior(tmp_path: Path):
+    shape = {"type": "Polygon", "coordinates": [[[15.0, 59.0], [15.1, 59.1], [15.2, 59.2], [15.0, 59.0]]]}
+    file = tmp_path / "p.geojson"
+    file.write_text(json.dumps({"type": "Feature", "properties": {"weight": 2}, "geometry": shape}))
+    with pytest.raises(AirlocError, match=r"A polygon of the prior \S+p\.geojson crosses itself"):
+        read_prior(str(file))
+
+
 def test_a_missing_file_an_unknown_category_and_negative_values_are_refused(tmp_path: Path):
     with pytest.raises(AirlocError, match="There is no prior"):
         read_prior(str(tmp_path / "none.tif"))

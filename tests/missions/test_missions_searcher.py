@@ -104,15 +104,27 @@ def test_the_prior_of_belief_is_uniform_and_a_goal_at_the_start_is_found(patches
     assert declared_cell(search) == (2, 2)
 
 
-def test_the_probability_of_area_is_the_belief_of_the_agent(patches):
-    search = searcher(patches, (0, 4), "belief", threshold=1.0)
+def test_the_probability_of_area_is_the_belief_of_the_agent_in_cells_without_a_photo(patches):
+    search = searcher(patches, (0, 4), "belief", threshold=1.0, detection=0.6)
     search.observe((2, 2), glimpse(patches, (2, 2)))
     agent = replace(make_agent("belief"), prior="anywhere", between=True)  # type: ignore[type-var]
     state = agent.reset(EpisodeBatch(torch.from_numpy(patches[4][None]), GRID, 30, torch.zeros(1, 30, 8)))
     seen = Observation(torch.from_numpy(patches[12][None]), torch.tensor([[2, 2]]), torch.tensor([30]))
     _, state = agent.act(seen, state)
-    assert search.belief().ravel() == pytest.approx(state.belief[0].numpy(), abs=1e-6)
-    assert search.belief()[2, 2] == 0
+    left = 1 - 0.6 / 25
+    expected = state.belief[0].numpy() * 24 / 25 / left
+    expected[12] = 0.4 / 25 / left
+    assert search.belief().ravel() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("agent", ["belief", "spiral"])
+def test_after_photos_of_all_cells_each_is_as_probable_as_it_was_times_what_photos_miss(patches, agent: str):
+    elsewhere = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
+    options = {"start": (2, 2), "budget": 60, "threshold": 1.0, "detection": 0.6}
+    search = Searcher(cached_agent(agent), elsewhere, GRID, **options)
+    fly(search, patches)
+    assert search.pos == pytest.approx(0.6)
+    assert search.belief() == pytest.approx(np.full(GRID.shape, 1 / 25))
 
 
 def test_belief_declares_nothing_when_the_goal_is_in_no_cell(patches):

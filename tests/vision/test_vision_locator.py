@@ -121,3 +121,17 @@ def test_a_photo_that_shows_a_strip_alone_says_nothing_about_the_goal(rows: int)
     calibration = SightingCalibration(score=8.2, margin=9.7, verified=1.0, network=0.7, constant=-7.66)
     verdict = judge(views_of(picture), calibration, lambda photo, goal: -1.0, photo, seen, own=0.25)
     assert verdict == (0.25, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("noise", [0, 1])
+@pytest.mark.parametrize("value", [0, 120, 255])
+def test_a_photo_of_one_colour_says_nothing_about_the_goal(world, value: int, noise: int):
+    """The verifier was not trained on such photos, and takes them for the goal."""
+    grains = np.random.default_rng(0).integers(-noise, noise + 1, (96, 96, 3))
+    photo = np.clip(value + grains, 0, 255).astype(np.uint8)
+    photo[:, :20] = 77  # not seen
+    seen = ALL_SEEN.copy()
+    seen[:, :20] = False
+    calibration = SightingCalibration(score=1.1, margin=4.35, verified=0.57, network=0.42, constant=-1.42)
+    verdict = judge(views_of(cut(world, 5, -20)), calibration, lambda photo, goal: -5.0, photo, seen, own=0.02)
+    assert verdict == (0.02, 0.0, 0.0)

@@ -37,12 +37,11 @@ from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.task.goal_prior import goal_prior
 from airloc.task.rules import inside
+from airloc.vision.locator import FLAT_STD
 from airloc.vision.offsets import NUM_OFFSETS, ZERO_OFFSET
 from airloc.vision.relation import SIDE, Encoding, RelationNetwork, offsets_from
 from airloc.vision.text import TextNetwork, is_blank
 
-FLAT_STD = 1.5
-"""Standard deviation of the values of a patch, of 255, below which it shows nothing: black, fog, a uniform colour."""
 CHUNK_PER_CORE, CHUNK = 32, 256
 """Patches and pairs that go through the network at once: for each CPU core, so that they stay in its cache, and at
 most."""

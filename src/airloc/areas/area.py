@@ -223,7 +223,11 @@ def list_images(folder: Path) -> list[Path]:
 
 def read_image(path: Path) -> Pixels:
     """Read an image as RGB bytes (H, W, 3); grey, RGBA, palette, CMYK and 16-bit images are converted."""
-    image = _decode(path)
+    return to_rgb(_decode(path))
+
+
+def to_rgb(image: Image.Image) -> Pixels:
+    """Convert a decoded image of any mode to RGB bytes (H, W, 3), black where it is transparent."""
     if image.mode.startswith("I") or image.mode == "F":
         return _to_bytes(np.asarray(image))
     if image.has_transparency_data:
@@ -278,8 +282,12 @@ def _decode(path: Path) -> Image.Image:
 
 
 def _unreadable(path: Path, error: Exception) -> AirlocError:
-    reason = "it is not an image in a known format" if isinstance(error, UnidentifiedImageError) else reason_of(error)
-    return AirlocError(f"Cannot read the image {path}: {reason}", "Replace the file, or remove it from the folder")
+    reason = reason_of(error)
+    if isinstance(error, UnidentifiedImageError):
+        reason = "it is not an image in a known format, such as JPEG, PNG, WebP, or TIFF with 8 bits a band"
+    elif isinstance(error, OSError) and error.strerror:
+        reason = error.strerror.lower()
+    return AirlocError(f"Cannot read the image {path}: {reason}", "Give another file, or leave this one out")
 
 
 def _to_bytes(deep: npt.NDArray[Any]) -> Pixels:

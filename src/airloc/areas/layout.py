@@ -282,7 +282,11 @@ def _with_mask(
     if image is not None:
         mask &= fraction_inside(cells, image, whole) >= MIN_IN_IMAGE
     if raster is not None:
-        mask &= _fraction_with_data(layout, raster) >= MIN_IN_IMAGE
+        with_data = _fraction_with_data(layout, raster)
+        if not with_data.any():
+            problem = f"The image {raster.path} has no data in the search area, only nodata, transparency or black"
+            raise AirlocError(problem, "Give an image with data there, or search elsewhere")
+        mask &= with_data >= MIN_IN_IMAGE
     if mask.sum() < 2:
         raise AirlocError(
             f"Fewer than two cells of {layout.cell_m:g} {layout.unit} lie in the outline and on the data of the image",

@@ -29,8 +29,8 @@ from airloc.areas.raster import Points
 from airloc.errors import AirlocError
 
 
-def read_outline(text: str) -> MultiPolygon:
-    """Read an outline from a file or from coordinates.
+def read_outline(text: str, noun: str = "outline") -> MultiPolygon:
+    """Read an outline from a file or from coordinates; `noun` says what it is, for error messages.
 
     >>> read_outline("59.0,18.0 59.1,18.2").bounds
     (18.0, 59.0, 18.2, 59.1)
@@ -40,12 +40,12 @@ def read_outline(text: str) -> MultiPolygon:
     """
     path = Path(text)
     if path.suffix.lower() in SUFFIXES:
-        polygons = [feature.rings for feature in read_features(path, "outline") if feature.kind == "Polygon"]
-        return _join(polygons, text)
+        polygons = [feature.rings for feature in read_features(path, noun) if feature.kind == "Polygon"]
+        return _join(polygons, f"the {noun} {text!r}")
     if re.search("[a-zA-Z]", text):
         cure = "Give a .geojson, .kml or .kmz file, or corners as 'lat,lon lat,lon ...'"
         raise AirlocError(f"{text!r} is not an outline", cure)
-    return _join([[_corners(text)]], text)
+    return _join([[_corners(text)]], f"the {noun} {text!r}")
 
 
 def _corners(text: str) -> Ring:
@@ -65,7 +65,7 @@ def _corners(text: str) -> Ring:
 def _join(polygons: list[list[Ring]], name: str) -> MultiPolygon:
     """Check polygons and join them to one geometry."""
     if not polygons:
-        raise AirlocError(f"The outline {name!r} has no polygon", "Draw the area to search as a polygon")
+        raise AirlocError(f"In {name} there is no polygon", "Draw the area as a polygon")
     parts = [valid_polygon(rings, name) for rings in polygons]
     centre = parts[0].centroid.x
     # Join parts on both sides of the antimeridian.
@@ -82,12 +82,12 @@ def valid_polygon(rings: list[Ring], name: str) -> Polygon:
     """Return a polygon on Earth that does not cross itself."""
     for ring in rings:
         if len(ring) < 3 or not all(math.isfinite(number) for point in ring for number in point):
-            raise AirlocError(f"The outline {name!r} has a ring of fewer than three corners", "Draw a polygon")
+            raise AirlocError(f"A ring of {name} has fewer than three corners", "Draw a polygon")
         if any(abs(lat) > 90 or abs(lon) > 360 for lon, lat in ring):
-            problem = f"The outline {name!r} has corners that are not a latitude and longitude"
+            problem = f"A corner of {name} is not a latitude and longitude"
             raise AirlocError(problem, "Export it in WGS 84 (EPSG:4326); on the command line write lat,lon")
     if not rings:
-        raise AirlocError(f"The outline {name!r} has a polygon without corners", "Draw the polygon again")
+        raise AirlocError(f"A polygon of {name} has no corners", "Draw it again")
     outer, *inner = [_unwrap(ring) for ring in rings]
     middle = sum(lon for lon, _ in outer) / len(outer)
     holes = [[(lon + round((middle - ring[0][0]) / 360) * 360.0, lat) for lon, lat in ring] for ring in inner]
@@ -95,7 +95,7 @@ def valid_polygon(rings: list[Ring], name: str) -> Polygon:
     if not polygon.is_valid or polygon.area == 0:
         where = re.search(r"\[(\S+) (\S+)\]", explain_validity(polygon))
         near = f" near {float(where[2]):.5f},{float(where[1]):.5f}" if where else ""
-        raise AirlocError(f"The outline {name!r} crosses itself or has no area{near}", "Draw it without crossings")
+        raise AirlocError(f"A polygon of {name} crosses itself or has no area{near}", "Draw it without crossings")
     return polygon
 
 

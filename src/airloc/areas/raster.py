@@ -342,7 +342,8 @@ class Raster:
         except FileNotFoundError:
             raise AirlocError(f"There is no image {self.path}", "Check the path, and do not move the file") from None
         except (RasterioIOError, RasterioError, OSError, ValueError) as error:
-            problem = f"Cannot read the image {self.path}: {reason_of(error)}"
+            cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            problem = f"Cannot read the image {self.path}: {reason_of(cause)}"
             raise AirlocError(problem, "Give a complete GeoTIFF") from error
 
 

@@ -48,7 +48,7 @@ class FlightOptions:
 
         from airloc.areas.outline import read_outline
 
-        zones = [read_outline(text) for text in self.no_fly]
+        zones = [read_outline(text, "no-fly zone") for text in self.no_fly]
         wind, wind_from = (0.0, 0.0) if self.wind is None else parse_wind(self.wind)
         return FlightSettings(
             home=None if self.home is None else parse_position(self.home),

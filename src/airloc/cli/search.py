@@ -1,5 +1,6 @@
 """`airloc search`: rehearse a search over your own georeferenced image, and write its flight files."""
 
+import math
 import re
 import shlex
 import time
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 Format = Literal["geojson", "kml", "gpx", "plan", "waypoints", "dji", "litchi", "kmz", "gpkg", "caltopo"]
 USUAL_FORMATS: tuple[Format, ...] = ("geojson", "kml", "gpx", "plan", "waypoints")
 PatternName = Literal["expanding-square", "sector", "creeping-line", "parallel-track", "best-blind"]
+FAR_PORT = 10_000.0
+"""Distance in metres of home or landing from the search area above which there is a warning."""
 LONG_SEARCH = 60.0
 """Seconds left from which on a search says how long it takes."""
 
@@ -232,7 +235,7 @@ def _announce_duration(advance: Callable[[int], None], total: int) -> Callable[[
         if spent > 5 * 2**announced and count < total:
             announced += 1
             left = spent / count * (total - count)
-            if left > LONG_SEARCH or announced > 1:
+            if left > LONG_SEARCH:
                 status(f"airloc: {count} of at most {total} photos, about {left / 60:.0f} min left at most")
 
     return step
@@ -264,9 +267,23 @@ def _start(
     if search.layout.plane is not None and search.height_m > HEIGHT_LIMIT:
         limit = f"the {HEIGHT_LIMIT:.0f} m that many countries allow; smaller cells or a larger --fov lower it"
         warnings.append(f"the flight height is {search.height_m:.0f} m, above {limit}")
-    for warning in warnings:
+    for warning in [*warnings, *_far_ports(search)]:
         _warn(warning)
     return search, truth
+
+
+def _far_ports(search: "FieldSearch") -> list[str]:
+    """Return warnings about a home and a landing so far away that latitude and longitude may be swapped."""
+    from airloc.missions.plan import nearest_searchable, point_of
+
+    layout, settings, warnings = search.layout, search.plan.flight, []
+    for name, position in (("home", settings.home), ("landing", settings.landing)):
+        if position is not None:
+            point = point_of(layout, position)
+            away = math.dist(point, layout.centres(nearest_searchable(layout, point)))
+            if away > FAR_PORT:
+                warnings.append(f"the {name} is {away / 1000:.0f} km from the search area; latitude comes first")
+    return warnings
 
 
 def _ease(options: SearchOptions, layout: "Layout", dem: "ElevationModel | None") -> "Belief | None":
@@ -358,6 +375,8 @@ def _pictured_goal(
         return None, truth
     widths = None if options.goal_width is None else parse_range(options.goal_width, georeferenced=known)
     if not Path(options.goal).exists() and looks_like_position(options.goal):
+        if truth is not None:
+            raise AirlocError("--goal is a position and --truth another one of the same goal", "Leave out --truth")
         truth = on_grid(options.goal, "goal")
         prepared = read_goal(raster, layout, truth, widths, options.goal_heading)
     else:
@@ -373,7 +392,8 @@ def _check_no_picture(options: SearchOptions) -> None:
     about = {"--goal-width": options.goal_width, "--goal-heading": options.goal_heading}
     given = [name for name, value in about.items() if value is not None]
     if given:
-        raise AirlocError(f"{' and '.join(given)} describe an image, and the goal is in words alone", "Add --goal")
+        describe = "describe" if len(given) > 1 else "describes"
+        raise AirlocError(f"{' and '.join(given)} {describe} an image, and the goal is in words alone", "Add --goal")
 
 
 def _position(text: str, georeferenced: bool) -> tuple[float, float]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from airloc.areas.layout import Layout
     from airloc.areas.raster import Plane, Points
 
+MIN_CLIMB, MAX_CLIMB = 0.01, 100.0
+"""Smallest and largest climb and descent rates, in metres per second."""
 MAX_RESERVE = 0.9
 """Largest fraction of the endurance that may be kept in reserve."""
 
@@ -49,9 +51,9 @@ class FlightSettings:
     """Fraction of the endurance that is kept in reserve."""
 
     def __post_init__(self) -> None:
-        if not (0 < self.climb < math.inf and 0 < self.descent < math.inf):
+        if not (MIN_CLIMB <= self.climb <= MAX_CLIMB and MIN_CLIMB <= self.descent <= MAX_CLIMB):
             problem = f"A climb rate of {self.climb:g} m/s and a descent rate of {self.descent:g} m/s are not valid"
-            raise AirlocError(problem, "Give rates above zero")
+            raise AirlocError(problem, f"Give rates from {MIN_CLIMB:g} to {MAX_CLIMB:g} m/s")
         if not (0 <= self.wind < math.inf and math.isfinite(self.wind_from)):
             problem = f"A wind of {self.wind:g} m/s from {self.wind_from:g} degrees is not valid"
             raise AirlocError(problem, "Give a speed and the compass direction that the wind comes from")

@@ -26,6 +26,8 @@ from airloc.missions.flight import Ring
 
 log = logging.getLogger(__name__)
 
+MAX_MARGIN = 100_000.0
+"""Largest margin in metres."""
 MAX_INSET = 3.0
 """Distance in metres that waypoints and corners of legs keep from the fence, for the error of the position."""
 INSET = 1 / 20
@@ -136,8 +138,8 @@ def fence_in(
     Raises:
         AirlocError: If fewer than two cells can be reached, or the way home is closed.
     """
-    if not 0 <= margin_m < math.inf:
-        raise AirlocError(f"A margin of {margin_m:g} m is not valid", "Give a margin of 0 m or more")
+    if not 0 <= margin_m <= MAX_MARGIN:
+        raise AirlocError(f"A margin of {margin_m:g} m is not valid", f"Give a margin from 0 to {MAX_MARGIN:g} m")
     if layout.region is None and no_fly is None:
         return layout, None
     closed = MultiPolygon() if no_fly is None else project(no_fly, layout.require_plane(), "no-fly zone")

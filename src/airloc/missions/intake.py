@@ -113,11 +113,7 @@ def _pictured_goal(settings: SearchSettings, picture: bytes, layout: Layout) -> 
         raise RequestError(422, "goal_width_max_m is not larger than goal_width_m", "Give both, the smaller one first")
     widths = None if low is None else (low, high or low)
     image = read_photo(picture, "goal image")
-    prepared = prepare_goal(image, layout, widths, settings.goal_heading, same_day=settings.goal_same_day)
-    if prepared.uniform:
-        problem = "The goal image has a single colour and cannot be recognised"
-        raise RequestError(422, problem, "Send a photo of the place")
-    return prepared.goal
+    return prepare_goal(image, layout, widths, settings.goal_heading, same_day=settings.goal_same_day).goal
 
 
 def stored_goal(settings: SearchSettings, stored: StoredSearch, layout: Layout) -> Goal:

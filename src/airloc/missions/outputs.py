@@ -28,7 +28,7 @@ from rasterio.transform import Affine
 from airloc.areas.layout import Layout, read_overview
 from airloc.areas.raster import Raster
 from airloc.drawing.sheet import save_gif
-from airloc.files import save_picture, write_atomically, write_json
+from airloc.files import replacing_together, save_picture, write_atomically, write_json
 from airloc.grid import Cell
 from airloc.missions.endurance import usable_seconds
 from airloc.missions.flight import Flight
@@ -74,9 +74,25 @@ def write_search(
     Returns:
         The paths of all files, the page first.
     """
-    flights = _make_flights(record, sweep, dem)
+    earlier = _earlier_files(folder)
+    with replacing_together(folder) as stage:
+        written = _write_files(stage, record, raster, formats, _make_flights(record, sweep, dem), made_by)
+    for name in earlier - set(written):
+        with suppress(OSError, ValueError):
+            (folder / name).unlink()
+    return [folder / name for name in written]
+
+
+def _write_files(
+    folder: Path,
+    record: SearchRecord,
+    raster: Raster,
+    formats: Sequence[str],
+    flights: Mapping[str, Flight],
+    made_by: str,
+) -> list[str]:
+    """Write all files of a search; return their names, the page first."""
     flight = flights.get("flight")
-    _remove_earlier(folder)
     written: dict[str, Path] = {}
     for name, planned in flights.items():
         written |= _write_flight(folder, name, planned, formats)
@@ -96,8 +112,8 @@ def write_search(
     written[ANIMATION] = save_gif(frames, folder / ANIMATION, ms=400)
     listed = to_json(record, flight) | {"files": sorted([PAGE, PATH, *written])}
     written[PATH] = write_json(folder / PATH, listed)
-    page = search_page(record, belief, path, flight, list(written), made_by)
-    return [write_atomically(folder / PAGE, page), *written.values()]
+    write_atomically(folder / PAGE, search_page(record, belief, path, flight, list(written), made_by))
+    return [PAGE, *written]
 
 
 def _make_flights(record: SearchRecord, sweep: bool, dem: ElevationModel | None) -> dict[str, Flight]:
@@ -116,17 +132,15 @@ def _make_flights(record: SearchRecord, sweep: bool, dem: ElevationModel | None)
     return flights | (_plan_sweeps(record.search, dem) if sweep else {})
 
 
-def _remove_earlier(folder: Path) -> None:
-    """Remove the files of an earlier search in the folder; `path.json` lists them."""
+def _earlier_files(folder: Path) -> set[str]:
+    """Return the names of the files of an earlier search in the folder; `path.json` lists them."""
     try:
         listed = json.loads((folder / PATH).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return
-    files = listed.get("files", EARLIER_FILES) if isinstance(listed, dict) else []
-    for name in files if isinstance(files, list | tuple) else []:
-        if isinstance(name, str) and Path(name).name == name:  # a file of this folder
-            with suppress(OSError, ValueError):
-                (folder / name).unlink()
+        return set()
+    files = listed.get("files", EARLIER_FILES) if isinstance(listed, dict) and "photos" in listed else []
+    named = files if isinstance(files, list | tuple) else []
+    return {name for name in named if isinstance(name, str) and Path(name).name == name}  # files of this folder
 
 
 def _plan_sweeps(search: FieldSearch, dem: ElevationModel | None) -> dict[str, Flight]:

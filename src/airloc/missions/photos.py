@@ -19,13 +19,12 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from airloc.agents.belief import FLAT_STD
 from airloc.agents.pretrained import pretrained_locator
 from airloc.areas.area import MAX_PIXELS as DECOMPRESSION_LIMIT
-from airloc.areas.area import READ_ERRORS, Mask, Pixels
+from airloc.areas.area import READ_ERRORS, Mask, Pixels, to_rgb
 from airloc.areas.changes import turn_upright
 from airloc.errors import AirlocError, reason_of
-from airloc.vision.locator import GoalViews
+from airloc.vision.locator import FLAT_STD, GoalViews
 from airloc.vision.sentences import check_description, clean, embed_descriptions
 
 __all__ = [
@@ -142,7 +141,7 @@ def read_photo(data: bytes, name: str = "photo") -> Pixels:
                 raise _too_large(name, image.width * image.height)
             image.draft("RGB", (1024, 1024))  # decodes large JPEGs at a fraction of their size
             image.load()
-            return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+            return to_rgb(ImageOps.exif_transpose(image))
     except Image.DecompressionBombError:
         raise _too_large(name, DECOMPRESSION_LIMIT) from None
     except READ_ERRORS as error:

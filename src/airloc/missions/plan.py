@@ -37,8 +37,12 @@ from airloc.vision.locator import has_structure
 
 MAX_SORTIES = 16
 """Largest number of flights of a vehicle in one search."""
+MAX_SPEED, MAX_HOVER = 200.0, 3600.0
+"""Largest speed in metres per second, and longest time at a photo in seconds."""
 SMALL_GOAL = 0.6
 """Width of a goal image, in cells, below which recognition is poor."""
+WHOLE_GOAL = 0.99
+"""Fraction of a goal with image data above which it is whole."""
 MIN_GOAL_PIXELS = 24
 """Side of a goal image, in pixels, below which recognition is poor."""
 
@@ -102,6 +106,11 @@ class SearchPlan:
             problem = f"There are {len(self.launches)} launch positions for {self.drones - 1} further drones"
             raise AirlocError(problem, "Give one position for each drone after the first, or more drones")
         declaration_threshold(self.false_alarm_cost)
+        if not 0.1 <= self.speed <= MAX_SPEED:
+            problem = f"A vehicle cannot fly at {self.speed:g} m/s"
+            raise AirlocError(problem, f"Give a speed from 0.1 to {MAX_SPEED:g} m/s")
+        if not 0 <= self.hover <= MAX_HOVER:
+            raise AirlocError(f"A photo cannot take {self.hover:g} s", f"Give a time from 0 to {MAX_HOVER:g} s")
         if not 1 <= self.footprint <= 4:
             raise AirlocError(f"Photos cannot show {self.footprint:g} cells", "Give a footprint from 1 to 4 cells")
         if self.budget is not None:
@@ -141,8 +150,6 @@ class PreparedGoal(NamedTuple):
     """A goal, and how well it can be recognised."""
 
     goal: Goal
-    uniform: bool
-    """True if the picture has one colour, so that it cannot be recognised."""
     warnings: tuple[str, ...]
     """Reasons why the goal may not be recognised."""
 
@@ -193,8 +200,8 @@ def prepare_goal(
         same_day: The picture is from the day of the flight.
 
     Raises:
-        AirlocError: If the goal is larger than the search area or much smaller than a cell, its width is too
-            uncertain, or the heading is not a direction.
+        AirlocError: If the goal has a single colour, is larger than the search area or much smaller than a cell, its
+            width is too uncertain, or the heading is not a direction.
     """
     cell_m, unit = layout.cell_m, layout.unit
     side_m = max(layout.grid.shape) * layout.pitch_m - layout.gap_m
@@ -203,6 +210,8 @@ def prepare_goal(
         raise AirlocError(problem, "Check the width of the goal image, or search a larger area")
     turn = None if heading is None else heading - layout.heading
     goal = make_goal(image, cell_m, widths_m, turn, same_day=same_day, unit=unit)
+    if is_uniform(goal.picture):
+        raise AirlocError("The goal image has a single colour and cannot be recognised", "Give a photo of the place")
     height, width = image.shape[:2]
     width_m = None if widths_m is None else math.sqrt(widths_m[0] * widths_m[1])
     warnings = []
@@ -210,15 +219,12 @@ def prepare_goal(
         warnings.append(f"the goal image shows less than a cell ({width_m:g} {unit}); smaller cells may work better")
     if min(height, width) < MIN_GOAL_PIXELS:
         warnings.append(f"the goal image has only {width} x {height} px")
-    elif width_m is not None and width * cell_m / width_m < MIN_GOAL_PIXELS:
-        cell_px = width * cell_m / width_m
+    elif width_m is not None and min(height, width) * cell_m / width_m < MIN_GOAL_PIXELS:
+        cell_px = min(height, width) * cell_m / width_m
         warnings.append(f"a cell has only {cell_px:.0f} px in the goal image, which is {width_m:g} {unit} wide")
-    uniform = is_uniform(goal.picture)
-    if uniform:
-        warnings.append("the goal image has a single colour and cannot be recognised")
-    elif not has_structure(goal.picture):
+    if not has_structure(goal.picture):
         warnings.append("the goal image has hardly any texture and may not be recognised")
-    return PreparedGoal(goal, uniform, tuple(warnings))
+    return PreparedGoal(goal, tuple(warnings))
 
 
 def read_goal(
@@ -246,8 +252,13 @@ def read_goal(
     cells = 1.0 if widths_m is None else widths_m[0] / layout.cell_m
     turn = 0.0 if heading is None or not math.isfinite(heading) else heading - layout.heading
     side = max(layout.grid.cell, round(layout.grid.cell * min(cells, LARGEST_PICTURE)))
-    image = read_square(raster, layout, place, cells, side, turn).pixels
-    return prepare_goal(image, layout, widths_m, layout.heading if heading is None else heading, same_day=True)
+    view = read_square(raster, layout, place, cells, side, turn)
+    direction = layout.heading if heading is None else heading
+    prepared = prepare_goal(view.pixels, layout, widths_m, direction, same_day=True)
+    if view.coverage > WHOLE_GOAL:
+        return prepared
+    cut = f"{100 * (1 - view.coverage):.0f} % of the goal has no image data: it may not be recognised"
+    return prepared._replace(warnings=(*prepared.warnings, cut))
 
 
 def start_search(

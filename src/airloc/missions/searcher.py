@@ -326,14 +326,15 @@ class Searcher:
 
     def belief(self) -> Belief:
         """Return the probability of area (POA) of every cell, (rows, cols)."""
-        weight = self._session.belief()
-        if weight is None:
-            weight = self._weight * (1 - self.pod)
-        else:
-            weight = weight * (self._weight > 0)
-            for cell in self._glimpses.keys() - self._session.observed:  # photos that the agent has not observed yet
-                weight[cell] *= 1 - self.pod[cell]
-        weight = self._with_declared(weight)
+        weight = self._weight / self._weight.sum()
+        own = self._session.belief()
+        if own is not None:  # the agent shares out what is left for the cells that it has not observed
+            seen = np.zeros(self.grid.shape, dtype=np.bool_)
+            for cell in self._glimpses.keys() & self._session.observed:
+                seen[cell] = True
+            own = own * (weight > 0) * ~seen
+            weight = np.where(seen, weight, own * weight[~seen].sum() / max(own.sum(), 1e-300))
+        weight = self._with_declared(weight * (1 - self.pod))
         total = weight.sum()
         return np.asarray(weight / total if total > 0 else self._weight / self._weight.sum())
 

@@ -41,6 +41,8 @@ BORDER = 8
 """Pixels around the part that a photo shows that are encoded with it."""
 MIN_STRUCTURE = 0.012
 """Standard deviation of a goal at half its resolution, in units of the full range, below which it has no structure."""
+FLAT_STD = 1.5
+"""Standard deviation of an image's values, of 255, below which it shows nothing: black, fog, a uniform colour."""
 TURN_STEP, SCALE_STEP = 9.0, 1.12
 """Steps of turns in degrees and of scales, before they are refined."""
 FINE = ((-1 / 3, 0.0), (1 / 3, 0.0), (0.0, -1 / 3), (0.0, 1 / 3))
@@ -138,7 +140,7 @@ class GoalViews:
             photo: The photo at 48 px a cell, (H, W, 3) with sides that are multiples of four.
             seen: Pixels that the photo shows, (H, W).
         """
-        if not seen.any():
+        if not seen.any() or photo[seen].std(axis=0).max() < FLAT_STD:
             return Sighting(NOWHERE, 0.0, 0.0, 0.0, 0.0, 1.0)
         encoded = _Photo(photo, seen, self._features)
         rough = self._coarse.align(encoded)
