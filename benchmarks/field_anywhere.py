@@ -51,7 +51,7 @@ LIGHT = 0.4
 COLUMNS = (
     "case",
     "agent",
-    "declared rightly",
+    "correct declarations",
     "false alarms",
     "flown over",
     "error",

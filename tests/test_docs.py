@@ -80,8 +80,13 @@ def test_the_paper_map_names_modules_and_tests_that_exist():
         parent = place.parent.with_suffix(".py")
         defined = parent.is_file() and f"def {place.name}" in parent.read_text(encoding="utf-8")
         assert place.is_dir() or place.with_suffix(".py").is_file() or defined, name
-    for path in re.findall(r"`(tests/[\w/.]+)`", text):
-        assert (ROOT / path).exists(), path
+
+
+def test_the_pages_name_tests_that_exist():
+    example = "tests/agents/test_agents_compass.py"
+    for page in PAGES:
+        for path in re.findall(r"`(tests/[\w/.]+)`", page.read_text(encoding="utf-8")):
+            assert path == example or (ROOT / path).exists(), (page.name, path)
 
 
 @pytest.mark.parametrize("page", ["agents", "cluster"])

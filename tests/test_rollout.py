@@ -15,6 +15,7 @@ from airloc.agents.belief import BeliefAgent
 from airloc.agents.registry import available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
+from airloc.evaluation import evaluate
 from airloc.grid import MOVES, Grid
 from airloc.rollout import (
     BELIEF,
@@ -322,8 +323,18 @@ def test_correct_declarations_find_what_reaching_the_goal_finds(toy_areas: list[
     assert reached.declared is None
 
 
+@pytest.mark.parametrize("play", [rollout, evaluate])
+def test_areas_in_another_order_than_that_of_the_suite_are_refused(play, suite: Suite, toy_areas: list[SearchArea]):
+    for areas in (toy_areas[::-1], toy_areas[:1]):
+        with pytest.raises(AirlocError, match="for_areas"):
+            play(agent_of("lawnmower"), suite, areas)
+    turned = suite.for_areas([area.name for area in toy_areas[::-1]])
+    log = rollout(agent_of("lawnmower"), turned, toy_areas[::-1])
+    assert (log.path == rollout(agent_of("lawnmower"), suite, toy_areas).path).all()
+
+
 def test_an_immediate_false_alarm_ends_the_episode_at_the_start(toy_areas: list[SearchArea]):
-    log = rollout(Oracle(lie=True), end_by_declaration(per_distance(["a"], GRID)), toy_areas[:1])
+    log = rollout(Oracle(lie=True), end_by_declaration(per_distance([toy_areas[0].name], GRID)), toy_areas[:1])
     assert (log.found.any(), log.declared.all(), log.steps.max()) == (False, True, 0)
 
 

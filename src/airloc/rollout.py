@@ -239,6 +239,7 @@ def rollout(
     if isinstance(areas, BatchEnv):
         env = areas
     else:
+        suite.check_areas([area.name for area in areas])
         env = BatchEnv.from_areas(
             areas,
             suite.grid,

@@ -97,6 +97,16 @@ def test_procedural_areas_are_chosen_by_name_too(score, refuses, monkeypatch):
     refuses(["--split", "val"], "--areas")
 
 
+def test_of_an_episode_file_the_episodes_over_areas_of_the_split_are_played(score, airloc, areas_folder, tmp_path):
+    index, episodes = areas_folder / "windows.csv", tmp_path / "e.csv"
+    index.write_text("image,split\na.png,train\nb.png,val\n")
+    episodes.write_text(HEADER + "a.png,0,0,1,1\nb.png,0,0,1,1\nb.png,0,0,2,2\n")
+    record = score("random", "--areas", areas_folder, "--split", "val", "--episodes", episodes)
+    assert (record["areas"], record["episodes"]) == (1, 2)
+    outcome = airloc("evaluate", "random", "--areas", areas_folder, "--split", "test", "--episodes", episodes)
+    assert outcome.refused("'test'")
+
+
 def test_goals_come_from_before_the_disaster(score, airloc, pairs: Path, tmp_path: Path):
     lines = tmp_path / "lines.jsonl"
     record = score("random", "--areas", pairs, "--goals", pairs, "--trajectories", lines)

@@ -53,6 +53,9 @@ def test_bad_input_is_refused(airloc, areas_folder, tmp_path):
     where = ("--areas", areas_folder)
     assert airloc("analyse", "shortcuts", *where, "--conditions", "jpg").refused("'jpg'", "jpeg-75")
     assert airloc("analyse", "shortcuts", *where, "--cut", 0).refused("--cut 0")
+    assert airloc("analyse", "shortcuts", *where, "--batch", 0).refused("--batch 0")
+    for option in ("--images", "--puzzles"):
+        assert airloc("analyse", "puzzles", "masa", option, 0).refused(f"{option} 0")
     assert airloc("analyse", "shortcuts", "blind", *where, "--cut", 500).refused("large enough")
     wrong = tmp_path / "wrong.json"
     assert airloc("analyse", "shortcuts", *where, "--before", wrong).refused("wrong.json")

@@ -22,7 +22,7 @@ from airloc.evaluation.metrics import (
 from airloc.grid import Grid
 from airloc.rollout import RolloutLog, rollout
 from airloc.task import priors
-from airloc.task.suites import Suite, far_pairs
+from airloc.task.suites import Suite, end_by_declaration, far_pairs
 
 GRID = Grid(5, 5)
 
@@ -94,6 +94,8 @@ def test_the_blind_optimum_of_the_successors_protocol_by_distance():
     suite = far_pairs(["a"], FOUR)
     assert blind_optimum(suite) == pytest.approx(0.7967, abs=1e-4)
     assert blind_optimum_is_exact(suite)
+    declared = end_by_declaration(suite)
+    assert (blind_optimum(declared), blind_optimum_is_exact(declared)) == (blind_optimum(suite), True)
 
 
 def test_the_blind_agent_scores_its_optimum(toy_areas: list[SearchArea]):

@@ -395,6 +395,11 @@ def test_reset_options_fix_what_they_name(small_areas: list[SearchArea]):
         {"start": (0, 0), "goal": (0, 0)},
         {"distance": 9},
         {"x": 1},
+        {"area": 0.5},
+        {"start": (0.5, 0)},
+        {"start": 5},
+        {"goal": (0, 0, 0)},
+        {"distance": "far"},
     ],
 )
 def test_invalid_reset_options_are_refused(small_areas: list[SearchArea], options: dict):
@@ -423,6 +428,16 @@ def test_steps_after_the_end_and_invalid_actions_are_refused(small_areas: list[S
         env.step(0)
 
 
+@pytest.mark.parametrize("actions", [[-1, 0], [8, 0], [0], [[0], [1]], [0.5, 0], 3, None])
+def test_invalid_actions_leave_a_vector_environment_as_it_was(small_areas: list[SearchArea], actions):
+    env = SearchVectorEnv(2, small_areas, GRID)
+    before = env.reset(seed=0)[0]["position"]
+    with pytest.raises(AirlocError, match="0 to 7"):
+        env.step(np.array(actions))
+    after = env.step(np.zeros(2, dtype=int))[0]["position"]
+    assert (after == before + MOVES[0]).all()
+
+
 @pytest.mark.parametrize(
     ("area", "start", "goal"), [(-1, (0, 0), (1, 1)), (99, (0, 0), (1, 1)), (0, (9, 9), (1, 1)), (0, (1, 1), (1, 1))]
 )
@@ -430,6 +445,24 @@ def test_invalid_episodes_of_a_vector_environment_are_counted(small_areas: list[
     options = {"area": [area, 0], "start": [start, (0, 0)], "goal": [goal, (1, 1)]}
     with pytest.raises(AirlocError, match="1 of 2"):
         SearchVectorEnv(2, small_areas, GRID).reset(options=options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"area": [0] * 3}, {"start": [(0, 0)] * 3}, {"goal": "here"}, {"area": ["x", "y"]}]
+)
+def test_episodes_that_do_not_fit_the_number_of_environments_are_refused(small_areas: list[SearchArea], options: dict):
+    complete = {"area": [0, 1], "start": [(0, 0)] * 2, "goal": [(1, 1)] * 2}
+    env = SearchVectorEnv(2, small_areas, GRID)
+    env.reset(options=complete)
+    with pytest.raises(AirlocError, match="2 environments"):
+        env.reset(options=complete | options)
+
+
+def test_one_episode_can_be_fixed_for_all_environments_of_a_vector(small_areas: list[SearchArea]):
+    env = SearchVectorEnv(2, small_areas, GRID)
+    observation, _ = env.reset(options={"area": 0, "start": (1, 2), "goal": (0, 0)})
+    assert observation["position"].tolist() == [[1, 2]] * 2
+    assert (observation["goal"] == patches_at(small_areas, np.array([0, 0]), np.zeros((2, 2), dtype=int))).all()
 
 
 def test_invalid_use_of_the_environments_is_refused(small_areas: list[SearchArea]):
@@ -499,7 +532,7 @@ def test_the_declaration_is_an_action_only_where_episodes_end_by_it(small_areas:
     assert (env.action_space.n, info["action_mask"].shape) == (8, (8,))
     envs = SearchVectorEnv(1, small_areas, GRID)
     envs.reset(seed=0)
-    with pytest.raises(IndexError):
+    with pytest.raises(AirlocError, match="0 to 7"):
         envs.step(np.array([8]))
     env = SearchEnv(small_areas, GRID, declare=True)
     env.reset(seed=0)

@@ -26,6 +26,7 @@ from airloc.training.data import (
     SYNTHETIC_FIRST,
     DataConfig,
     assign_folds,
+    dataset_names,
     hold_out_fold,
     large_validation_areas,
     load_atlas,
@@ -166,6 +167,15 @@ def test_terms_are_those_of_the_sets_that_are_there(tmp_path, sets, said):
     assert terms(DataConfig(root=tmp_path, datasets=sets, weights=(1.0,) * len(sets))) == said
     assert terms(DataConfig(root=tmp_path / "xbd")) == "CC BY-NC-SA 4.0"
     assert terms(DataConfig()) == ""
+
+
+def test_the_names_of_the_datasets_are_those_of_the_folders_that_are_there(tmp_path):
+    for name in ("masa", "naip"):
+        save_image(tmp_path / "all" / name, "a.png", 10)
+    save_image(tmp_path / "photos", "a.png", 10)
+    assert dataset_names(DataConfig(root=tmp_path / "all")) == "masa, naip"
+    assert dataset_names(DataConfig(root=tmp_path / "photos")) == "photos"
+    assert dataset_names(DataConfig()) == "none"
 
 
 def test_a_folder_without_an_index_is_checked_on_unseen_procedural_areas(tmp_path):

@@ -189,7 +189,9 @@ def _load_episodes(options: PlayOptions) -> Episodes:
     areas, goal_areas = _read_areas(options, grid, suite.areas)
     index = {area.name: number for number, area in enumerate(areas)}
     missing = [name for name in suite.areas if name not in index]
-    if missing:
+    if options.split:
+        suite = suite.for_areas([name for name in suite.areas if name in index])
+    elif missing:
         raise AirlocError(
             f"The episode file {path} names the area {missing[0]!r}, which is not among the areas",
             "Use --areas with the folder that holds it",

@@ -61,9 +61,7 @@ class Shortcuts(AreaOptions):
 
     def check(self) -> None:
         """Check the options without reading any image."""
-        for option, value in (("cut", self.cut), ("per-area", self.per_area), ("pairs", self.pairs)):
-            if value is not None and value < 1:
-                raise AirlocError(f"--{option} {value} is out of range", "Use 1 or more")
+        _check_counts(cut=self.cut, per_area=self.per_area, pairs=self.pairs, batch=self.batch)
         check_suffix(self.chart, ".svg")
         self.chosen()
         super().check()
@@ -154,6 +152,7 @@ class Puzzles:
 
     def run(self) -> None:
         """Probe plain crops and training puzzles of every dataset, write and print."""
+        _check_counts(images=self.images, puzzles=self.puzzles)
         with writable_outputs(self.json):
             found = {name: self._probe(name) for name in self.datasets}
             if self.json is not None:
@@ -186,6 +185,13 @@ class Puzzles:
             kind: probe_puzzles(images, areas=self.puzzles, recipe=recipe, seed=self.seed)
             for kind, recipe in kinds.items()
         }
+
+
+def _check_counts(**counts: int | None) -> None:
+    """Raise an error for an option, by its name, that is less than 1."""
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise AirlocError(f"--{name.replace('_', '-')} {count} is out of range", "Use 1 or more")
 
 
 def _read_records(path: Path) -> dict[str, Any]:

@@ -125,10 +125,6 @@ def pooled(counts: Iterable[Overlap]) -> Overlap:
     return Overlap(*(sum(column) for column in zip(*counts, strict=True)))
 
 
-_BLIND_PRIORS: dict[str, blind.PriorOf] = {"far-pairs": priors.far_pairs}
-"""Suites whose blind path is optimal for their own prior. For all others it is optimal for the per-distance prior."""
-
-
 def blind_optimum(suite: Suite) -> float:
     """Return the success of the best path without observations, as the mean over all optimal paths.
 
@@ -170,7 +166,10 @@ def blind_optimum_is_exact(suite: Suite) -> bool:
 
 
 def _prior_of(suite: Suite) -> blind.PriorOf:
-    return _BLIND_PRIORS.get(suite.name, priors.per_distance)
+    """Return the prior that the blind path is optimal for: far pairs for a suite of these, otherwise per distance."""
+    if suite.prior is not None and np.array_equal(suite.prior, priors.far_pairs(suite.grid)):
+        return priors.far_pairs
+    return priors.per_distance
 
 
 def _found(grid: Grid, budget: int, prior: blind.PriorOf) -> npt.NDArray[np.float64]:

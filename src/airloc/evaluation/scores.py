@@ -147,6 +147,7 @@ def evaluate(
         device: Device for the areas.
         on_batch: Called with the number of episodes after every batch.
     """
+    suite.check_areas([area.name for area in areas])
     if flight is not None:
         check_flight(change)
         areas, goal_areas = flight.apply(areas, goal_areas, suite.grid)

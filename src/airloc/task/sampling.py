@@ -1,5 +1,6 @@
 """Samples episodes over areas and cuts their patches: what the NumPy environments and the game share."""
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -72,8 +73,8 @@ class EpisodeSampler:
             AirlocError: If an argument is invalid; the message names it.
         """
         grid = _grid(grid, moves)
-        budget = check_budget(grid.default_budget if budget is None else budget)
         pairs = _prior(prior, distance, grid)
+        budget = check_budget(grid.default_budget if budget is None else budget)
         if not isinstance(flight, FlightConditions | None):
             problem = f"The argument flight = {flight!r} is not valid"
             raise AirlocError(problem, "Use flight=FlightConditions(), or None for exact cells")
@@ -111,13 +112,23 @@ class EpisodeSampler:
         area = rng.integers(len(self.names), size=count)
         return area, *self.pair_sampler.sample(rng, count)
 
-    def check_episodes(self, area: Any, start: Any, goal: Any) -> tuple[Ints, Ints, Ints]:
-        """Return episodes as arrays: indices of areas (B,), starts (B, 2) and goals (B, 2).
+    def check_episodes(self, count: int, area: Any, start: Any, goal: Any) -> tuple[Ints, Ints, Ints]:
+        """Return episodes as arrays: indices of areas (count,), starts (count, 2) and goals (count, 2).
 
         Raises:
-            AirlocError: If an episode is invalid.
+            AirlocError: If an episode is invalid, or there is another number of them.
         """
-        areas, starts, goals = (np.asarray(part, dtype=np.int64) for part in (area, start, goal))
+        shapes = (count,), (count, 2), (count, 2)
+        try:
+            areas, starts, goals = (
+                np.broadcast_to(np.asarray(part, dtype=np.int64), shape)
+                for part, shape in zip((area, start, goal), shapes, strict=True)
+            )
+        except (TypeError, ValueError) as error:
+            raise AirlocError(
+                f"The reset options do not fit {count} environments: {error}",
+                "Use an area, a start and a goal for each environment, or one of each for all",
+            ) from error
         good = (areas >= 0) & (areas < len(self.names)) & inside(starts, self.grid) & inside(goals, self.grid)
         valid = good & (starts != goals).any(axis=-1)
         if not valid.all():
@@ -146,7 +157,7 @@ class EpisodeSampler:
     def _conditional_prior(self, options: dict[str, Any]) -> priors.Prior:
         """Return the prior given a start, a goal or a distance. Two fixed cells ignore the prior."""
         start, goal, distance = (options.get(what) for what in ("start", "goal", "distance"))
-        prior = self.prior if distance is None else priors.at_distance(self.grid, int(distance))
+        prior = self.prior if distance is None else _prior("", distance, self.grid)
         if start is not None and goal is not None:
             prior = priors.uniform(self.grid)
         chosen = np.ones_like(prior)
@@ -165,13 +176,16 @@ class EpisodeSampler:
         if isinstance(area, str):
             if area in self.names:
                 return self.names.index(area)
-        elif 0 <= area < len(self.names):
-            return int(area)
+        elif 0 <= check_integer("area", area) < len(self.names):
+            return area
         raise AirlocError(f"There is no area {area!r}", f"Use a name or a number from 0 to {len(self.names) - 1}")
 
     def _is_cell(self, cell: Sequence[int]) -> npt.NDArray[np.bool_]:
         """Return the mask of one cell, (count,)."""
-        row, col = (int(number) for number in cell)
+        try:
+            row, col = map(operator.index, cell)
+        except (TypeError, ValueError) as error:
+            raise AirlocError(f"{cell!r} is not a cell", "Use its row and column, as in (0, 3)") from error
         if not self.grid.contains((row, col)):
             raise AirlocError(f"The cell {(row, col)} is outside the {self.grid} grid", "Use a cell inside")
         return np.asarray(np.arange(self.grid.count) == self.grid.index((row, col)))

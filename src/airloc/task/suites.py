@@ -106,6 +106,14 @@ class Suite:
         start, goal, weight = self.start[kept], self.goal[kept], self.weight[kept]
         return replace(self, areas=tuple(areas), area=area, start=start, goal=goal, weight=weight)
 
+    def check_areas(self, names: Sequence[str]) -> None:
+        """Raise an error unless areas with these names are the areas of the suite, in its order."""
+        if tuple(names) != self.areas:
+            raise AirlocError(
+                f"The {len(names)} areas are not the {len(self.areas)} areas of the suite, in its order",
+                "Use suite.for_areas([area.name for area in areas])",
+            )
+
     def subset(self, numbers: Sequence[int]) -> "Suite":
         """Return the episodes with these indices, over the same areas."""
         kept = np.array(numbers, dtype=np.int64)

@@ -24,9 +24,10 @@ from airloc.task.sampling import Areas, EpisodeSampler
 class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
     """Many instances of `SearchEnv`: the same spaces, rewards and ends, and the same arguments except `render_mode`.
 
-    `reset(options=...)` takes complete episodes only: the arrays `area` (indices), `start` and `goal`. At the end of an
-    episode, `infos` has `distance` and, with `declare=True`, `found`, `false_alarm` and `missed`; as in Gymnasium,
-    `infos["_distance"]` is the mask of the environments that have the value.
+    `reset(options=...)` takes complete episodes only: the arrays `area` (indices), `start` and `goal`, or one of each
+    for all environments. At the end of an episode, `infos` has `distance` and, with `declare=True`, `found`,
+    `false_alarm` and `missed`; as in Gymnasium, `infos["_distance"]` is the mask of the environments that have the
+    value.
 
     Autoreset mode: `NEXT_STEP`. The step after the last step of an episode ignores its action and returns the first
     observation of the next episode with a reward of zero.
@@ -96,7 +97,8 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
             if options.keys() != {"area", "start", "goal"}:
                 raise AirlocError("The reset options do not fix complete episodes", "Use area, start and goal together")
             self._place(
-                everywhere, *self.sampler.check_episodes(*(options[what] for what in ("area", "start", "goal")))
+                everywhere,
+                *self.sampler.check_episodes(self.num_envs, *(options[what] for what in ("area", "start", "goal"))),
             )
         self._over = np.zeros(self.num_envs, dtype=bool)
         return self._observe(), self._info()
@@ -107,8 +109,14 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         """Apply the actions; an environment whose episode has ended starts the next one instead."""
         if self._over is None:
             raise AirlocError("No episode has started", "Call reset before step")
+        actions = np.asarray(actions)
+        if actions.dtype.kind not in "iu" or not self.action_space.contains(actions):
+            raise AirlocError(
+                f"{actions.tolist()} are not actions of {self.num_envs} environments",
+                f"Use one integer from 0 to {self.actions.count - 1} for each",
+            )
         playing = ~self._over
-        outcome = self.actions.step(self._position, self._steps, self._goal, np.asarray(actions))
+        outcome = self.actions.step(self._position, self._steps, self._goal, actions)
         self._position, self._steps = outcome.position, outcome.steps
         terminated, truncated = (outcome.found | outcome.false_alarm) & playing, outcome.missed & playing
         if self._over.any():

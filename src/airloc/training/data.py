@@ -340,6 +340,11 @@ def terms(config: DataConfig, pairs: PairConfig | None = None) -> str:
     return " and ".join(sorted({weight_terms(dataset) for dataset in datasets} - {""}))
 
 
+def dataset_names(config: DataConfig) -> str:
+    """Return the names of the folders that are trained on, for model cards."""
+    return ", ".join(dataset.location.resolve().name for dataset, _ in _open_datasets(config)) or "none"
+
+
 def assign_folds(tiles: Iterable[str], folds: int) -> dict[str, int]:
     """Assign tiles to folds of equal size, in the order of the hashes of their names.
 

@@ -32,7 +32,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, pad
 from airloc.agents.pretrained import MAX_WIDTH, save_locator
 from airloc.errors import AirlocError
 from airloc.training.atlas import CropSampler, Scales
-from airloc.training.data import DataConfig, PairConfig, load_imagery, load_pairs, terms
+from airloc.training.data import DataConfig, PairConfig, dataset_names, load_imagery, load_pairs, terms
 from airloc.training.learner import Learner, Prefetcher, RunningMean, cosine_schedule
 from airloc.training.locator_batches import CROP, PHOTO, LocatorAugmentation, LocatorBatch, sample_batch
 from airloc.training.runs import (
@@ -344,7 +344,7 @@ def validate(network: LocatorNetwork, batches: list[LocatorBatch], hard: int) ->
 
 def _card(config: LocatorConfig, metrics: dict[str, float], command: str, all_terms: str) -> str:
     """Return the model card, in Markdown."""
-    datasets = ", ".join(config.data.datasets) if config.data.root else "none"
+    datasets = dataset_names(config.data)
     paired = ", ".join(Path(name).name for name in config.pairs.pairs) or "no dataset"
     scores = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
     return (

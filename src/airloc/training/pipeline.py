@@ -22,7 +22,7 @@ from airloc.agents.pretrained import Units, load_units, save_airloc
 from airloc.agents.registry import find_checkpoint
 from airloc.errors import AirlocError
 from airloc.task.rules import load_reward
-from airloc.training.data import Augmentation, Crops, DataConfig, terms
+from airloc.training.data import Augmentation, Crops, DataConfig, dataset_names, terms
 from airloc.training.embedder import EmbedderConfig, train_embedder
 from airloc.training.learner import Keep, Schedule
 from airloc.training.reinforce import (
@@ -375,7 +375,7 @@ def _of_stage(stage: str, on_step: OnStep) -> Callable[[int, dict[str, float]], 
 def _airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_terms: str = "") -> str:
     """Return the model card, in Markdown; `all_terms` are terms other than the project's licence."""
     data = config.data
-    datasets = ", ".join(data.datasets) if data.root else "none"
+    datasets = dataset_names(data)
     only = "" if data.only == "*" else f" (files that match `{data.only}`)"
     fold = "" if data.fold is None else f"; fold {data.fold} of {data.folds} was held out and validated on"
     units = f"- Segmentation unit: that of `{config.segmenter}`, frozen.\n" if config.segmenter else ""

@@ -44,6 +44,7 @@ from airloc.training.consistency import ConditionAugmentation, TwinBatch, consis
 from airloc.training.data import (
     DataConfig,
     PairConfig,
+    dataset_names,
     load_imagery,
     terms,
     validation_areas,
@@ -481,7 +482,7 @@ def average_weights(
 
 def _belief_card(config: RelationConfig, metrics: dict[str, float], command: str, all_terms: str = "") -> str:
     """Return the model card, in Markdown; `all_terms` are terms other than the project's licence."""
-    datasets = ", ".join(config.data.datasets) if config.data.root else "none"
+    datasets = dataset_names(config.data)
     paired = "".join(f"; pairs of {Path(name).name}" for name in config.pairs.pairs)
     paired += f"; {config.pairs.disaster_pairs} procedural pairs" if config.pairs.disaster_pairs else ""
     averaged = f", {100 * config.initial_share:g} % of the average that is saved" if config.initial_share else ""
