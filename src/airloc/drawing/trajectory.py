@@ -37,7 +37,6 @@ def draw_trajectory(
     found: bool | None = None,
     dim_unvisited: bool = False,
     margin: int | None = None,
-    first: int | None = None,
 ) -> Pixels:
     """Draw a path over an area.
 
@@ -52,11 +51,10 @@ def draw_trajectory(
         found: Outline the goal solid instead of dashed. Defaults to True if the path visits the goal.
         dim_unvisited: Darken unvisited cells and the gaps between cells.
         margin: Cells of margin on every side, for pictures of one size. Defaults to what the path needs.
-        first: Number of the first visit. By default the first visit is marked S and the next one 1.
     """
     frame = Frame.around(grid, [*path, *([goal] if goal else [])], scale, margin)
     canvas, picture = _prepare(image, frame, path, goal, found=found, dim_unvisited=dim_unvisited)
-    draw_path(canvas, frame, path, goal, colour=colour, dashed=dashed, first=first)
+    draw_path(canvas, frame, path, goal, colour=colour, dashed=dashed)
     return canvas.over(picture)
 
 
@@ -108,7 +106,10 @@ def draw_path(
     dashed: bool = False,
     first: int | None = None,
 ) -> None:
-    """Draw a path with S or its first number, the numbers of its visits, and G if there is a goal."""
+    """Draw a path with S at the start, the numbers of the other visits, and G if there is a goal.
+
+    With `first`, the start has this number instead of S, and the next visit the one after it.
+    """
     places = _place_marks(frame, path, goal)
     _draw_line(canvas, frame, path, places, colour, dashed)
     _draw_marks(canvas, places, colour, first)
