@@ -38,7 +38,7 @@ from airloc.grid import Cell, Grid
 
 Facts: TypeAlias = dict[str, str]
 
-SIDES = {"N": (-1, 0), "E": (0, 1), "S": (1, 0), "W": (0, -1)}
+SIDES = ("N", "E", "S", "W")
 COLOURS = {
     "dark": (75, 75, 80),
     "grey": (125, 125, 125),

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from airloc.areas.synthetic.boxes import Boxes, Kind, beside, box, join
-from airloc.areas.synthetic.canvas import Bools, Floats, Ints, floats
+from airloc.areas.synthetic.canvas import Bools, Floats, Ints, enumerate_items, floats
 from airloc.areas.synthetic.plan import Plan
 from airloc.areas.synthetic.regimes import Use
 
@@ -86,8 +86,7 @@ def draw_houses(plan: Plan, side: Side) -> tuple[Boxes, Boxes]:
     lot = np.where(rows, rng.uniform(22, 46, len(rows)), rng.uniform(*regime.lot, len(rows)))
     count = np.where(lived, np.maximum((side.end - side.start) / lot, 0), 0).astype(np.intp)
     count = np.where(farm, 1, count)
-    which = np.repeat(np.arange(len(count)), count)
-    slot = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    which, slot = enumerate_items(count)
     step = (side.end - side.start)[which] / count[which]
     main, setback, front = _main_houses(plan, rng, side, which, slot, step)
     wings = _wings(rng, main, front)
