@@ -108,14 +108,16 @@ def fit(area: SearchArea, grid: Grid) -> SearchArea:
     ground = area.ground_m and (area.ground_m[0] * crop_height / height, area.ground_m[1] * crop_width / width)
     return replace(
         area,
-        image=_resample(area.image, grid.size, box),
-        mask=None if area.mask is None else _resample(area.mask.astype(np.uint8) * 255, grid.size, box) >= 128,
+        image=resample(area.image, grid.size, box),
+        mask=None if area.mask is None else resample(area.mask.astype(np.uint8) * 255, grid.size, box) >= 128,
         ground_m=ground,
     )
 
 
-def _resample(pixels: Pixels, size: tuple[int, int], box: tuple[float, float, float, float]) -> Pixels:
-    """Resample the box (left, top, right, bottom) of an image to `size` (height, width)."""
+def resample(pixels: Pixels, size: tuple[int, int], box: tuple[float, float, float, float] | None = None) -> Pixels:
+    """Resample (antialiased) an image, or a box (left, top, right, bottom) of it, to `size` (height, width)."""
+    if box is None and pixels.shape[:2] == size:
+        return pixels
     return np.asarray(Image.fromarray(pixels).resize(size[::-1], Image.Resampling.LANCZOS, box=box))
 
 

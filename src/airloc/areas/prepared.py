@@ -26,7 +26,7 @@ import numpy.typing as npt
 from airloc.areas.area import Mask, Pixels, SearchArea
 from airloc.areas.dataset import Dataset
 from airloc.areas.folder import check_partners, match_goals, place_and_day
-from airloc.areas.records import ImageRecord, count_splits
+from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
@@ -97,10 +97,6 @@ class Prepared(Dataset):
         areas = self.records()
         goal_of = match_goals([area.name for area in areas], goals, self.goals)
         return [(goals[goal_of[area.name]], area) for area in areas]
-
-    def count_areas(self) -> dict[str, int]:
-        """Return the number of areas by split."""
-        return count_splits(record.split for record in self.scan())
 
     def state(self) -> str:
         """Return `prepared`."""
