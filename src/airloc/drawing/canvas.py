@@ -110,6 +110,21 @@ class Canvas:
             corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
             self.line(corners, outline, width, dash=dash, alpha=alpha)
 
+    def outline(
+        self,
+        box: tuple[float, float, float, float],
+        colour: Colour,
+        width: float,
+        *,
+        casing: Colour,
+        inset: float,
+        dash: float | None = None,
+    ) -> None:
+        """Outline a rectangle (left, top, right, bottom) on a casing that is `inset` pixels wider on both sides."""
+        left, top, right, bottom = box
+        self.box(box, outline=casing, width=width + 2 * inset)
+        self.box((left + inset, top + inset, right - inset, bottom - inset), outline=colour, width=width, dash=dash)
+
     def text(self, at: Point, text: str, size: float, colour: Colour) -> None:
         """Write one line centred on a point."""
         face = font(max(1, round(size * OVERSAMPLE)))

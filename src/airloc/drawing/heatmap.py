@@ -196,10 +196,7 @@ def _outline(
     if cell is None:
         return
     width = frame.cell / 22
-    left, top, right, bottom = frame.box(cell)
-    inset = 0.35 * width
-    canvas.box((left, top, right, bottom), outline=TEXT if colour == GOAL else PAPER, width=width + 2 * inset)
-    canvas.box((left + inset, top + inset, right - inset, bottom - inset), outline=colour, width=width)
+    canvas.outline(frame.box(cell), colour, width, casing=TEXT if colour == GOAL else PAPER, inset=0.35 * width)
     x, y = frame.centre(cell)
     if letter:
         at, radius = (x, y - 0.14 * frame.cell), 0.19 * frame.cell

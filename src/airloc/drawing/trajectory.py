@@ -92,7 +92,9 @@ def _prepare(
     canvas = Canvas(frame.size[1], frame.size[0])
     _draw_cells(canvas, frame, visited)
     if goal is not None:
-        _outline_goal(canvas, frame, goal, solid=goal in visited if found is None else found)
+        solid, width = goal in visited if found is None else found, frame.cell / 24
+        dash = None if solid else frame.cell / 9
+        canvas.outline(frame.box(goal), GOAL, width, casing=TEXT, inset=0.3 * width, dash=dash)
     return canvas, picture
 
 
@@ -131,16 +133,6 @@ def _draw_cells(canvas: Canvas, frame: Frame, visited: Sequence[Cell]) -> None:
     for cell in visited:
         if not frame.grid.contains(frame.clamp(cell)):
             canvas.box(frame.box(cell), fill=OUTSIDE)
-
-
-def _outline_goal(canvas: Canvas, frame: Frame, goal: Cell, *, solid: bool) -> None:
-    """Outline the cell of the goal on a dark casing."""
-    width = frame.cell / 24
-    left, top, right, bottom = frame.box(goal)
-    inset = 0.3 * width
-    canvas.box((left, top, right, bottom), outline=TEXT, width=width + 2 * inset)
-    inner = left + inset, top + inset, right - inset, bottom - inset
-    canvas.box(inner, outline=GOAL, width=width, dash=None if solid else frame.cell / 9)
 
 
 def _place_marks(frame: Frame, path: Sequence[Cell], goal: Cell | None) -> Places:

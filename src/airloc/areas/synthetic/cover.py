@@ -36,7 +36,7 @@ def land_cover(plan: Plan, canvas: Canvas, cell: float) -> LandCover:
     """Return the land cover of a plan on a canvas, with cells of a side in pixels."""
     appearance, boxes = draw_appearance(plan, None), place_boxes(plan)
     survey = plan.survey(canvas.x, canvas.y)
-    classes = _ground(plan, canvas, survey).ravel()
+    classes = _ground(plan, survey).ravel()
     for kind, cover in _OBJECTS.items():
         _mark(classes, boxes[boxes.kind == kind], canvas, cover)
     crowns = draw_crowns(plan, appearance, occupied(plan, boxes), LAYOUT_PX)
@@ -47,7 +47,7 @@ def land_cover(plan: Plan, canvas: Canvas, cell: float) -> LandCover:
     return LandCover(classes.reshape(canvas.height, canvas.width), KNOWN, _buildings(buildings, canvas, cell))
 
 
-def _ground(plan: Plan, canvas: Canvas, survey: Survey) -> npt.NDArray[np.uint8]:
+def _ground(plan: Plan, survey: Survey) -> npt.NDArray[np.uint8]:
     """Return the classes of ground, water and roads, (H, W)."""
     use: Ints = plan.uses.take(survey.place.block)
     natural = Cover.SAND if plan.name == "desert" else Cover.GRASS

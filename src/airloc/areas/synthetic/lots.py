@@ -157,7 +157,7 @@ def _main_houses(
     x, y, cos, sin = side.place(plan, which, np.minimum(shift, 0.5 * side.depth[which]), along)
     yaw = rng.normal(0, 0.03, n) * ~rows
     cos, sin = cos * np.cos(yaw) - sin * np.sin(yaw), sin * np.cos(yaw) + cos * np.sin(yaw)
-    # The street lies where the frame's inward direction comes from; across is to the right of the heading.
+    # The street lies to the right (1) or to the left (-1) of the heading.
     front = floats(np.where(side.family[which] == 0, side.inward[which], -side.inward[which]))
     flat = np.where(rows, 0.55, 0.06 if plan.name != "desert" else 0.6)
     kind = np.where(rng.random(n) < flat, Kind.FLAT, np.where(rng.random(n) < 0.55, Kind.GABLE, Kind.HIP))
