@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from airloc.areas.synthetic.boxes import Boxes, Kind, beside, box, join, no_boxes
-from airloc.areas.synthetic.canvas import Bools, Floats, Ints, enumerate_items, floats
+from airloc.areas.synthetic.canvas import Floats, Ints, enumerate_items, floats
 from airloc.areas.synthetic.lots import stands_free
 from airloc.areas.synthetic.plan import Plan
 from airloc.areas.synthetic.regimes import Use
@@ -33,9 +33,6 @@ class Parcels:
     b: Floats
     width: Floats
     length: Floats
-
-    def __getitem__(self, chosen: Bools | Ints) -> "Parcels":
-        return Parcels(*(getattr(self, name)[chosen] for name in ("district", "a", "b", "width", "length")))
 
     def __len__(self) -> int:
         return len(self.a)
