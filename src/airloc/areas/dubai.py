@@ -62,9 +62,7 @@ class Dubai(Dataset):
     name = "dubai"
     title = "Dubai"
     terms = "Humans in the Loop, CC0"
-    citation = 'Humans in the Loop, "Semantic segmentation dataset", 2020'
-    homepage = "https://humansintheloop.org/resources/datasets/semantic-segmentation-dataset-2/"
-    obtain = f"the dataset is CC0, but its page requires a form: {homepage}"
+    obtain = "the dataset is CC0, but its page requires a form: https://humansintheloop.org/resources/datasets/semantic-segmentation-dataset-2/"
     unpack = "Unpack it so that {root} holds `Tile 1/images`, `Tile 1/masks` and so on, and `classes.json`"
     expected: ClassVar[Mapping[str, int]] = {"test": 196}
 
