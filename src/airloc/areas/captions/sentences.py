@@ -112,6 +112,8 @@ def _buildings(say: _Writer) -> str:
 
 
 def _line(topic: str, names: Sequence[str]) -> _Clause:
+    """Return the writer of a clause about a road, a railway or a river."""
+
     def write(say: _Writer) -> str:
         exits, name = say.state(topic), say.say(*names)
         if exits == "none":
@@ -122,30 +124,34 @@ def _line(topic: str, names: Sequence[str]) -> _Clause:
             return f"a {name}"
         if exits == "inside":
             return say.say(f"a short piece of {name}", f"a {name} that ends here") + say.where(topic)
-        sides = [_SIDE[side] for side in exits]
-        if len(sides) == 1:
-            return say.say(
-                f"a {name} coming in from the {sides[0]}", f"a {name} that leaves to the {sides[0]}",
-                f"a {name} at the {_SCREEN[exits]} edge",
-            )  # fmt: skip
-        if len(sides) == 2:
-            first, last = say.rng.permutation(sides)
-            straight = exits in ("NS", "EW")
-            return say.say(
-                f"a {name} from {first} to {last}",
-                f"a {name} running {first} to {last}",
-                f"a {name} running {first}-{last}" if straight else f"a {name} between the {first} and the {last} edge",
-                f"a {name} crossing from {first} to {last}" if straight else f"a {name} bending from {first} to {last}",
-            ) + (say.where(topic) if straight else "")
-        if len(sides) == 4:
-            return say.say(f"{name}s in all directions", f"a {name} crossing", f"crossing {name}s")
-        missing = next(word for side, word in _SIDE.items() if side not in exits)
-        return say.say(
-            f"{name}s to the {sides[0]}, {sides[1]} and {sides[2]}",
-            f"a {name} junction with no {name} to the {missing}",
-        )
+        return _exits(say, name, exits) + (say.where(topic) if exits in ("NS", "EW") else "")
 
     return write
+
+
+def _exits(say: _Writer, name: str, exits: str) -> str:
+    """Say by which sides of the cell a line leaves it."""
+    sides = [_SIDE[side] for side in exits]
+    if len(sides) == 1:
+        return say.say(
+            f"a {name} coming in from the {sides[0]}", f"a {name} that leaves to the {sides[0]}",
+            f"a {name} at the {_SCREEN[exits]} edge",
+        )  # fmt: skip
+    if len(sides) == 2:
+        first, last = say.rng.permutation(sides)
+        straight = exits in ("NS", "EW")
+        return say.say(
+            f"a {name} from {first} to {last}",
+            f"a {name} running {first} to {last}",
+            f"a {name} running {first}-{last}" if straight else f"a {name} between the {first} and the {last} edge",
+            f"a {name} crossing from {first} to {last}" if straight else f"a {name} bending from {first} to {last}",
+        )
+    if len(sides) == 4:
+        return say.say(f"{name}s in all directions", f"a {name} crossing", f"crossing {name}s")
+    missing = next(word for side, word in _SIDE.items() if side not in exits)
+    return say.say(
+        f"{name}s to the {sides[0]}, {sides[1]} and {sides[2]}", f"a {name} junction with no {name} to the {missing}"
+    )
 
 
 def _share(topic: str, words: Mapping[str, Sequence[str]]) -> _Clause:
