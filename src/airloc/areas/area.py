@@ -13,6 +13,7 @@ import struct
 import warnings
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
@@ -246,18 +247,19 @@ def read_mask(path: Path) -> Mask:
 def image_size(path: Path) -> tuple[int, int]:
     """Return (height, width) from the header alone, after the rotation of the EXIF orientation."""
     with _open(path) as image:
-        try:
-            rotated = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
-        except READ_ERRORS as error:
-            raise _unreadable(path, error) from error
+        rotated = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
         return image.size if rotated else image.size[::-1]
 
 
-def _open(path: Path) -> Image.Image:
+@contextmanager
+def _open(path: Path) -> Iterator[Image.Image]:
+    """Open an image; errors of the decoder, also those inside the context, name the file."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Image.open(path)
+            image = Image.open(path)
+        with image:
+            yield image
     except FileNotFoundError:
         raise AirlocError(f"There is no image {path}", "Check the path") from None
     except Image.DecompressionBombError:
@@ -266,24 +268,18 @@ def _open(path: Path) -> Image.Image:
             "Cut it into smaller images first",
         ) from None
     except READ_ERRORS as error:
-        raise _unreadable(path, error) from error
+        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+        if isinstance(error, UnidentifiedImageError):
+            reason = "it is not an image in a known format"
+        problem = f"Cannot read the image {path}: {reason}"
+        raise AirlocError(problem, "Replace the file, or remove it from the folder") from error
 
 
 def _decode(path: Path) -> Image.Image:
     """Decode an image and apply its EXIF orientation."""
     with _open(path) as image:
-        try:
-            image.load()
-            return ImageOps.exif_transpose(image)
-        except READ_ERRORS as error:
-            raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> AirlocError:
-    reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-    if isinstance(error, UnidentifiedImageError):
-        reason = "it is not an image in a known format"
-    return AirlocError(f"Cannot read the image {path}: {reason}", "Replace the file, or remove it from the folder")
+        image.load()
+        return ImageOps.exif_transpose(image)
 
 
 def _to_bytes(deep: npt.NDArray[Any]) -> Pixels:

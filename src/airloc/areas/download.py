@@ -256,15 +256,10 @@ def _chunks(response: "Response") -> Iterator[bytes]:
     """Yield the content; errors of the network are distinguished from errors of the disk."""
     import requests
 
-    content = response.iter_content(_CHUNK)
-    while True:
-        try:
-            chunk = next(content, b"")
-        except (requests.RequestException, OSError) as error:
-            raise _InterruptedError(_reason(error)) from error
-        if not chunk:
-            return
-        yield chunk
+    try:
+        yield from response.iter_content(_CHUNK)
+    except (requests.RequestException, OSError) as error:
+        raise _InterruptedError(_reason(error)) from error
 
 
 def _refuse_pages(response: "Response", url: str) -> None:
