@@ -116,7 +116,7 @@ def cell_facts(land: LandCover, grid: Grid, rng: np.random.Generator | None = No
 
 
 def _beyond(grid: Grid, rng: np.random.Generator | None) -> dict[Cell, Cell]:
-    """Map every cell up to two steps beyond the border to one inside that it is like; empty without `rng`."""
+    """Map every cell up to two steps beyond the border to a similar one inside; empty without `rng`."""
     cells: dict[Cell, Cell] = {}
     if rng is None:
         return cells
