@@ -1,5 +1,8 @@
 """Errors that state the problem and the cure, in text that a terminal can show."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 def printable(text: str) -> str:
     r"""Return a text with control characters as escapes: a file name must not control the terminal.
@@ -18,6 +21,20 @@ def reason_of(error: Exception) -> str:
     ('no such band', 'OSError')
     """
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+
+
+def suggest(name: str, known: Iterable[str], noun: str, otherwise: str = "") -> str:
+    """Return the cure for an unknown name: a similar one if there is any, and all known ones.
+
+    `otherwise` replaces the noun if no name is similar.
+
+    >>> suggest("blurr", ["turned", "blur"], "Changes")
+    "Did you mean 'blur'? Changes are: turned, blur"
+    """
+    known = list(known)
+    near = get_close_matches(name, known, n=1)
+    hint = f"Did you mean {near[0]!r}? {noun}" if near else otherwise or noun
+    return f"{hint} are: {', '.join(known)}"
 
 
 class AirlocError(Exception):

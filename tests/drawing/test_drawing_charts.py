@@ -57,18 +57,11 @@ def any_series(draw):
     series=st.lists(any_series(), min_size=1, max_size=4),
     title=names,
     percent=st.booleans(),
-    band=st.booleans(),
     reference=st.none() | st.builds(Reference, numbers, names),
 )
-def test_any_line_chart_is_valid_xml_inside_its_sheet(series, title, percent, band, reference):
+def test_any_line_chart_is_valid_xml_inside_its_sheet(series, title, percent, reference):
     assume(any(line.points() for line in series))
-    svg = lines(
-        series,
-        title=title,
-        y_percent=percent,
-        intervals="band" if band else "bars",
-        references=[reference] if reference else [],
-    )
+    svg = lines(series, title=title, y_percent=percent, references=[reference] if reference else [])
     width, height = float(svg.get("width")), float(svg.get("height"))
     for marker in svg.iter(f"{SVG}use"):
         assert -1 <= float(marker.get("x")) <= width
@@ -143,14 +136,10 @@ def test_points_are_joined_in_the_order_of_x():
     assert [point[0] for point in Series("a", [3, 1, 2], [1, 2, 3]).points()] == [1, 2, 3]
 
 
-def test_bands_and_error_bars_show_the_intervals():
-    series = [Series("a", [1, 2], [1, 2], [0.5, 1.5], [1.5, 2.5])]
-    plain = line_chart([Series("a", [1, 2], [1, 2])], title="T", x_label="x", y_label="y", y_range=(0.5, 2.5))
-    band = line_chart(series, title="T", x_label="x", y_label="y", intervals="band")
-    barred = line_chart(series, title="T", x_label="x", y_label="y")
-    opacity = "opacity: 0.16"
-    assert (plain.count(opacity), band.count(opacity), barred.count(opacity)) == (0, 1, 0)
-    assert [chart.count("stroke-width: 1.4; stroke-linecap") for chart in (plain, band, barred)] == [0, 0, 2]
+def test_error_bars_show_the_intervals():
+    series = [Series("a", [1, 2], [1, 2]), Series("a", [1, 2], [1, 2], [0.5, 1.5], [1.5, 2.5])]
+    charts = [line_chart([line], title="T", x_label="x", y_label="y") for line in series]
+    assert [chart.count("stroke-width: 1.4; stroke-linecap") for chart in charts] == [0, 2]
 
 
 def test_long_lines_have_few_markers():
@@ -222,7 +211,7 @@ def test_columns_of_different_lengths_are_refused():
 
 def test_group_names_too_long_for_two_lines_are_turned():
     groups = [f"airloc-no-residual-no-sem-seg-{index}" for index in range(9)]
-    drawn = bar_chart(groups, [Bars("a", [1.0] * 9)], title="T", y_label="y", x_label="agent")
+    drawn = bar_chart(groups, [Bars("a", [1.0] * 9)], title="T", y_label="y")
     assert drawn.count("rotate(-36") == 9
     assert set(groups) <= set(texts(ElementTree.fromstring(drawn)))
 

@@ -85,20 +85,20 @@ def test_percent_is_short_and_never_hides_that_something_is_left(chance, text):
 
 def test_a_strip_lays_frames_in_a_row_with_captions_above():
     frames = [np.full((56, 30, 3), value, np.uint8) for value in (10, 20, 30)]
-    plain, named = belief_strip(frames, gap=5), belief_strip(frames, ["one", "two", "a very long caption"], gap=5)
-    assert plain.shape == (56, 100, 3)
-    assert named.shape == (56 + 24, 100, 3)
+    plain, named = belief_strip(frames), belief_strip(frames, ["one", "two", "a very long caption"])
+    assert plain.shape == (56, 122, 3)
+    assert named.shape == (56 + 24, 122, 3)
     assert np.array_equal(named[24:], plain)
     assert plain[0, 0, 0] == 10
-    assert plain[0, 99, 0] == 30
+    assert plain[0, 121, 0] == 30
 
 
 def test_a_strip_may_have_rows_and_pictures_of_other_sizes_are_stacked_on_white():
     frames = [np.full((50, 30, 3), value, np.uint8) for value in (10, 20, 30)]
-    strip = belief_strip(frames, gap=4, columns=2)
-    assert strip.shape == (104, 64, 3)
-    assert strip[60, 0].tolist() == [30, 30, 30]
-    assert strip[60, 40].tolist() == [255, 255, 255]
+    strip = belief_strip(frames, columns=2)
+    assert strip.shape == (116, 76, 3)
+    assert strip[70, 0].tolist() == [30, 30, 30]
+    assert strip[70, 50].tolist() == [255, 255, 255]
     assert stack_vertically([frames[0], frames[0][:, :10]], gap=0)[75, 20].tolist() == [255, 255, 255]
 
 

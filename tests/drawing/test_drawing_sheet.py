@@ -60,10 +60,6 @@ def test_the_grid_shades_gaps_and_leaves_cells_as_they_are():
     assert drawn[50, 20].max() <= 100
 
 
-def test_the_grid_may_be_drawn_larger():
-    assert draw_grid(picture(100, 152), Grid(2, 3), scale=3).shape == (300, 456, 3)
-
-
 @given(st.text(max_size=80), st.floats(5, 30), st.floats(0, 200))
 def test_a_shortened_text_fits_or_is_an_ellipsis_alone(text, size, width):
     short = fit_text(text, size, width)

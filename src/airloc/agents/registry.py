@@ -6,7 +6,6 @@ and returns an agent. They appear in the same tables as the agents of this packa
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from airloc.agents.pretrained import (
     load_belief,
     load_local,
 )
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, suggest
 
 _ENTRY_POINT_GROUP = "airloc.agents"
 DEFAULT_AGENT = "belief"
@@ -132,11 +131,8 @@ def make_agent(name: str, options: AgentOptions | None = None) -> Agent:
         return load_agent(Path(name), options)
     for entry in entry_points(group=_ENTRY_POINT_GROUP, name=name) if name else ():
         return _load_plugin(entry, options)
-    near = get_close_matches(name, available_agents(), n=1)
-    hint = f"Did you mean {near[0]!r}? Agents" if near else "Agents"
-    raise AirlocError(
-        f"There is no agent {name!r}", f"{hint} are: {', '.join(available_agents())}, or a checkpoint folder"
-    )
+    cure = suggest(name, available_agents(), "Agents")
+    raise AirlocError(f"There is no agent {name!r}", f"{cure}, or a checkpoint folder")
 
 
 def load_agent(folder: Path, options: AgentOptions | None = None, name: str = "") -> Agent:

@@ -13,6 +13,7 @@ import struct
 import warnings
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
@@ -108,14 +109,16 @@ def fit(area: SearchArea, grid: Grid) -> SearchArea:
     ground = area.ground_m and (area.ground_m[0] * crop_height / height, area.ground_m[1] * crop_width / width)
     return replace(
         area,
-        image=_resample(area.image, grid.size, box),
-        mask=None if area.mask is None else _resample(area.mask.astype(np.uint8) * 255, grid.size, box) >= 128,
+        image=resample(area.image, grid.size, box),
+        mask=None if area.mask is None else resample(area.mask.astype(np.uint8) * 255, grid.size, box) >= 128,
         ground_m=ground,
     )
 
 
-def _resample(pixels: Pixels, size: tuple[int, int], box: tuple[float, float, float, float]) -> Pixels:
-    """Resample the box (left, top, right, bottom) of an image to `size` (height, width)."""
+def resample(pixels: Pixels, size: tuple[int, int], box: tuple[float, float, float, float] | None = None) -> Pixels:
+    """Resample (antialiased) an image, or a box (left, top, right, bottom) of it, to `size` (height, width)."""
+    if box is None and pixels.shape[:2] == size:
+        return pixels
     return np.asarray(Image.fromarray(pixels).resize(size[::-1], Image.Resampling.LANCZOS, box=box))
 
 
@@ -248,18 +251,19 @@ def read_mask(path: Path) -> Mask:
 def image_size(path: Path) -> tuple[int, int]:
     """Return (height, width) from the header alone, after the rotation of the EXIF orientation."""
     with _open(path) as image:
-        try:
-            rotated = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
-        except READ_ERRORS as error:
-            raise _unreadable(path, error) from error
+        rotated = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
         return image.size if rotated else image.size[::-1]
 
 
-def _open(path: Path) -> Image.Image:
+@contextmanager
+def _open(path: Path) -> Iterator[Image.Image]:
+    """Open an image; errors of the decoder, also those inside the context, name the file."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Image.open(path)
+            image = Image.open(path)
+        with image:
+            yield image
     except FileNotFoundError:
         raise AirlocError(f"There is no image {path}", "Check the path") from None
     except Image.DecompressionBombError:
@@ -268,26 +272,20 @@ def _open(path: Path) -> Image.Image:
             "Cut it into smaller images first",
         ) from None
     except READ_ERRORS as error:
-        raise _unreadable(path, error) from error
+        reason = reason_of(error)
+        if isinstance(error, UnidentifiedImageError):
+            reason = "it is not an image in a known format, such as JPEG, PNG, WebP, or TIFF with 8 bits a band"
+        elif isinstance(error, OSError) and error.strerror:
+            reason = error.strerror.lower()
+        problem = f"Cannot read the image {path}: {reason}"
+        raise AirlocError(problem, "Give another file, or leave this one out") from error
 
 
 def _decode(path: Path) -> Image.Image:
     """Decode an image and apply its EXIF orientation."""
     with _open(path) as image:
-        try:
-            image.load()
-            return ImageOps.exif_transpose(image)
-        except READ_ERRORS as error:
-            raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> AirlocError:
-    reason = reason_of(error)
-    if isinstance(error, UnidentifiedImageError):
-        reason = "it is not an image in a known format, such as JPEG, PNG, WebP, or TIFF with 8 bits a band"
-    elif isinstance(error, OSError) and error.strerror:
-        reason = error.strerror.lower()
-    return AirlocError(f"Cannot read the image {path}: {reason}", "Give another file, or leave this one out")
+        image.load()
+        return ImageOps.exif_transpose(image)
 
 
 def _to_bytes(deep: npt.NDArray[Any]) -> Pixels:

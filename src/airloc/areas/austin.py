@@ -19,9 +19,7 @@ class Austin(ImageSet):
     name = "austin"
     title = "Austin"
     terms = "Inria Aerial Image Labeling, USGS imagery, public domain"
-    citation = 'E. Maggiori et al., "Can Semantic Labeling Methods Generalize to Any City?", IGARSS 2017'
-    homepage = "https://project.inria.fr/aerialimagelabeling/"
-    obtain = f"the mosaics are cut from the files at {homepage}"
+    obtain = "the mosaics are cut from the files at https://project.inria.fr/aerialimagelabeling/"
     unpack = "Put the images into {root}"
 
     root: Path | None = None

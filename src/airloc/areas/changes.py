@@ -10,14 +10,13 @@ Legend: images are uint8 RGB (H, W, 3); S is the side of a cell; a centre is (ro
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 import numpy as np
 from PIL import Image
 from scipy.ndimage import gaussian_filter, map_coordinates
 
 from airloc.areas.area import Pixels
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, suggest
 from airloc.grid import Cell, Grid
 
 COLOUR_RANGES = {"saturation": 0.5, "gain": 0.1, "contrast": 0.4, "gamma": 0.35}
@@ -137,9 +136,7 @@ CHANGES: dict[str, Callable[[np.random.Generator, float], GoalTransform]] = {
 def check_change(name: str, strength: float = 1.0) -> str:
     """Return the name of a change, or raise an error if there is none or the strength is not between 0 and 1."""
     if name not in CHANGES:
-        near = get_close_matches(name, CHANGES, n=1)
-        hint = f"Did you mean {near[0]!r}? Changes" if near else "Changes"
-        raise AirlocError(f"There is no change {name!r}", f"{hint} are: {', '.join(CHANGES)}")
+        raise AirlocError(f"There is no change {name!r}", suggest(name, CHANGES, "Changes"))
     if not 0 <= strength <= 1:
         raise AirlocError(f"A strength of {strength} is not valid", "Give 0 (no change) to 1")
     return name

@@ -1,6 +1,6 @@
 """The base class of datasets: a source of search areas with its facts, options, selection and pairs.
 
-A dataset is one class in one file. Facts (title, terms, citation, expected counts) are class attributes, options are
+A dataset is one class in one file. Facts (title, terms, expected counts) are class attributes, options are
 the fields of a frozen dataclass, and `scan` lists the images. The base class derives the rest from that list: selection
 by split and name, search areas cut to a grid, whole images for training, pairs of images of the same place on different
 days, and the line in `airloc data list`. docs/data.md has an example of a new dataset.
@@ -51,8 +51,6 @@ class Dataset(ABC):
     """Licence of the images."""
     weight_terms: ClassVar[str] = ""
     """Licence that weights trained on the images carry; empty if the images put no terms on them."""
-    citation: ClassVar[str] = ""
-    homepage: ClassVar[str] = ""
     obtain: ClassVar[str] = ""
     """Why airloc cannot download the data, such as a form, and where to get it; empty if `download` works."""
     unpack: ClassVar[str] = ""

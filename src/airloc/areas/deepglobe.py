@@ -20,9 +20,7 @@ class DeepGlobe(ImageSet):
     title = "DeepGlobe"
     terms = "DeepGlobe 2018, research use only"
     weight_terms = "the terms of DeepGlobe 2018 (research only)"
-    citation = 'I. Demir et al., "DeepGlobe 2018: A Challenge to Parse the Earth through Satellite Images", 2018'
-    homepage = "http://deepglobe.org"
-    obtain = f"the scenes are available to registered users only: {homepage}"
+    obtain = "the scenes are available to registered users only: http://deepglobe.org"
     unpack = "Put the images into {root}"
 
     root: Path | None = None

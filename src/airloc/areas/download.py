@@ -102,17 +102,16 @@ def fetch_file(
     *,
     sha256: str | None = None,
     timeouts: Timeouts | None = None,
-    check: Callable[[Path], object] = read_image,
     on_bytes: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> str:
-    """Download one file and return its SHA-256.
+    """Download one image and return its SHA-256.
 
     A file that is already there stays until the new one is complete and correct: it has the pinned checksum `sha256`
-    or, without one, `check` accepts it. `on_bytes` is called with the bytes so far and, if known, in total.
+    or, without one, can be read. `on_bytes` is called with the bytes so far and, if known, in total.
     """
     pooch = _quiet_pooch()
     part = to.with_name(to.name + ".part")
-    downloader = _Downloader(part, timeouts or Timeouts(), on_bytes, check if sha256 is None else None)
+    downloader = _Downloader(part, timeouts or Timeouts(), on_bytes, check=sha256 is None)
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
         if sha256 is None:
@@ -151,25 +150,23 @@ def _read_checksums(root: Path) -> dict[str, str]:
         raise AirlocError(f"Cannot read {path}: {error}", "Correct the file; deleting it unpins all files") from error
 
 
+@dataclass(frozen=True)
 class _Downloader:
     """A pooch downloader that resumes a part file and retries."""
 
-    def __init__(
-        self,
-        part: Path,
-        timeouts: Timeouts,
-        on_bytes: Callable[[int, int | None], None],
-        check: Callable[[Path], object] | None,
-    ) -> None:
-        self.part, self.timeouts, self.on_bytes, self.check = part, timeouts, on_bytes, check
+    part: Path
+    timeouts: Timeouts
+    on_bytes: Callable[[int, int | None], None]
+    check: bool
+    """Read the image before it takes its name."""
 
     def __call__(self, url: str, output_file: str, pooch: Any) -> None:
         """Download `url` to `output_file`, as pooch calls it."""
         del pooch
         _retry(lambda: self._resume(url), url, self.timeouts, lambda: _size(self.part))
-        if self.check is not None:
+        if self.check:
             try:
-                self.check(self.part)
+                read_image(self.part)
             except AirlocError as error:
                 self.part.unlink()
                 problem = f"{url} has unexpected content and was deleted: {error.problem}"
@@ -259,15 +256,10 @@ def _chunks(response: "Response") -> Iterator[bytes]:
     """Yield the content; errors of the network are distinguished from errors of the disk."""
     import requests
 
-    content = response.iter_content(_CHUNK)
-    while True:
-        try:
-            chunk = next(content, b"")
-        except (requests.RequestException, OSError) as error:
-            raise _InterruptedError(_reason(error)) from error
-        if not chunk:
-            return
-        yield chunk
+    try:
+        yield from response.iter_content(_CHUNK)
+    except (requests.RequestException, OSError) as error:
+        raise _InterruptedError(_reason(error)) from error
 
 
 def _refuse_pages(response: "Response", url: str) -> None:

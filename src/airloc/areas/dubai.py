@@ -62,9 +62,7 @@ class Dubai(Dataset):
     name = "dubai"
     title = "Dubai"
     terms = "Humans in the Loop, CC0"
-    citation = 'Humans in the Loop, "Semantic segmentation dataset", 2020'
-    homepage = "https://humansintheloop.org/resources/datasets/semantic-segmentation-dataset-2/"
-    obtain = f"the dataset is CC0, but its page requires a form: {homepage}"
+    obtain = "the dataset is CC0, but its page requires a form: https://humansintheloop.org/resources/datasets/semantic-segmentation-dataset-2/"
     unpack = "Unpack it so that {root} holds `Tile 1/images`, `Tile 1/masks` and so on, and `classes.json`"
     expected: ClassVar[Mapping[str, int]] = {"test": 196}
 
@@ -97,9 +95,8 @@ class Dubai(Dataset):
     def read_mask(self, path: Path, size: tuple[int, int]) -> Mask:
         """Read the pixels that have a colour of buildings."""
         del size
-        red, green, blue = np.moveaxis(read_image(path), 2, 0)
-        colours = building_colours(self.location)
-        mask: Mask = np.any([(red == r) & (green == g) & (blue == b) for r, g, b in colours], axis=0)
+        labels = read_image(path)
+        mask: Mask = np.any([_is_colour(labels, colour) for colour in building_colours(self.location)], axis=0)
         return mask
 
     def land_covers(self, grid: Grid) -> Iterator[tuple[SearchArea, LandCover]]:
@@ -109,11 +106,8 @@ class Dubai(Dataset):
                 continue
             whole, labels = read_image(record.path), read_image(record.mask)
             layers = [
-                [
-                    fit(piece, grid)
-                    for piece in self.pieces(SearchArea(record.name, whole, _is_colour(labels, name)), grid)
-                ]
-                for name in CLASS_COLOURS
+                [fit(piece, grid) for piece in self.pieces(SearchArea(record.name, whole, mask), grid)]
+                for mask in (_is_colour(labels, _rgb(name)) for name in CLASS_COLOURS)
             ]
             for pieces in zip(*layers, strict=True):
                 classes = np.zeros(grid.size, dtype=np.uint8)
@@ -128,8 +122,8 @@ class Dubai(Dataset):
         return {"test": sum(1 for image in images for _ in self.pieces(image, Grid()))}
 
 
-def _is_colour(labels: Pixels, name: str) -> Mask:
-    mask: Mask = (labels == np.array(_rgb(name), dtype=np.uint8)).all(axis=2)
+def _is_colour(labels: Pixels, colour: tuple[int, int, int]) -> Mask:
+    mask: Mask = (labels == np.array(colour, dtype=np.uint8)).all(axis=2)
     return mask
 
 

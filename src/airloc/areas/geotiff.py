@@ -11,8 +11,6 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from airloc.areas.area import SearchArea
 from airloc.areas.dataset import Dataset
 from airloc.areas.records import ImageRecord
@@ -145,6 +143,6 @@ class GeoTiff(Dataset):
 
 def _corners(layout: "Layout", first: Cell, grid: Grid) -> "Points":
     """Return the corners of a block of cells in the plane, (4, 2), clockwise from the upper left."""
-    rows, cols = (first[0], first[0] + grid.rows - 1), (first[1], first[1] + grid.cols - 1)
-    outer = ((rows[0], cols[0]), (rows[0], cols[1]), (rows[1], cols[1]), (rows[1], cols[0]))
-    return np.stack([layout.corners(cell)[number] for number, cell in enumerate(outer)])
+    (top, left), bottom, right = first, first[0] + grid.rows - 1, first[1] + grid.cols - 1
+    outer = layout.corners([(top, left), (top, right), (bottom, right), (bottom, left)])
+    return outer[range(4), range(4)]

@@ -35,6 +35,8 @@ SPOTS = 6
 """Points per side of a cell at which the image is checked for data."""
 MAX_CELLS = 100_000
 """Largest number of cells of a grid."""
+_SQUARE = np.array([(0, 0), (0, 1), (1, 1), (1, 0)])
+"""Corners of a square of side 1 as (down, right), clockwise from the upper left."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,14 +73,14 @@ class Layout:
         """Return the centres of cells (..., 2) in the plane, (..., 2); also defined outside the grid."""
         return self._rotate((np.asarray(cells, dtype=np.float64) + 0.5) * self.pitch_m - self.gap_m / 2)
 
-    def corners(self, cell: Cell) -> Points:
-        """Return the corners of a cell in the plane, (4, 2), clockwise from the upper left."""
-        low = np.asarray(cell, dtype=np.float64) * self.pitch_m
-        return self._rotate(low + self.cell_m * np.array([(0, 0), (0, 1), (1, 1), (1, 0)]))
+    def corners(self, cells: npt.ArrayLike) -> Points:
+        """Return the corners of cells (..., 2) in the plane, (..., 4, 2), clockwise from the upper left."""
+        low = np.asarray(cells, dtype=np.float64)[..., None, :] * self.pitch_m
+        return self._rotate(low + self.cell_m * _SQUARE)
 
     def frame(self) -> Points:
         """Return the corners of the whole grid in the plane, (4, 2), clockwise from the upper left."""
-        return self._rotate(np.array([(0, 0), (0, 1), (1, 1), (1, 0)]) * self._size())
+        return self._rotate(_SQUARE * self._size())
 
     def lat_lon(self, cells: npt.ArrayLike) -> Points:
         """Return latitude and longitude of the centres of cells (..., 2), (..., 2)."""
@@ -108,10 +110,7 @@ class Layout:
 
     def polygons(self) -> npt.NDArray[np.object_]:
         """Return all cells as polygons in the plane, (rows * cols,)."""
-        cells = np.array(list(self.grid.cells()), dtype=np.float64)
-        square = np.array([(0, 0), (0, 1), (1, 1), (1, 0)])
-        rings = self._rotate(cells[:, None] * self.pitch_m + self.cell_m * square)
-        return np.asarray(shapely.polygons(rings))
+        return np.asarray(shapely.polygons(self.corners(list(self.grid.cells()))))
 
     def _size(self) -> Points:
         return np.array(self.grid.shape) * self.pitch_m - self.gap_m

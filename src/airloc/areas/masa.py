@@ -68,8 +68,6 @@ class Masa(Dataset):
     name = "masa"
     title = "Massachusetts"
     terms = "MassGIS imagery, public domain"
-    citation = 'V. Mnih, "Machine Learning for Aerial Image Labeling", PhD thesis, University of Toronto, 2013'
-    homepage = "https://www.cs.toronto.edu/~vmnih/data/"
     expected: ClassVar[Mapping[str, int]] = {"train": 832, "val": 178, "test": 178}
     tiles: ClassVar[Mapping[str, int]] = {"train": 137, "val": 4, "test": 10}
     """Number of published tiles by folder."""

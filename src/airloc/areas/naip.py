@@ -35,11 +35,7 @@ class Naip(Dataset):
     name = "naip"
     title = "NAIP"
     terms = "USDA NAIP, public domain"
-    citation = (
-        "USDA National Agriculture Imagery Program, by way of the urban-tree-detection data (Ventura et al., 2022)"
-    )
-    homepage = "https://github.com/jonathanventura/urban-tree-detection-data"
-    obtain = f"the tiles are cut from the files at {homepage}"
+    obtain = "the tiles are cut from the files at https://github.com/jonathanventura/urban-tree-detection-data"
     unpack = "Put images of the same size named CITY_YEAR_NUMBER, such as long_beach_2016_7.jpg, into {root}"
 
     root: Path | None = None

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from airloc.areas.area import Mask, Pixels, SearchArea
 from airloc.areas.dataset import Dataset
 from airloc.areas.folder import check_partners, match_goals, place_and_day
-from airloc.areas.records import ImageRecord, count_splits
+from airloc.areas.records import ImageRecord
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
@@ -98,10 +98,6 @@ class Prepared(Dataset):
         goal_of = match_goals([area.name for area in areas], goals, self.goals)
         return [(goals[goal_of[area.name]], area) for area in areas]
 
-    def count_areas(self) -> dict[str, int]:
-        """Return the number of areas by split."""
-        return count_splits(record.split for record in self.scan())
-
     def state(self) -> str:
         """Return `prepared`."""
         return "prepared"
@@ -157,7 +153,6 @@ def _record(folder: Path, row: int, entry: Mapping[str, Any]) -> _Row:
 class PreparedAreas:
     """An open prepared folder; images and masks are read from the disk when they are used."""
 
-    path: Path
     grid: Grid
     images: Pixels
     """(N, H, W, 3)."""
@@ -167,8 +162,6 @@ class PreparedAreas:
     """Name, tile, split, ground_m and row of the mask of each area."""
     source: dict[str, Any]
     """Name and options of the dataset that it was prepared from."""
-    sha256: dict[str, str]
-    """SHA-256 of the arrays' bytes, by file."""
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -183,15 +176,6 @@ class PreparedAreas:
             tile=entry["tile"],
             split=entry["split"],
         )
-
-    def verify(self) -> None:
-        """Read all arrays and compare them with their checksums."""
-        for name, array in ((IMAGES, self.images), (MASKS, self.masks)):
-            digest = hashlib.sha256()
-            for row in array:
-                digest.update(np.ascontiguousarray(row).data)
-            if name in self.sha256 and digest.hexdigest() != self.sha256[name]:
-                raise _damaged(self.path / name, "its checksum differs from the index")
 
 
 def _is_prepared(path: Path) -> bool:
@@ -208,14 +192,14 @@ def open_prepared(path: Path) -> PreparedAreas:
         if index["version"] != VERSION:
             raise _damaged(path / INDEX, f"it is of version {index['version']}, not {VERSION}")
         grid = Grid(**index["grid"])
-        entries, source, sha256 = list(index["areas"]), dict(index["source"]), dict(index["sha256"])
+        entries, source = list(index["areas"]), dict(index["source"])
         masked = [entry["mask"] for entry in entries if entry["mask"] is not None]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _damaged(path / INDEX, repr(error)) from error
     images = _map(path / IMAGES, (len(entries), *grid.size, 3), np.dtype(np.uint8))
     no_masks: Mask = np.zeros((0, *grid.size), dtype=np.bool_)
     masks = _map(path / MASKS, (len(masked), *grid.size), np.dtype(np.bool_)) if masked else no_masks
-    return PreparedAreas(path, grid, images, masks, entries, source, sha256)
+    return PreparedAreas(grid, images, masks, entries, source)
 
 
 def write_prepared(

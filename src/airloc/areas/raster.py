@@ -125,8 +125,9 @@ class Raster:
                 warnings.simplefilter("ignore", NotGeoreferencedWarning)  # see `georeferenced`
                 self._file: Any = rasterio.open(path)
         self.width, self.height = int(self._file.width), int(self._file.height)
-        self._bands, self.bands_marked = _choose_bands(self._file, bands, path)
-        """Whether the file or the caller says which bands are red, green and blue."""
+        self.bands, self.bands_marked = _choose_bands(self._file, bands, path)
+        """Numbers of the bands that are read as red, green and blue, or of the one that is read as grey; and whether
+        the file or the caller says so."""
         self._range: tuple[float, float] | None = None
         self._system = self._find_system(crs)
 
@@ -171,11 +172,6 @@ class Raster:
         ratio = np.array([shape[1] / window.width, shape[0] / window.height])
         return _warp(rgb, valid, (quad - low) * ratio, size)
 
-    @property
-    def bands(self) -> Sequence[int]:
-        """Numbers of the bands that are read as red, green and blue, or of the one that is read as grey."""
-        return self._bands
-
     def has_data(self, plane: Plane | None, points: Points, resolution: float) -> npt.NDArray[np.bool_]:
         """Return where the image has data, not nodata, at points of the plane (..., 2); outside it has none.
 
@@ -185,19 +181,19 @@ class Raster:
             resolution: Distance in the plane that may be ignored; coarser pixels are read faster.
         """
         pixels = self._pixels(plane, points)
-        inside = ((pixels >= 0) & (pixels < (self.width, self.height))).all(axis=-1)
+        inside = self._contains(pixels)
         floats = any(kind.startswith(("float", "complex")) for kind in self._file.dtypes)
         if self._all_valid and not floats and not self.collared:
-            return np.asarray(inside)
+            return inside
         here, right = self._pixels(plane, np.array([points.reshape(-1, 2)[0], points.reshape(-1, 2)[0] + (1, 0)]))
         coarse = max(1.0, resolution * math.dist(here, right), max(self.width, self.height) / _MAX_MASK_SIDE)
         shape = max(1, round(self.height / coarse)), max(1, round(self.width / coarse))
         with self._translate_errors():
             valid = self._file.dataset_mask(out_shape=shape) > 0
             if floats:
-                valid &= np.isfinite(self._file.read(self._bands[0], out_shape=shape))
+                valid &= np.isfinite(self._file.read(self.bands[0], out_shape=shape))
             if self.collared:
-                valid &= ~_collar(self._file.read(self._bands, out_shape=shape))
+                valid &= ~_collar(self._file.read(self.bands, out_shape=shape))
         col, row = np.moveaxis(pixels * (shape[1] / self.width, shape[0] / self.height), -1, 0).astype(int)
         return np.asarray(inside & valid[np.clip(row, 0, shape[0] - 1), np.clip(col, 0, shape[1] - 1)])
 
@@ -214,7 +210,7 @@ class Raster:
         edges = [(0, 0, self.width, 1), (0, self.height - 1, self.width, 1)]
         edges += [(0, 0, 1, self.height), (self.width - 1, 0, 1, self.height)]
         with self._translate_errors():
-            lines = [self._file.read(self._bands, window=Window(*edge)).reshape(len(self._bands), -1) for edge in edges]
+            lines = [self._file.read(self.bands, window=Window(*edge)).reshape(len(self.bands), -1) for edge in edges]
         return bool((np.concatenate(lines, axis=1) == 0).all(axis=0).mean() >= _MIN_COLLAR)
 
     def sample(self, plane: Plane | None, points: Points) -> npt.NDArray[np.float64]:
@@ -224,7 +220,7 @@ class Raster:
         """
         pixels = self._pixels(plane, points)
         values = np.full(pixels.shape[:-1], np.nan)
-        inside = ((pixels >= 0) & (pixels < (self.width, self.height))).all(axis=-1)
+        inside = self._contains(pixels)
         if not inside.any():
             return values
         chosen = pixels[inside]
@@ -238,10 +234,14 @@ class Raster:
         values[inside] = np.ma.filled(band.astype(np.float64), np.nan)[y.clip(0, shape[0] - 1), x.clip(0, shape[1] - 1)]
         return values
 
+    def _contains(self, pixels: Points) -> npt.NDArray[np.bool_]:
+        """Return True for pixels (..., 2) inside the image, (...)."""
+        return np.asarray(((pixels >= 0) & (pixels < (self.width, self.height))).all(axis=-1))
+
     def _read(self, window: Window, shape: tuple[int, ...]) -> tuple[Pixels, Pixels]:
         """Read a window at a shape (h, w): RGB bytes (h, w, 3) and the valid-data mask (h, w), 0 or 255."""
         with self._translate_errors():
-            bands = self._file.read(self._bands, window=window, out_shape=shape, resampling=Resampling.average)
+            bands = self._file.read(self.bands, window=window, out_shape=shape, resampling=Resampling.average)
             valid = self._file.dataset_mask(window=window, out_shape=shape)
         values = np.moveaxis(bands, 0, -1)
         if values.dtype.kind in "fc":
@@ -269,7 +269,7 @@ class Raster:
                 side = min(_SAMPLE_SIDE, self.width - col), min(_SAMPLE_SIDE, self.height - row)
                 with self._translate_errors():
                     window = Window(col, row, *side)
-                    values = np.real(self._file.read(self._bands, window=window)).astype(np.float64)
+                    values = np.real(self._file.read(self.bands, window=window)).astype(np.float64)
                     valid = self._file.dataset_mask(window=window) > 0
                 samples.append(values[:, valid].ravel())
         values = np.concatenate(samples)

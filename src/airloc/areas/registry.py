@@ -7,7 +7,6 @@ the group `airloc.datasets`; each names a subclass of `Dataset`.
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from airloc.areas.prepared import Prepared, open_prepared
 from airloc.areas.records import Status
 from airloc.areas.synthetic import Synthetic
 from airloc.areas.xbd import Xbd
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, suggest
 
 log = logging.getLogger(__name__)
 
@@ -123,10 +122,8 @@ def _find_dataset(source: str | Path, root: Path | None = None) -> tuple[type[Da
     if root is not None:
         raise AirlocError(f"{source} is a path, and a root is given too", "Give a name with a root, or a path alone")
     if not path.exists():
-        names = list(all_datasets())
-        near = get_close_matches(str(source), names, n=1)
-        hint = f"Did you mean {near[0]!r}? Datasets" if near else "Check the path; datasets"
-        raise AirlocError(f"There is no folder, file or dataset {str(source)!r}", f"{hint} are: {', '.join(names)}")
+        cure = suggest(str(source), all_datasets(), "Datasets", otherwise="Check the path; datasets")
+        raise AirlocError(f"There is no folder, file or dataset {str(source)!r}", cure)
     if path.is_file():
         return GeoTiff, path
     if has_images(path) and not Prepared.detect(path):

@@ -50,9 +50,7 @@ class Xbd(Dataset):
     title = "xBD"
     terms = "CC BY-NC-SA 4.0"
     weight_terms = "CC BY-NC-SA 4.0"
-    citation = 'R. Gupta et al., "xBD: A Dataset for Assessing Building Damage from Satellite Imagery", 2019'
-    homepage = "https://xview2.org"
-    obtain = f"the dataset is CC BY-NC-SA 4.0 and available to registered users only: {homepage}"
+    obtain = "the dataset is CC BY-NC-SA 4.0 and available to registered users only: https://xview2.org"
     unpack = (
         "Unpack it so that {root} holds `images` and `labels`, or `train/images` and so on "
         "(files are called EVENT_00000000_pre_disaster.png)"

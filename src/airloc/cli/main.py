@@ -9,11 +9,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import NoReturn
 
 from airloc import __version__
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, suggest
 from airloc_cli import FAILED, STOPPED, stop
 
 Verb = Callable[[Sequence[str]], None]
@@ -101,9 +100,7 @@ def _find_verb(arguments: list[str]) -> Verb | None:
         verb: Verb = importlib.import_module(f"airloc.cli.{arguments[0]}").main
         return verb
     else:
-        near = get_close_matches(arguments[0], VERBS, n=1)
-        hint = f"Did you mean {near[0]!r}? Verbs" if near else "Verbs"
-        raise AirlocError(f"There is no verb {arguments[0]!r}", f"{hint} are: {', '.join(VERBS)}")
+        raise AirlocError(f"There is no verb {arguments[0]!r}", suggest(arguments[0], VERBS, "Verbs"))
     return None
 
 

@@ -110,21 +110,27 @@ class Canvas:
             corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
             self.line(corners, outline, width, dash=dash, alpha=alpha)
 
-    def text(self, at: Point, text: str, size: float, colour: Colour, *, halo: Colour | None = None) -> None:
-        """Write one line centred on a point. A halo keeps the text legible on any background."""
+    def outline(
+        self,
+        box: tuple[float, float, float, float],
+        colour: Colour,
+        width: float,
+        *,
+        casing: Colour,
+        inset: float,
+        dash: float | None = None,
+    ) -> None:
+        """Outline a rectangle (left, top, right, bottom) on a casing that is `inset` pixels wider on both sides."""
+        left, top, right, bottom = box
+        self.box(box, outline=casing, width=width + 2 * inset)
+        self.box((left + inset, top + inset, right - inset, bottom - inset), outline=colour, width=width, dash=dash)
+
+    def text(self, at: Point, text: str, size: float, colour: Colour) -> None:
+        """Write one line centred on a point."""
         face = font(max(1, round(size * OVERSAMPLE)))
         capital = -face.getbbox("H", anchor="ls")[1]
         place = at[0] * OVERSAMPLE, at[1] * OVERSAMPLE + capital / 2
-        stroke = 0 if halo is None else max(1, round(size * OVERSAMPLE * 0.11))
-        self._draw.text(
-            place,
-            text,
-            font=face,
-            fill=(*colour, 255),
-            anchor="ms",
-            stroke_width=stroke,
-            stroke_fill=None if halo is None else (*halo, 255),
-        )
+        self._draw.text(place, text, font=face, fill=(*colour, 255), anchor="ms")
 
     def over(self, image: Pixels) -> Pixels:
         """Return an image of the canvas' size with the canvas on top."""

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
@@ -39,6 +39,8 @@ __all__ = ["Bars", "Reference", "Series", "bar_chart", "line_chart"]
 Point: TypeAlias = tuple[float, float, float | None, float | None]
 """(x, y, low, high) of one point of a series."""
 
+_WIDTH, _HEIGHT = 760, 420
+"""Smallest size of a chart in pixels."""
 _LARGEST = 1e15
 _MOST_MARKERS = 24
 """A line with more points than this has a marker at every eighth of its length only."""
@@ -141,13 +143,11 @@ def line_chart(
     y_percent: bool = False,
     y_range: tuple[float, float] | None = None,
     x_ticks: Sequence[float] | None = None,
-    intervals: Literal["bars", "band"] = "bars",
     references: Sequence[Reference] = (),
-    description: str = "",
-    width: int = 760,
-    height: int = 420,
 ) -> str:
-    """Draw lines as SVG, with their names at the right edge.
+    """Draw lines as SVG, with their names at the right edge and their intervals as error bars.
+
+    Long names widen the chart, many names heighten it.
 
     Args:
         series: The lines. At least one has a value.
@@ -157,11 +157,7 @@ def line_chart(
         y_percent: Show the values as percentages.
         y_range: Values that the vertical axis includes in any case. It always includes the data.
         x_ticks: Ticks of the horizontal axis. Defaults to the values of x if there are few, else to round numbers.
-        intervals: Draw the intervals as error bars or as a band.
         references: Horizontal lines to compare with.
-        description: Text for screen readers. Defaults to the values.
-        width: Width in pixels. Long names widen the chart.
-        height: Height in pixels. Many names heighten the chart.
 
     Raises:
         AirlocError: If no series has a value.
@@ -169,18 +165,17 @@ def line_chart(
     points = [point for line in series for point in line.points()]
     _require_values([line.name for line in series], [y for _, y, _, _ in points])
     names = [line.name for line in series if line.points()] + [reference.label for reference in references]
-    size = max(width, 490 + edge_width(names)), max(height, round(150 + LABEL_HEIGHT * len(names)))
+    size = max(_WIDTH, 490 + edge_width(names)), max(_HEIGHT, round(150 + LABEL_HEIGHT * len(names)))
     chart = Chart(title, *size, (series, references))
     ends = [value for point in points for value in point[1:] if value is not None]
     _set_value_axis(chart.axes, [*ends, *(item.value for item in references), *(y_range or ())], y_label, y_percent)
     _set_horizontal_axis(chart.axes, [x for x, _, _, _ in points], x_ticks, x_label)
     labels = [_draw_reference(chart.axes, reference) for reference in references]
-    shifts = _shifts(series) if intervals == "bars" else [0.0] * len(series)
-    for index, line in enumerate(series):
+    for index, (line, shift) in enumerate(zip(series, _shifts(series), strict=True)):
         if line.points():
-            labels.append(_draw_line(chart, line, index, intervals == "band", shifts[index], y_percent))
+            labels.append(_draw_line(chart, line, index, shift, y_percent))
     chart.draw_edge_labels(labels)
-    return chart.svg(description or _describe_lines(series, references, x_label, y_label, y_percent))
+    return chart.svg(_describe_lines(series, references, x_label, y_label, y_percent))
 
 
 @matplotlib_defaults()
@@ -190,12 +185,9 @@ def bar_chart(
     *,
     title: str,
     y_label: str,
-    x_label: str = "",
     y_percent: bool = False,
     references: Sequence[Reference] = (),
-    description: str = "",
-    width: int = 760,
-    height: int = 420,
+    width: int = _WIDTH,
 ) -> str:
     """Draw groups of bars from zero as SVG, with their values above and a legend below the title.
 
@@ -204,12 +196,9 @@ def bar_chart(
         bars: Bars of one colour each, with one value for each group.
         title: Title of the chart.
         y_label: Label of the vertical axis.
-        x_label: Label of the horizontal axis.
         y_percent: Show the values as percentages.
         references: Horizontal lines to compare with.
-        description: Text for screen readers. Defaults to the values.
         width: Width in pixels. Long names widen the chart.
-        height: Height in pixels. Long names heighten the chart.
 
     Raises:
         AirlocError: If there is no value, or if the number of values is not the number of groups.
@@ -221,12 +210,12 @@ def bar_chart(
     columns = [column for item in bars for column in (item.values, item.low or (), item.high or ())]
     _require_values([item.name for item in bars], [value for item in bars for value in item.values])
     edge = edge_width([item.label for item in references]) if references else 0
-    chart = Chart(title, max(width, 490 + edge if references else 0), height, (groups, bars, references))
+    chart = Chart(title, max(width, 490 + edge if references else 0), _HEIGHT, (groups, bars, references))
     ends = [value for column in columns for value in column if value is not None]
     _set_value_axis(chart.axes, [0.0, *ends, *(item.value for item in references)], y_label, y_percent)
     chart.axes.set(xlim=(-0.5, len(groups) - 0.5), xticks=[])
     slot = (chart.width - 110 - edge) / len(groups)
-    _draw_group_names(chart, groups, slot, x_label)
+    _draw_group_names(chart, groups, slot)
     labels = [_draw_reference(chart.axes, reference) for reference in references]
     for index, item in enumerate(bars):
         _draw_bars(chart, item, index, len(bars), slot, y_percent)
@@ -235,7 +224,7 @@ def bar_chart(
         looks = [_bar_look(index if item.style is None else item.style) for index, item in enumerate(bars)]
         chart.draw_legend([item.name for item in bars], [Patch(**look) for look in looks])
     chart.draw_edge_labels(labels)
-    return chart.svg(description or _describe_bars(groups, bars, references, y_label, y_percent))
+    return chart.svg(_describe_bars(groups, bars, references, y_label, y_percent))
 
 
 def _set_value_axis(axes: Axes, values: Sequence[float], label: str, percent: bool) -> None:
@@ -282,7 +271,7 @@ def _shifts(series: Sequence[Series]) -> list[float]:
     return [(barred.index(index) - middle) * step if index in barred else 0.0 for index in range(len(series))]
 
 
-def _draw_line(chart: Chart, line: Series, index: int, band: bool, shift: float, percent: bool) -> EdgeLabel:
+def _draw_line(chart: Chart, line: Series, index: int, shift: float, percent: bool) -> EdgeLabel:
     """Draw a line with its intervals and markers, moved sideways by `shift` pixels."""
     axes, number = chart.axes, index if line.style is None else line.style
     dash = _GUIDE if line.guide else _DASHES[(number + number // len(INKS)) % len(_DASHES)]
@@ -293,12 +282,9 @@ def _draw_line(chart: Chart, line: Series, index: int, band: bool, shift: float,
     }
     runs = line.runs()
     for run in runs:
-        spans = [(x, low, high) for x, _, low, high in run if low is not None and high is not None]
-        if band and len(spans) > 1:
-            places, lows, highs = zip(*spans, strict=True)
-            axes.fill_between(places, lows, highs, color=look["color"], alpha=0.16, linewidth=0, clip_on=False)
-        for x, low, high in () if band else spans:
-            _draw_interval(axes, x, (low, high), look["color"], 7, **moved)
+        for x, _, low, high in run:
+            if low is not None and high is not None:
+                _draw_interval(axes, x, (low, high), look["color"], 7, **moved)
         if len(run) > 1:
             axes.plot([point[0] for point in run], [point[1] for point in run], clip_on=False, **look, **moved)
     if not line.guide:
@@ -350,7 +336,7 @@ def _draw_bars(chart: Chart, item: Bars, index: int, count: int, slot: float, pe
             chart.note(text, *place, fontsize=11, gid="halo", zorder=5, **above)
 
 
-def _draw_group_names(chart: Chart, groups: Sequence[str], slot: float, label: str) -> None:
+def _draw_group_names(chart: Chart, groups: Sequence[str], slot: float) -> None:
     """Write the names of groups in up to two lines below their bars, or turned if that is not enough."""
     letters = max(1, int((slot - 6) / (LETTER * SMALL)))
     lines = [textwrap.wrap(replace_invalid(name), letters) or [""] for name in groups]
@@ -365,8 +351,6 @@ def _draw_group_names(chart: Chart, groups: Sequence[str], slot: float, label: s
     for group, wrapped in enumerate(lines):
         for row, line in enumerate(wrapped):
             chart.note(line, (group, 0), (4 if turned else 0, -16 - 16 * row), **look)
-    if label:
-        chart.figure.supxlabel(shorten(label, 90), fontsize=FONT, color=INK, parse_math=False)
 
 
 def _number(value: float, percent: bool = False) -> str:

@@ -18,6 +18,8 @@ from airloc.drawing.trajectory import draw_path
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid
 
+STRIP_GAP = 16
+"""Pixels between the frames of a strip."""
 _OPACITY = 0.66
 _GAP = 0.35
 """Brightness of the gaps between cells, which no agent observes."""
@@ -80,14 +82,13 @@ def draw_belief(
 
 
 def belief_strip(
-    frames: Sequence[Pixels], captions: Sequence[str] | None = None, *, gap: int = 16, columns: int | None = None
+    frames: Sequence[Pixels], captions: Sequence[str] | None = None, *, columns: int | None = None
 ) -> Pixels:
     """Arrange frames in rows, each below its caption.
 
     Args:
         frames: At least one frame.
         captions: One caption for each frame, or None.
-        gap: Pixels between the frames.
         columns: Frames in a row. Defaults to all.
 
     Raises:
@@ -101,12 +102,10 @@ def belief_strip(
         )
     size = max(12, max(require_pixels(frame, "frame").shape[0] for frame in frames) // 28)
     rows = [slice(first, first + columns) for first in range(0, len(frames), columns)]
-    return stack_vertically(
-        [_row(frames[row], None if captions is None else captions[row], gap, size) for row in rows], gap
-    )
+    return stack_vertically([_row(frames[row], None if captions is None else captions[row], size) for row in rows])
 
 
-def stack_vertically(pictures: Sequence[Pixels], gap: int = 16) -> Pixels:
+def stack_vertically(pictures: Sequence[Pixels], gap: int = STRIP_GAP) -> Pixels:
     """Return pictures below each other on white, `gap` pixels apart."""
     width = max(picture.shape[1] for picture in pictures)
     height = sum(picture.shape[0] for picture in pictures) + gap * (len(pictures) - 1)
@@ -118,10 +117,10 @@ def stack_vertically(pictures: Sequence[Pixels], gap: int = 16) -> Pixels:
     return page
 
 
-def _row(frames: Sequence[Pixels], captions: Sequence[str] | None, gap: int, size: int) -> Pixels:
+def _row(frames: Sequence[Pixels], captions: Sequence[str] | None, size: int) -> Pixels:
     """Return one row of a strip, with captions of a font size in pixels."""
     head = 0 if captions is None else 2 * size
-    width = sum(frame.shape[1] for frame in frames) + gap * (len(frames) - 1)
+    width = sum(frame.shape[1] for frame in frames) + STRIP_GAP * (len(frames) - 1)
     strip = Image.new("RGB", (width, head + max(frame.shape[0] for frame in frames)), PAPER)
     pen, left = ImageDraw.Draw(strip), 0
     for number, frame in enumerate(frames):
@@ -129,7 +128,7 @@ def _row(frames: Sequence[Pixels], captions: Sequence[str] | None, gap: int, siz
         if captions is not None:
             caption = fit_text(captions[number], size, frame.shape[1])
             pen.text((left, head / 2), caption, font=font(size), fill=TEXT, anchor="lm")
-        left += frame.shape[1] + gap
+        left += frame.shape[1] + STRIP_GAP
     return np.array(strip)
 
 
@@ -197,10 +196,7 @@ def _outline(
     if cell is None:
         return
     width = frame.cell / 22
-    left, top, right, bottom = frame.box(cell)
-    inset = 0.35 * width
-    canvas.box((left, top, right, bottom), outline=TEXT if colour == GOAL else PAPER, width=width + 2 * inset)
-    canvas.box((left + inset, top + inset, right - inset, bottom - inset), outline=colour, width=width)
+    canvas.outline(frame.box(cell), colour, width, casing=TEXT if colour == GOAL else PAPER, inset=0.35 * width)
     x, y = frame.centre(cell)
     if letter:
         at, radius = (x, y - 0.14 * frame.cell), 0.19 * frame.cell

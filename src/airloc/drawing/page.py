@@ -127,10 +127,10 @@ def escape(content: Content) -> Html:
     return Html(html.escape(replace_invalid(str(content))))
 
 
-def section(heading: str, *contents: str, level: int = 2) -> Html:
+def section(heading: str, *contents: str) -> Html:
     """Return a section. Its anchor is the heading in lower case with hyphens."""
     anchor = re.sub(r"\W+", "-", replace_invalid(heading).lower()).strip("-")
-    head = f'<h{level} id="{html.escape(anchor)}">{escape(heading)}</h{level}>'
+    head = f'<h2 id="{html.escape(anchor)}">{escape(heading)}</h2>'
     return Html("\n".join(["<section>", head, *contents, "</section>"]))
 
 

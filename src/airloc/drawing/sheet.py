@@ -62,22 +62,16 @@ def contact_sheet(
     return np.array(sheet)
 
 
-def draw_grid(image: Pixels, grid: Grid, *, scale: int = 1) -> Pixels:
-    """Draw the grid on an area: gaps darkened, cells outlined.
-
-    Args:
-        image: The area's image, with the aspect of the grid at any resolution.
-        grid: The grid.
-        scale: Pixels of the picture for one pixel of the grid.
-    """
-    picture = fit_to_grid(image, grid, scale)
+def draw_grid(image: Pixels, grid: Grid) -> Pixels:
+    """Draw the grid on an image of an area of any resolution: gaps darkened, cells outlined."""
+    picture = fit_to_grid(image, grid, scale=1)
     shaded = (picture * 0.5).astype(np.uint8)
     height, width = picture.shape[:2]
     canvas = Canvas(width, height)
     for cell in grid.cells():
-        left, top, right, bottom = (scale * side for side in grid.box(cell))
+        left, top, right, bottom = grid.box(cell)
         shaded[top:bottom, left:right] = picture[top:bottom, left:right]
-        canvas.box((left, top, right, bottom), outline=PAPER, width=max(1.0, 0.6 * scale), alpha=120)
+        canvas.box((left, top, right, bottom), outline=PAPER, width=1.0, alpha=120)
     return canvas.over(shaded)
 
 
@@ -89,38 +83,36 @@ def _fit_to_tile(image: Pixels, tile: int) -> Image.Image:
     return Image.fromarray(image).resize(size, Image.Resampling.LANCZOS)
 
 
-def save_gif(
-    frames: Sequence[Pixels], path: str | os.PathLike[str], ms: int = 700, *, last_ms: int | None = None
-) -> Path:
+def save_gif(frames: Sequence[Pixels], path: str | os.PathLike[str], ms: int = 700) -> Path:
     """Write frames as an endless GIF animation, atomically.
-
-    All frames share one palette of 256 colours, so that still parts do not flicker.
 
     Args:
         frames: At least one frame. All have the same shape.
         path: The file to write.
-        ms: Duration of a frame in milliseconds: at least 20, in steps of 10.
-        last_ms: Duration of the last frame. Defaults to three times `ms`.
+        ms: Duration of a frame in milliseconds: at least 20, in steps of 10. The last frame lasts three times as long.
 
     Raises:
-        AirlocError: If the frames differ in size, if a duration is too short, or if the file cannot be written.
+        AirlocError: If the frames differ in size, if the duration is too short, or if the file cannot be written.
     """
-    return write_atomically(path, encode_gif(frames, ms, last_ms=last_ms))
+    return write_atomically(path, encode_gif(frames, ms))
 
 
-def encode_gif(frames: Sequence[Pixels], ms: int = 700, *, last_ms: int | None = None) -> bytes:
-    """Return the bytes of a GIF animation. The arguments are those of `save_gif`."""
+def encode_gif(frames: Sequence[Pixels], ms: int = 700) -> bytes:
+    """Return the bytes of a GIF animation. The arguments are those of `save_gif`.
+
+    All frames share one palette of 256 colours, so that still parts do not flicker.
+    """
     shapes = {require_pixels(frame, "frame").shape for frame in frames}
     if len(shapes) != 1:
         raise AirlocError(
             f"An animation has {len(frames)} frames of {len(shapes)} different sizes",
             "Use at least one frame, and frames of one size",
         )
-    if ms < 20 or (last_ms is not None and last_ms < 20):
-        raise AirlocError(f"A GIF cannot show a frame for {min(ms, last_ms or ms)} ms", "Use 20 ms or more")
+    if ms < 20:
+        raise AirlocError(f"A GIF cannot show a frame for {ms} ms", "Use 20 ms or more")
     palette = _shared_palette(frames)
     first, *others = [Image.fromarray(frame).quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    times = [ms] * len(others) + [3 * ms if last_ms is None else last_ms]
+    times = [ms] * len(others) + [3 * ms]
     buffer = io.BytesIO()
     first.save(buffer, "GIF", save_all=True, append_images=others, duration=times, loop=0, optimize=False)
     return buffer.getvalue()

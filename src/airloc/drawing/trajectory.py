@@ -37,7 +37,6 @@ def draw_trajectory(
     found: bool | None = None,
     dim_unvisited: bool = False,
     margin: int | None = None,
-    first: int | None = None,
 ) -> Pixels:
     """Draw a path over an area.
 
@@ -52,11 +51,10 @@ def draw_trajectory(
         found: Outline the goal solid instead of dashed. Defaults to True if the path visits the goal.
         dim_unvisited: Darken unvisited cells and the gaps between cells.
         margin: Cells of margin on every side, for pictures of one size. Defaults to what the path needs.
-        first: Number of the first visit. By default the first visit is marked S and the next one 1.
     """
     frame = Frame.around(grid, [*path, *([goal] if goal else [])], scale, margin)
     canvas, picture = _prepare(image, frame, path, goal, found=found, dim_unvisited=dim_unvisited)
-    draw_path(canvas, frame, path, goal, colour=colour, dashed=dashed, first=first)
+    draw_path(canvas, frame, path, goal, colour=colour, dashed=dashed)
     return canvas.over(picture)
 
 
@@ -94,7 +92,9 @@ def _prepare(
     canvas = Canvas(frame.size[1], frame.size[0])
     _draw_cells(canvas, frame, visited)
     if goal is not None:
-        _outline_goal(canvas, frame, goal, solid=goal in visited if found is None else found)
+        solid, width = goal in visited if found is None else found, frame.cell / 24
+        dash = None if solid else frame.cell / 9
+        canvas.outline(frame.box(goal), GOAL, width, casing=TEXT, inset=0.3 * width, dash=dash)
     return canvas, picture
 
 
@@ -108,7 +108,10 @@ def draw_path(
     dashed: bool = False,
     first: int | None = None,
 ) -> None:
-    """Draw a path with S or its first number, the numbers of its visits, and G if there is a goal."""
+    """Draw a path with S at the start, the numbers of the other visits, and G if there is a goal.
+
+    With `first`, the start has this number instead of S, and the next visit the one after it.
+    """
     places = _place_marks(frame, path, goal)
     _draw_line(canvas, frame, path, places, colour, dashed)
     _draw_marks(canvas, places, colour, first)
@@ -130,16 +133,6 @@ def _draw_cells(canvas: Canvas, frame: Frame, visited: Sequence[Cell]) -> None:
     for cell in visited:
         if not frame.grid.contains(frame.clamp(cell)):
             canvas.box(frame.box(cell), fill=OUTSIDE)
-
-
-def _outline_goal(canvas: Canvas, frame: Frame, goal: Cell, *, solid: bool) -> None:
-    """Outline the cell of the goal on a dark casing."""
-    width = frame.cell / 24
-    left, top, right, bottom = frame.box(goal)
-    inset = 0.3 * width
-    canvas.box((left, top, right, bottom), outline=TEXT, width=width + 2 * inset)
-    inner = left + inset, top + inset, right - inset, bottom - inset
-    canvas.box(inner, outline=GOAL, width=width, dash=None if solid else frame.cell / 9)
 
 
 def _place_marks(frame: Frame, path: Sequence[Cell], goal: Cell | None) -> Places:

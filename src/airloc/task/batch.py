@@ -145,7 +145,7 @@ class BatchEnv:
 
     def step(self, action: torch.Tensor) -> Step:
         """Make the moves (B,)."""
-        over, grid = self._ended, self.cells.grid
+        over = self._ended
         out = rules.move(
             self._position,
             self._steps,
@@ -153,19 +153,15 @@ class BatchEnv:
             action,
             moves=self._moves,
             budget=self.budget,
-            grid=grid,
+            grid=self.cells.grid,
             reward=self.reward,
+            by_declaration=self.by_declaration,
         )
-        reward, found, truncated = out.reward, out.found, out.truncated
-        if self.by_declaration:  # a move finds nothing, and the last glimpse may still be declared
-            found, truncated = over & False, over & False
-            offsets = self._position - self._goal, out.position - self._goal
-            reward = rules.move_reward(self.reward, found, *offsets, grid)
         self._position = torch.where(over[:, None], self._position, out.position)
         self._steps = torch.where(over, self._steps, out.steps)
-        self._found = torch.where(over, self._found, found)
-        self._ended = over | found | truncated
-        return Step(self._observe(), reward.masked_fill(over, 0), self._found, self._ended)
+        self._found = torch.where(over, self._found, out.found)
+        self._ended = over | out.found | out.truncated
+        return Step(self._observe(), out.reward.masked_fill(over, 0), self._found, self._ended)
 
     def declare(self, declared: torch.Tensor, error: torch.Tensor | None = None) -> Declaration:
         """End the episodes that declare the goal (B,), and those without moves left.

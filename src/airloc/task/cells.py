@@ -117,8 +117,8 @@ def cut_patches(image: Pixels, grid: Grid) -> Pixels:
 
 
 def flip_image(image: Pixels, orientation: int) -> Pixels:
-    """Flip an image or a patch, (H, W, 3)."""
-    return image[:: -1 if orientation & 2 else 1, :: -1 if orientation & 1 else 1]
+    """Flip images or patches, (..., H, W, 3)."""
+    return image[..., :: -1 if orientation & 2 else 1, :: -1 if orientation & 1 else 1, :]
 
 
 def flip_cells(cells: npt.NDArray[np.int64], orientation: int, grid: Grid) -> npt.NDArray[np.int64]:

@@ -21,7 +21,7 @@ from airloc.areas.dataset import Dataset
 from airloc.errors import AirlocError
 from airloc.grid import Cell, Grid
 from airloc.seeding import stream
-from airloc.task.suites import Suite
+from airloc.task.suites import Suite, read_csv
 
 HEADER = ("area", "goal_row", "goal_col", "text")
 FITS = "fits"
@@ -53,9 +53,7 @@ def read_goal_texts(path: Path, grid: Grid) -> dict[tuple[str, Cell], GoalText]:
         AirlocError: If the file is broken; the message names the file and the line.
     """
     try:
-        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
-            reader = csv.reader(file, strict=True)
-            rows = [(reader.line_num, row) for row in reader if row]
+        rows = read_csv(path)
     except (OSError, ValueError, csv.Error) as error:
         raise AirlocError(f"Cannot read the goal texts {path}: {error}", "Use a CSV file in UTF-8") from error
     if not rows or tuple(rows[0][1]) not in (HEADER, (*HEADER, FITS)):

@@ -106,7 +106,7 @@ def sample_walks(
 
 
 def _walk(shape: Shape, chance: float, ease: Floats | None) -> sparse.csr_array:
-    """Return the transition of a step to a neighbour with some chance, (C, C); corners are as near as they are far."""
+    """Return the transition of a step to a neighbour, (C, C); diagonal ones are less probable, as they are farther."""
     weight = np.ones(shape) if ease is None else np.asarray(ease, dtype=np.float64)
     near = [(step, _shifted(weight, step) / math.hypot(*step)) for step in KING_STEPS]
     total = sum((each for _, each in near), np.zeros(shape))

@@ -83,6 +83,7 @@ def move(
     budget: int,
     grid: Grid | None = None,
     reward: RewardFunction | None = None,
+    by_declaration: bool = False,
 ) -> MoveOutcome[ArrayT]:
     """Make one move.
 
@@ -95,6 +96,7 @@ def move(
         budget: Maximum number of moves of an episode.
         grid: Grid, which may restrict the moves. Default: eight moves.
         reward: Reward function. Default: `3 * found - 1`.
+        by_declaration: A move neither finds the goal nor ends the episode, whose last glimpse may still be declared.
 
     >>> import numpy as np
     >>> out = move(np.array([0, 0]), np.array(9), np.array([1, 1]), np.array(3), moves=MOVES, budget=10)
@@ -107,8 +109,11 @@ def move(
     target = position + step
     steps = steps + 1
     found = (target == goal).all(-1)
+    truncated = (steps >= budget) & ~found
+    if by_declaration:
+        found, truncated = found & False, truncated & False
     rewards = move_reward(reward, found, position - goal, target - goal, grid)
-    return MoveOutcome(target, steps, rewards, found, (steps >= budget) & ~found)
+    return MoveOutcome(target, steps, rewards, found, truncated)
 
 
 def move_reward(
@@ -245,12 +250,11 @@ def declare_or_move(
     """
     outcome = declare(position, goal, declared, cost=cost)
     moving = ~declared & (steps < budget)
-    target = move(position, steps, goal, action, moves=moves, budget=budget, grid=grid).position
-    rewards = move_reward(reward, declared & ~declared, position - goal, target - goal, grid)
+    out = move(position, steps, goal, action, moves=moves, budget=budget, grid=grid, reward=reward, by_declaration=True)
     return StepOutcome(
-        position=position + (target - position) * moving[..., None],
+        position=position + (out.position - position) * moving[..., None],
         steps=steps + moving,
-        reward=outcome.reward + rewards * moving,
+        reward=outcome.reward + out.reward * moving,
         found=outcome.found,
         missed=~declared & (steps >= budget),
         false_alarm=outcome.false_alarm,

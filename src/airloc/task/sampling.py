@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from airloc.areas.area import Pixels, SearchArea, fit
+from airloc.areas.dataset import Dataset
 from airloc.areas.registry import load_dataset
 from airloc.areas.synthetic import Synthetic
 from airloc.errors import AirlocError
@@ -27,16 +28,7 @@ DEFAULT_AREAS = 64
 """Number of procedural areas of an environment without areas."""
 
 
-@runtime_checkable
-class AreaSource(Protocol):
-    """A dataset: anything with areas for a grid, such as the result of `load_dataset`."""
-
-    def areas(self, grid: Grid, /) -> Iterable[SearchArea]:
-        """Read the areas of a grid."""
-        ...
-
-
-Areas: TypeAlias = Sequence[SearchArea] | AreaSource | str | Path | None
+Areas: TypeAlias = Sequence[SearchArea] | Dataset | str | Path | None
 """Areas of an environment: a list, a dataset, or the name or path of one. None: procedural areas."""
 
 
@@ -204,7 +196,7 @@ def _read_areas(areas: Areas, grid: Grid) -> Sequence[SearchArea]:
     if areas is None:
         return _procedural_areas(grid)
     source = load_dataset(areas) if isinstance(areas, str | Path) else areas
-    if isinstance(source, AreaSource):
+    if isinstance(source, Dataset):
         return list(source.areas(grid))
     listed = list(source) if isinstance(source, Iterable) else [source]
     if wrong := [type(each).__name__ for each in listed if not isinstance(each, SearchArea)]:

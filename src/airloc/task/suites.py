@@ -296,12 +296,17 @@ def read_suite(path: Path, grid: Grid, *, budget: int | None = None) -> Suite:
     )
 
 
+def read_csv(path: Path) -> list[tuple[int, list[str]]]:
+    """Return the rows of a CSV file with their line numbers, without empty lines."""
+    with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
+        reader = csv.reader(file, strict=True)
+        return [(reader.line_num, row) for row in reader if row]
+
+
 def _read_lines(path: Path) -> list[tuple[int, list[str]]]:
-    """Return the rows below the header with their line numbers, without empty lines."""
+    """Return the rows below the header of an episode file with their line numbers."""
     try:
-        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
-            reader = csv.reader(file, strict=True)
-            rows = [(reader.line_num, row) for row in reader if row]
+        rows = read_csv(path)
     except FileNotFoundError:
         raise AirlocError(f"There is no episode file {path}", "Check the path") from None
     except (OSError, ValueError, csv.Error) as error:

@@ -13,7 +13,7 @@ from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
 from airloc.grid import Grid, MoveCount
 from airloc.task.anywhere import GoalsAnywhere
-from airloc.task.cells import ORIENTATIONS, flip_cells
+from airloc.task.cells import ORIENTATIONS, flip_cells, flip_image
 from airloc.task.env import Obs, observation_space
 from airloc.task.goal_texts import check_text_table
 from airloc.task.photos import FlightConditions, Role
@@ -163,9 +163,8 @@ class SearchVectorEnv(gym.vector.VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[An
         for orientation in range(ORIENTATIONS):
             these = self._orientation == orientation
             original = flip_cells(position[these], orientation, self.grid)
-            rows, cols = (-1 if orientation & bit else 1 for bit in (2, 1))
             found = self.sampler.patches(self._area[these], original, self._variant[these], role)
-            patches[these] = found[:, ::rows, ::cols]
+            patches[these] = flip_image(found, orientation)
         return patches
 
     def _observe(self) -> Obs:

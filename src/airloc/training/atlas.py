@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 from torch.nn.functional import grid_sample
 
 from airloc.areas import SearchArea
-from airloc.areas.area import Mask, Pixels
+from airloc.areas.area import Mask, Pixels, resample
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.seeding import stream
@@ -301,13 +300,6 @@ def _resampling_weights(
     kind = kind[:, None, None]
     weights = torch.where(kind < 0.7, lanczos, torch.where(kind < 0.85, cubic, (1 - distance).clamp(min=0)))
     return weights / weights.sum(dim=3, keepdim=True)
-
-
-def resample(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """Resample an image to (height, width), antialiased as evaluation does."""
-    if pixels.shape[:2] == size:
-        return pixels
-    return np.asarray(Image.fromarray(pixels).resize(size[::-1], Image.Resampling.LANCZOS))
 
 
 def rescale(area: SearchArea, min_side: int, scales: Scales) -> Iterator[tuple[Pixels, Mask | None]]:

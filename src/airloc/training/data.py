@@ -20,12 +20,12 @@ from typing import Literal, NamedTuple, TypeVar
 import torch
 
 from airloc.areas import DATASETS, Dataset, ImageRecord, SearchArea, find_kind, fit, load_dataset, weight_terms
-from airloc.areas.area import Mask, Pixels, crop_ground, tile_of
+from airloc.areas.area import Mask, Pixels, crop_ground, resample, tile_of
 from airloc.areas.folder import has_images
 from airloc.areas.synthetic import DISASTERS, generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.training.atlas import CELL_METRES, Atlas, Imagery, Scales, resample, rescale
+from airloc.training.atlas import CELL_METRES, Atlas, Imagery, Scales, rescale
 from airloc.training.runs import NON_NEGATIVE, Bounds, check_settings
 
 log = logging.getLogger(__name__)

@@ -40,7 +40,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys((f"{topic} at" for topic in (*_SHARES, *_LINES, "buildings", "open", "hall")), _PLACES),
     **dict.fromkeys((*AROUND, *(f"far {side}" for side in AROUND)), _COVERS),
     **dict.fromkeys((f"{where} {side}" for where in ("by", "beyond") for side in AROUND), LANDMARKS),
-    **dict.fromkeys(("denser", "sparser"), tuple(SIDES)),
+    **dict.fromkeys(("denser", "sparser"), SIDES),
 }
 """Values of every topic."""
 _NUMBERS = {topic: {value: place + 1 for place, value in enumerate(values)} for topic, values in VALUES.items()}

@@ -65,7 +65,6 @@ def test_names_contain_regime_and_seed() -> None:
     assert generate(7, (32, 32), regime="city", disaster="burnt").name == (
         "synthetic-city-burnt_00000007_post_disaster"
     )
-    assert generate(7, (32, 32), name="here").name == "here"
 
 
 def test_a_seed_without_regime_draws_one_and_all_occur() -> None:

@@ -26,6 +26,7 @@ Facts that the source of the land cover does not know are missing.
 """
 
 from collections.abc import Mapping
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -38,7 +39,7 @@ from airloc.grid import Cell, Grid
 
 Facts: TypeAlias = dict[str, str]
 
-SIDES = {"N": (-1, 0), "E": (0, 1), "S": (1, 0), "W": (0, -1)}
+SIDES = ("N", "E", "S", "W")
 COLOURS = {
     "dark": (75, 75, 80),
     "grey": (125, 125, 125),
@@ -115,24 +116,21 @@ def cell_facts(land: LandCover, grid: Grid, rng: np.random.Generator | None = No
 
 
 def _beyond(grid: Grid, rng: np.random.Generator | None) -> dict[Cell, Cell]:
-    """Return for every cell up to two steps beyond the border a cell inside that it is like; empty without `rng`."""
+    """Map every cell up to two steps beyond the border to a similar one inside; empty without `rng`."""
     cells: dict[Cell, Cell] = {}
-    for row in range(-2, grid.rows + 2) if rng is not None else ():
-        for col in range(-2, grid.cols + 2):
-            if not grid.contains((row, col)):
-                assert rng is not None
-                shift = rng.integers(-1, 2, size=2)
-                place = (
-                    _reflect(row, grid.rows) if not 0 <= row < grid.rows else row + int(shift[0]),
-                    _reflect(col, grid.cols) if not 0 <= col < grid.cols else col + int(shift[1]),
-                )
-                cells[row, col] = min(max(place[0], 0), grid.rows - 1), min(max(place[1], 0), grid.cols - 1)
+    if rng is None:
+        return cells
+    for cell in product(range(-2, grid.rows + 2), range(-2, grid.cols + 2)):
+        if not grid.contains(cell):
+            down, right = rng.integers(-1, 2, size=2).tolist()
+            cells[cell] = _like(cell[0], grid.rows, down), _like(cell[1], grid.cols, right)
     return cells
 
 
-def _reflect(place: int, count: int) -> int:
-    """Return a row or column beyond the border, reflected at the row or column at the border."""
-    return abs(place) if place < 0 else 2 * (count - 1) - place
+def _like(place: int, count: int, shift: int) -> int:
+    """Reflect a row or column at the border, or shift it if it is inside; the result is inside."""
+    reflected = -place if place < 0 else 2 * (count - 1) - place
+    return min(max(place + shift if 0 <= place < count else reflected, 0), count - 1)
 
 
 def _next(cell: Cell, side: str, steps: int = 1) -> Cell:

@@ -8,7 +8,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,8 @@ Detail = Literal["vague", "plain", "detailed"]
 _SIDE = {"N": "north", "E": "east", "S": "south", "W": "west"}
 _OPPOSITE = {"N": "south", "E": "west", "S": "north", "W": "east"}
 _SCREEN = {"N": "top", "E": "right", "S": "bottom", "W": "left"}
-_NONE = {"road": "road", "trees": "trees", "water": "water", "buildings": "buildings"}
+_NONE = ("road", "trees", "water", "buildings")
+"""What people mention that is absent."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,10 @@ class _Writer:
         )  # fmt: skip
 
 
+_Clause: TypeAlias = Callable[[_Writer], str]
+"""Writes a clause about one topic."""
+
+
 def _buildings(say: _Writer) -> str:
     count = say.state("buildings")
     if count == "0":
@@ -106,7 +111,9 @@ def _buildings(say: _Writer) -> str:
     return say.say(*words[count]) + colour + say.where("buildings")
 
 
-def _line(topic: str, names: Sequence[str]) -> Callable[[_Writer], str]:
+def _line(topic: str, names: Sequence[str]) -> _Clause:
+    """Return the writer of a clause about a road, a railway or a river."""
+
     def write(say: _Writer) -> str:
         exits, name = say.state(topic), say.say(*names)
         if exits == "none":
@@ -117,33 +124,37 @@ def _line(topic: str, names: Sequence[str]) -> Callable[[_Writer], str]:
             return f"a {name}"
         if exits == "inside":
             return say.say(f"a short piece of {name}", f"a {name} that ends here") + say.where(topic)
-        sides = [_SIDE[side] for side in exits]
-        if len(sides) == 1:
-            return say.say(
-                f"a {name} coming in from the {sides[0]}", f"a {name} that leaves to the {sides[0]}",
-                f"a {name} at the {_SCREEN[exits]} edge",
-            )  # fmt: skip
-        if len(sides) == 2:
-            first, last = say.rng.permutation(sides)
-            straight = exits in ("NS", "EW")
-            return say.say(
-                f"a {name} from {first} to {last}",
-                f"a {name} running {first} to {last}",
-                f"a {name} running {first}-{last}" if straight else f"a {name} between the {first} and the {last} edge",
-                f"a {name} crossing from {first} to {last}" if straight else f"a {name} bending from {first} to {last}",
-            ) + (say.where(topic) if straight else "")
-        if len(sides) == 4:
-            return say.say(f"{name}s in all directions", f"a {name} crossing", f"crossing {name}s")
-        missing = next(word for side, word in _SIDE.items() if side not in exits)
-        return say.say(
-            f"{name}s to the {sides[0]}, {sides[1]} and {sides[2]}",
-            f"a {name} junction with no {name} to the {missing}",
-        )
+        return _exits(say, name, exits) + (say.where(topic) if exits in ("NS", "EW") else "")
 
     return write
 
 
-def _share(topic: str, words: Mapping[str, Sequence[str]]) -> Callable[[_Writer], str]:
+def _exits(say: _Writer, name: str, exits: str) -> str:
+    """Say by which sides of the cell a line leaves it."""
+    sides = [_SIDE[side] for side in exits]
+    if len(sides) == 1:
+        return say.say(
+            f"a {name} coming in from the {sides[0]}", f"a {name} that leaves to the {sides[0]}",
+            f"a {name} at the {_SCREEN[exits]} edge",
+        )  # fmt: skip
+    if len(sides) == 2:
+        first, last = say.rng.permutation(sides)
+        straight = exits in ("NS", "EW")
+        return say.say(
+            f"a {name} from {first} to {last}",
+            f"a {name} running {first} to {last}",
+            f"a {name} running {first}-{last}" if straight else f"a {name} between the {first} and the {last} edge",
+            f"a {name} crossing from {first} to {last}" if straight else f"a {name} bending from {first} to {last}",
+        )
+    if len(sides) == 4:
+        return say.say(f"{name}s in all directions", f"a {name} crossing", f"crossing {name}s")
+    missing = next(word for side, word in _SIDE.items() if side not in exits)
+    return say.say(
+        f"{name}s to the {sides[0]}, {sides[1]} and {sides[2]}", f"a {name} junction with no {name} to the {missing}"
+    )
+
+
+def _share(topic: str, words: Mapping[str, Sequence[str]]) -> _Clause:
     def write(say: _Writer) -> str:
         value = say.state(topic)
         return say.say(*words[value]) + (say.where(topic) if value in ("some", "much") else "")
@@ -151,7 +162,7 @@ def _share(topic: str, words: Mapping[str, Sequence[str]]) -> Callable[[_Writer]
     return write
 
 
-def _located(topic: str, *names: str) -> Callable[[_Writer], str]:
+def _located(topic: str, *names: str) -> _Clause:
     def write(say: _Writer) -> str:
         return say.say(*names) + say.place(say.state(topic))
 
@@ -184,7 +195,7 @@ def _compass(side: str, words: Mapping[str, str] = _SIDE) -> str:
     return "-".join(words[part] for part in side)
 
 
-def _neighbour(side: str) -> Callable[[_Writer], str]:
+def _neighbour(side: str) -> _Clause:
     def write(say: _Writer) -> str:
         name, direction = say.say(*_COVER_WORDS[say.state(side)]), _compass(side)
         land = "empty land" if name.startswith("no ") else name  # nothing lies next to no houses
@@ -211,50 +222,32 @@ _LANDMARK_WORDS = {
 }  # fmt: skip
 
 
-def _far(side: str) -> Callable[[_Writer], str]:
+_FAR = ("{} two blocks {}", "{} farther off to the {}", "{} in the distance to the {}", "{} some way to the {}")
+_BY = ("{} just {} of it", "{} nearby to the {}", "{} next to it on the {}", "{1} of it is {0}")
+_BEYOND = ("{} two blocks to the {}", "{} some way to the {}", "{} farther off to the {}")
+_DENSITY = ("{} to the {}", "{} on the {} of it", "{} towards the {}")
+"""Phrases with a name and a direction."""
+
+
+def _around(distance: str, side: str, words: Mapping[str, Sequence[str]], phrases: Sequence[str]) -> _Clause:
+    """Return the writer of a clause about what lies at a distance in one of the eight directions."""
+
     def write(say: _Writer) -> str:
-        name, direction = say.say(*_COVER_WORDS[say.state(f"far {side}")]), _compass(side)
-        return say.say(
-            f"{name} two blocks {direction}", f"{name} farther off to the {direction}",
-            f"{name} in the distance to the {direction}", f"{name} some way to the {direction}",
-        )  # fmt: skip
+        name = say.say(*words[say.state(f"{distance} {side}")])
+        return say.say(*phrases).format(name, _compass(side))
 
     return write
 
 
-def _landmark(side: str) -> Callable[[_Writer], str]:
-    def write(say: _Writer) -> str:
-        name, direction = say.say(*_LANDMARK_WORDS[say.state(f"by {side}")]), _compass(side)
-        return say.say(
-            f"{name} just {direction} of it", f"{name} nearby to the {direction}",
-            f"{name} next to it on the {direction}", f"{direction} of it is {name}",
-        )  # fmt: skip
-
-    return write
-
-
-def _beyond(side: str) -> Callable[[_Writer], str]:
-    def write(say: _Writer) -> str:
-        name, direction = say.say(*_LANDMARK_WORDS[say.state(f"beyond {side}")]), _compass(side)
-        return say.say(
-            f"{name} two blocks to the {direction}", f"{name} some way to the {direction}",
-            f"{name} farther off to the {direction}",
-        )  # fmt: skip
-
-    return write
-
-
-def _density(topic: str, *names: str) -> Callable[[_Writer], str]:
+def _density(topic: str, *names: str) -> _Clause:
     def write(say: _Writer) -> str:
         direction, name = _SIDE[say.state(topic)], say.say(*names)
-        return say.say(
-            f"{name} to the {direction}", f"{name} on the {direction} of it", f"{name} towards the {direction}"
-        )
+        return say.say(*_DENSITY).format(name, direction)
 
     return write
 
 
-def _present(topic: str, *options: str) -> Callable[[_Writer], str]:
+def _present(topic: str, *options: str) -> _Clause:
     def write(say: _Writer) -> str:
         say.state(topic)
         return say.say(*options)
@@ -262,7 +255,7 @@ def _present(topic: str, *options: str) -> Callable[[_Writer], str]:
     return write
 
 
-_CLAUSES: dict[str, Callable[[_Writer], str]] = {
+_CLAUSES: dict[str, _Clause] = {
     "buildings": _buildings,
     "built": _share(
         "built",
@@ -319,9 +312,9 @@ _CLAUSES: dict[str, Callable[[_Writer], str]] = {
     "pool": _present("pool", "a swimming pool", "a garden with a pool", "a pool"),
     "car park": _present("car park", "a car park", "a parking lot", "paved ground", "a large paved area"),
     **{side: _neighbour(side) for side in AROUND},
-    **{f"far {side}": _far(side) for side in AROUND},
-    **{f"by {side}": _landmark(side) for side in AROUND},
-    **{f"beyond {side}": _beyond(side) for side in AROUND},
+    **{f"far {side}": _around("far", side, _COVER_WORDS, _FAR) for side in AROUND},
+    **{f"by {side}": _around("by", side, _LANDMARK_WORDS, _BY) for side in AROUND},
+    **{f"beyond {side}": _around("beyond", side, _LANDMARK_WORDS, _BEYOND) for side in AROUND},
     "denser": _density("denser", "more buildings", "more houses", "denser building"),
     "sparser": _density("sparser", "fewer buildings", "fewer houses", "more open ground"),
 }

@@ -23,7 +23,6 @@ class Appearance:
     crown: float
     """Size of crowns, 1 on average."""
     leaves: tuple[Colour, ...]
-    twigs: Colour
     shallow: Colour
     """Water near the shore."""
     deep: Colour
@@ -50,15 +49,14 @@ _SEAS: tuple[tuple[Colour, Colour], ...] = (
 def draw_appearance(plan: Plan, later: str | None) -> Appearance:
     """Draw the appearance of a scene; `later` names another day, on which sun and camera differ a little."""
     rng = plan.rng("look")
+    desert = plan.name == "desert"
     azimuth, elevation = rng.uniform(0, 2 * np.pi), rng.uniform(34, 62)
-    wet = {"desert": 1.25, "rural": 0.45, "coast": 0.4}.get(plan.name, 0.4)
-    leafless = rng.random() < 0.35 and plan.name != "desert"
+    leafless = rng.random() < 0.35 and not desert
     shallow, deep = _SEAS[rng.integers(len(_SEAS))]
-    dry, bare = wet + rng.uniform(-0.3, 0.3), rng.uniform(0.35, 0.8) if leafless else rng.uniform(0.0, 0.06)
-    crown, leaves = (
-        rng.uniform(0.85, 1.12) * (0.7 if plan.name == "desert" else 1.0),
-        _GREENS[rng.integers(len(_GREENS))],
-    )
+    dry = {"desert": 1.25, "rural": 0.45}.get(plan.name, 0.4) + rng.uniform(-0.3, 0.3)
+    bare = rng.uniform(0.35, 0.8) if leafless else rng.uniform(0.0, 0.06)
+    crown = rng.uniform(0.85, 1.12) * (0.7 if desert else 1.0)
+    leaves = _GREENS[rng.integers(len(_GREENS))]
     gain, tint, haze = rng.uniform(0.98, 1.2), rng.normal(0, 0.02, 3), rng.uniform(0, 7)
     if later is not None:
         day = plan.rng("look", later)
@@ -73,10 +71,9 @@ def draw_appearance(plan: Plan, later: str | None) -> Appearance:
         bare=float(bare),
         crown=float(crown),
         leaves=leaves,
-        twigs=(112, 98, 84),
         shallow=shallow,
         deep=deep,
-        sand=(206, 190, 158) if plan.name != "desert" else (212, 192, 158),
+        sand=(212, 192, 158) if desert else (206, 190, 158),
         gain=(red, green, blue),
         haze=float(haze),
     )

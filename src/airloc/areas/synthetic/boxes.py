@@ -4,8 +4,9 @@ Legend: n: number of boxes; k: number of covered pixels.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -37,7 +38,24 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True)
-class Boxes:
+class Columns:
+    """Base of tables of items: every field is an array whose first axis is the items."""
+
+    def __getitem__(self, chosen: Bools | Ints) -> Self:
+        return replace(self, **{column.name: getattr(self, column.name)[chosen] for column in fields(self)})
+
+
+Table = TypeVar("Table", bound=Columns)
+
+
+def join(parts: list[Table]) -> Table:
+    """Concatenate tables."""
+    names = [column.name for column in fields(parts[0])]
+    return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+@dataclass(frozen=True)
+class Boxes(Columns):
     """Rotated rectangles on the ground."""
 
     x: Floats
@@ -55,9 +73,6 @@ class Boxes:
 
     def __len__(self) -> int:
         return len(self.x)
-
-    def __getitem__(self, chosen: Bools | Ints) -> "Boxes":
-        return Boxes(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
     @property
     def buildings(self) -> Bools:
@@ -97,11 +112,6 @@ def no_boxes() -> Boxes:
 def beside(base: Boxes, u: Floats, v: Floats) -> tuple[Floats, Floats]:
     """(x, y) of points given in the boxes' own directions, along (u) and across (v), from their centres."""
     return base.x + u * base.cos - v * base.sin, base.y + u * base.sin + v * base.cos
-
-
-def join(parts: list[Boxes]) -> Boxes:
-    """Concatenate lists of boxes."""
-    return Boxes(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Boxes)))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,17 @@ Ints: TypeAlias = npt.NDArray[np.intp]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
+def enumerate_items(count: Ints) -> tuple[Ints, Ints]:
+    """Return the owner of every item and its number among those of its owner, given how many items each owner has.
+
+    >>> owner, number = enumerate_items(np.array([2, 0, 3]))
+    >>> owner.tolist(), number.tolist()
+    ([0, 0, 2, 2, 2], [0, 1, 0, 1, 2])
+    """
+    owner = np.repeat(np.arange(len(count)), count)
+    return owner, np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+
+
 def floats(values: npt.ArrayLike) -> Floats:
     """Return an array of single precision."""
     return np.asarray(values, dtype=np.float32)

@@ -24,6 +24,8 @@ _OBJECTS = {
     Kind.COURT: Cover.PITCH,
     Kind.POOL: Cover.POOL,
 }
+_ROADS = {"railway": Cover.RAILWAY, "highway": Cover.HIGHWAY, "crossing": Cover.ROAD, "arterial": Cover.ROAD}
+"""Classes of the long curves, in the order in which they pass over each other."""
 SMALLEST_M2 = 30.0
 """Smaller boxes are machines on roofs and sheds, not buildings."""
 
@@ -34,7 +36,7 @@ def land_cover(plan: Plan, canvas: Canvas, cell: float) -> LandCover:
     """Return the land cover of a plan on a canvas, with cells of a side in pixels."""
     appearance, boxes = draw_appearance(plan, None), place_boxes(plan)
     survey = plan.survey(canvas.x, canvas.y)
-    classes = _ground(plan, canvas, survey).ravel()
+    classes = _ground(plan, survey).ravel()
     for kind, cover in _OBJECTS.items():
         _mark(classes, boxes[boxes.kind == kind], canvas, cover)
     crowns = draw_crowns(plan, appearance, occupied(plan, boxes), LAYOUT_PX)
@@ -45,7 +47,7 @@ def land_cover(plan: Plan, canvas: Canvas, cell: float) -> LandCover:
     return LandCover(classes.reshape(canvas.height, canvas.width), KNOWN, _buildings(buildings, canvas, cell))
 
 
-def _ground(plan: Plan, canvas: Canvas, survey: Survey) -> npt.NDArray[np.uint8]:
+def _ground(plan: Plan, survey: Survey) -> npt.NDArray[np.uint8]:
     """Return the classes of ground, water and roads, (H, W)."""
     use: Ints = plan.uses.take(survey.place.block)
     natural = Cover.SAND if plan.name == "desert" else Cover.GRASS
@@ -61,12 +63,9 @@ def _ground(plan: Plan, canvas: Canvas, survey: Survey) -> npt.NDArray[np.uint8]
     if survey.lake is not None:
         classes[survey.lake < 0] = Cover.LAKE
     classes[(survey.road > 0) & (survey.clear > 7)] = Cover.ROAD
-    for role, cover in (("railway", Cover.RAILWAY), ("highway", Cover.HIGHWAY)):
+    for role, cover in _ROADS.items():
         if role in plan.curves:
             classes[np.abs(survey.curves[role][1]) < plan.curves[role].width / 2] = cover
-    for role in ("crossing", "arterial"):
-        if role in plan.curves:
-            classes[np.abs(survey.curves[role][1]) < plan.curves[role].width / 2] = Cover.ROAD
     return classes
 
 
@@ -84,9 +83,8 @@ def _buildings(boxes: Boxes, canvas: Canvas, cell: float) -> Buildings:
     dx, dy = boxes.x[:, None] - boxes.x, boxes.y[:, None] - boxes.y
     along, across = dx * boxes.cos + dy * boxes.sin, dy * boxes.cos - dx * boxes.sin
     within = (np.abs(along) < boxes.length / 2) & (np.abs(across) < boxes.width / 2)
-    own: Bools = np.logical_not(
-        np.tril(within, -1).any(axis=1)
-    )  # a smaller box whose centre lies on a larger one belongs to it
+    # A smaller box whose centre lies on a larger one belongs to it.
+    own: Bools = np.logical_not(np.tril(within, -1).any(axis=1))
     boxes, area = boxes[own], area[own]
     return Buildings(
         row=(boxes.y / canvas.px + canvas.height / 2).astype(np.float64),

@@ -64,10 +64,6 @@ class Curve:
         slope = self.bend.slope.take(entry)
         return along, (across - self.bend.value.take(entry)) / np.sqrt(1 + slope * slope)
 
-    def inside(self, x: Floats, y: Floats) -> Floats:
-        """Metres within the curve's edge, negative outside."""
-        return self.width / 2 - np.abs(self.locate(x, y)[1])
-
     def point(self, along: Floats, right: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """(x, y) of points beside the curve, and its direction (cos, sin) there."""
         entry = self.bend.entry(along)

@@ -40,7 +40,7 @@ def paint_ground(plan: Plan, appearance: Appearance, canvas: Canvas, survey: Sur
     wild = noise.sample("cloud", canvas, WILD_M, plan.shifts["wild"])
     image = _natural(plan, appearance, soil, wild)
     use = plan.uses.take(survey.place.block)
-    patch = _patches(plan, survey, use)
+    patch = _patches(plan, survey)
     share, colours, tints = _tables(plan, appearance)
     mixed = share.take(use)
     # The share of lawn varies within a lot, too.
@@ -82,7 +82,7 @@ def _natural(plan: Plan, appearance: Appearance, soil: Floats, wild: Floats) -> 
     return image
 
 
-def _patches(plan: Plan, survey: Survey, use: Ints) -> Ints:
+def _patches(plan: Plan, survey: Survey) -> Ints:
     """Return the index of each pixel's lot or strip in the table of patches."""
     block = survey.place.block
     rng = plan.rng("patches")

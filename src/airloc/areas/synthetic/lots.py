@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from airloc.areas.synthetic.boxes import Boxes, Kind, beside, box, join
-from airloc.areas.synthetic.canvas import Bools, Floats, Ints, floats
+from airloc.areas.synthetic.boxes import Boxes, Columns, Kind, beside, box, join
+from airloc.areas.synthetic.canvas import Bools, Floats, Ints, enumerate_items, floats
 from airloc.areas.synthetic.plan import Plan
 from airloc.areas.synthetic.regimes import Use
 
@@ -23,7 +23,7 @@ CONCRETE = floats([168, 164, 156])
 
 
 @dataclass(frozen=True)
-class Side:
+class Side(Columns):
     """Sides of blocks with a street, each array (m,)."""
 
     district: Ints
@@ -58,23 +58,26 @@ def block_sides(plan: Plan) -> Side:
     lines, widths = streets.lines, streets.widths
     sizes = lines[district, 0, i + 1] - lines[district, 0, i], lines[district, 1, j + 1] - lines[district, 1, j]
     family = (sizes[0] > sizes[1]).astype(np.intp)
-    own, other = np.where(family == 0, i, j), np.where(family == 0, j, i)
+    cross, own, other = 1 - family, np.where(family == 0, i, j), np.where(family == 0, j, i)
+    low, high = lines[district, cross, other], lines[district, cross, other + 1]
     sides = []
     for upper in (0, 1):
-        street = widths[district, family, own + upper, other]
-        close = lines[district, 1 - family, other] + plan.streets.ends[district, family, own + upper, other]
-        sides.append(
-            (
-                district, family, lines[district, family, own + upper], np.full(len(i), 1.0 - 2 * upper, np.float32),
-                lines[district, 1 - family, other] + widths[district, 1 - family, other, own] / 2 + 5,
-                np.minimum(
-                    close, lines[district, 1 - family, other + 1] - widths[district, 1 - family, other + 1, own] / 2 - 5
-                ),
-                street, np.where(family == 0, *sizes), plan.uses[district, i, j],
-            )
-        )  # fmt: skip
-    merged = [np.concatenate(pair) for pair in zip(*sides, strict=True)]
-    return Side(*(one[merged[6] > 0] for one in merged))
+        street = district, family, own + upper
+        side = Side(
+            district=district,
+            family=family,
+            line=lines[street],
+            inward=np.full(len(i), 1.0 - 2 * upper, np.float32),
+            start=low + widths[district, cross, other, own] / 2 + 5,
+            end=np.minimum(
+                low + streets.ends[(*street, other)], high - widths[district, cross, other + 1, own] / 2 - 5
+            ),
+            street=widths[(*street, other)],
+            depth=np.where(family == 0, *sizes),
+            use=plan.uses[district, i, j],
+        )
+        sides.append(side[side.street > 0])
+    return join(sides)
 
 
 def draw_houses(plan: Plan, side: Side) -> tuple[Boxes, Boxes]:
@@ -86,8 +89,7 @@ def draw_houses(plan: Plan, side: Side) -> tuple[Boxes, Boxes]:
     lot = np.where(rows, rng.uniform(22, 46, len(rows)), rng.uniform(*regime.lot, len(rows)))
     count = np.where(lived, np.maximum((side.end - side.start) / lot, 0), 0).astype(np.intp)
     count = np.where(farm, 1, count)
-    which = np.repeat(np.arange(len(count)), count)
-    slot = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    which, slot = enumerate_items(count)
     step = (side.end - side.start)[which] / count[which]
     main, setback, front = _main_houses(plan, rng, side, which, slot, step)
     wings = _wings(rng, main, front)
@@ -158,7 +160,7 @@ def _main_houses(
     x, y, cos, sin = side.place(plan, which, np.minimum(shift, 0.5 * side.depth[which]), along)
     yaw = rng.normal(0, 0.03, n) * ~rows
     cos, sin = cos * np.cos(yaw) - sin * np.sin(yaw), sin * np.cos(yaw) + cos * np.sin(yaw)
-    # The street lies where the frame's inward direction comes from; across is to the right of the heading.
+    # The street lies to the right (1) or to the left (-1) of the heading.
     front = floats(np.where(side.family[which] == 0, side.inward[which], -side.inward[which]))
     flat = np.where(rows, 0.55, 0.06 if plan.name != "desert" else 0.6)
     kind = np.where(rng.random(n) < flat, Kind.FLAT, np.where(rng.random(n) < 0.55, Kind.GABLE, Kind.HIP))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from airloc.areas.synthetic.boxes import Boxes, Kind, beside, box, join, no_boxes
-from airloc.areas.synthetic.canvas import Bools, Floats, Ints, floats
+from airloc.areas.synthetic.canvas import Floats, Ints, enumerate_items, floats
 from airloc.areas.synthetic.lots import stands_free
 from airloc.areas.synthetic.plan import Plan
 from airloc.areas.synthetic.regimes import Use
@@ -33,9 +33,6 @@ class Parcels:
     b: Floats
     width: Floats
     length: Floats
-
-    def __getitem__(self, chosen: Bools | Ints) -> "Parcels":
-        return Parcels(*(getattr(self, name)[chosen] for name in ("district", "a", "b", "width", "length")))
 
     def __len__(self) -> int:
         return len(self.a)
@@ -85,8 +82,7 @@ def divide(rng: np.random.Generator, whole: Parcels, pitch: float) -> Parcels:
     """Cut parcels into smaller ones of about `pitch` metres."""
     rows = np.maximum(np.round(whole.width / pitch), 1).astype(np.intp)
     cols = np.maximum(np.round(whole.length / (pitch * rng.uniform(0.8, 1.4, len(whole)))), 1).astype(np.intp)
-    which = np.repeat(np.arange(len(whole)), rows * cols)
-    number = np.arange(len(which)) - np.repeat(np.cumsum(rows * cols) - rows * cols, rows * cols)
+    which, number = enumerate_items(rows * cols)
     row, col = np.divmod(number, cols[which])
     width, length = (whole.width / rows)[which], (whole.length / cols)[which]
     a = whole.a[which] - whole.width[which] / 2 + (row + 0.5) * width
@@ -148,9 +144,7 @@ def _commerce(plan: Plan, rng: np.random.Generator, whole: Parcels) -> tuple[Box
 def _parked(rng: np.random.Generator, lots: Boxes) -> Boxes:
     """Cars on the stalls of car parks: pairs of rows with an aisle between."""
     cols, rows = (lots.length / 2.9).astype(np.intp), 2 * np.maximum(lots.width / 17, 1).astype(np.intp)
-    count = cols * rows
-    lot = np.repeat(np.arange(len(lots)), count)
-    number = np.arange(len(lot)) - np.repeat(np.cumsum(count) - count, count)
+    lot, number = enumerate_items(cols * rows)
     row, col = np.divmod(number, cols[lot])
     # Full near one end and empty towards the other, as people park near the door.
     fullness = rng.uniform(0.15, 0.95, len(lots))[lot] * (0.6 + 0.8 * np.abs(col / cols[lot] - 0.5))

@@ -53,9 +53,10 @@ def generate(
     metres_per_px: float = 2.0,
     regime: str | None = None,
     disaster: str | None = None,
-    name: str | None = None,
 ) -> SearchArea:
-    """Generate one area.
+    """Generate one area, named after its regime and seed, as in `synthetic_city_000007`.
+
+    With a disaster, its name is as in `synthetic-city-burnt_00000007_post_disaster`.
 
     Args:
         seed: Seed of the scene.
@@ -63,8 +64,6 @@ def generate(
         metres_per_px: Side of a pixel on the ground.
         regime: One of `REGIMES`; drawn from the seed when None.
         disaster: One of `DISASTERS`, for the same scene after it; None for before.
-        name: Name of the area; by default after its regime and seed, as in `synthetic_city_000007`, or
-            with a disaster as in `synthetic-city-burnt_00000007_post_disaster`.
 
     Returns:
         The area. Its mask is True where a building covers at least half of a pixel; after a disaster it is
@@ -82,8 +81,8 @@ def generate(
     canvas = Canvas(*size, metres_per_px)
     image, mask = render(draw_plan(seed, kind, canvas.ground_m), canvas, disaster)
     stem = _pair_stem(seed, kind, disaster) if disaster else ""
-    plain = f"{stem}_post_disaster" if disaster else _area_name(seed, kind)
-    return SearchArea(name or plain, image, mask, canvas.ground_m, tile=stem)
+    name = f"{stem}_post_disaster" if disaster else _area_name(seed, kind)
+    return SearchArea(name, image, mask, canvas.ground_m, tile=stem)
 
 
 def _regime_of(seed: int) -> str:

@@ -25,6 +25,9 @@ PERIOD = 64
 FINE = 13
 """Texels along the side of a site, for each of which the topmost crown is computed."""
 
+TWIGS = floats((112, 98, 84))
+"""Colour of crowns without leaves."""
+
 WILD_M = 1.6
 """Metres per texel of the noise that decides where forest grows."""
 
@@ -104,7 +107,7 @@ def draw_crowns(plan: Plan, appearance: Appearance, blocked: Bools, blocked_px: 
     bare = rng.random(x.shape) < np.clip(appearance.bare * (1 + 1.3 * stand), 0, 0.97)
     lightness = (rng.normal(1.0, 0.13, x.shape) + 0.11 * stand)[..., None].astype(np.float32)
     leaves = floats(appearance.leaves)[rng.integers(0, len(appearance.leaves), x.shape)]
-    colour = np.where(bare[..., None], floats(appearance.twigs), leaves) * lightness
+    colour = np.where(bare[..., None], TWIGS, leaves) * lightness
     size = appearance.crown * np.clip(1 - 0.13 * stand, 0.7, 1.3)
     size = np.where(bare, 0.86 * size, size)
     radius = np.where(grows, one.radius[cell] * size, 0).astype(np.float32)

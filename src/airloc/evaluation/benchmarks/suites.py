@@ -4,12 +4,11 @@ import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from importlib import resources
 from typing import Any
 
 from airloc.areas import NameFilter
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, suggest
 
 ROOT = "$AIRLOC_DATA"
 """The folder of all datasets in printed commands."""
@@ -149,9 +148,7 @@ def find_suites(names: Sequence[str]) -> tuple[SuiteSpec, ...]:
     known = [suite.name for suite in SUITES]
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]!r}? Suites" if near else "Suites"
-            raise AirlocError(f"There is no suite {name!r}", f"{hint} are: {', '.join(known)}")
+            raise AirlocError(f"There is no suite {name!r}", suggest(name, known, "Suites"))
     return tuple(suite for suite in SUITES if not names or suite.name in names)
 
 
