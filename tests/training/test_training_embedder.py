@@ -9,7 +9,7 @@ from airloc.errors import AirlocError
 from airloc.grid import MOVES
 from airloc.task.cells import cut_patches
 from airloc.training import embedder as embedder_module
-from airloc.training import learner, runs
+from airloc.training import loop, runs
 from airloc.training.atlas import Atlas
 from airloc.training.augment import apply_symmetry
 from airloc.training.data import DataConfig, load_atlas, training_areas, validation_areas
@@ -320,7 +320,7 @@ def test_killed_between_validations_it_goes_on_from_a_save_of_the_last_30_second
 @pytest.fixture
 def converging(monkeypatch):
     """Two validations without better weights end a training, and the second of all validations is the best."""
-    monkeypatch.setattr(learner, "PATIENCE", 2)
+    monkeypatch.setattr(loop, "PATIENCE", 2)
     values = iter((0.2, 0.4, 0.3, 0.4))
     monkeypatch.setattr(embedder_module, "accuracy", lambda *_: next(values, 0.0))
 

@@ -12,7 +12,7 @@ from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.metrics import Overlap, pooled
 from airloc.grid import Grid
-from airloc.training import learner
+from airloc.training import loop
 from airloc.training import runs as runs_module
 from airloc.training import segmenter as segmenter_module
 from airloc.training.augment import apply_symmetry
@@ -195,7 +195,7 @@ def test_killed_between_validations_it_goes_on_from_a_save_of_the_last_30_second
 
 
 def test_until_convergence_it_stops_and_ends_with_the_best_weights(world, tmp_path, monkeypatch):
-    monkeypatch.setattr(learner, "PATIENCE", 2)
+    monkeypatch.setattr(loop, "PATIENCE", 2)
     counts = iter(Overlap(hits, 5, 5) for hits in (1, 3, 2, 3))
     monkeypatch.setattr(segmenter_module, "overlap", lambda *_: next(counts, None))
     config, steps = tiny(world, steps=9, validate_every=1, schedule="constant", keep="best"), []

@@ -40,18 +40,10 @@ from airloc.task.photos import MARGIN
 from airloc.training.atlas import Atlas
 from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
 from airloc.training.data import FLIPS, Augmentation, Crops, DataConfig, load_atlas, validation_areas
-from airloc.training.learner import BestWeights, Keep, Learner, RunningMean, Schedule, schedule_factor
+from airloc.training.learner import Learner
+from airloc.training.loop import SCHEDULES, BestWeights, Keep, Schedule, UpdateLoop
 from airloc.training.photos import photograph_cells
-from airloc.training.runs import (
-    COUNT,
-    POSITIVE,
-    PROBABILITY,
-    Run,
-    check_finite,
-    check_settings,
-    restore_rng,
-    rng_state,
-)
+from airloc.training.runs import COUNT, POSITIVE, PROBABILITY, Run, check_settings, rng_state
 from airloc.vision.embedder import Layers, PatchEncoder, standardise
 
 GRID = Grid()
@@ -209,32 +201,27 @@ def _train(
         correct = (logits.argmax(dim=1) == direction).float().mean()
         return torch.stack([loss.detach(), correct])
 
-    fast_update = learner.capture(update)
-    running, best = RunningMean(2, device), BestWeights(encoder.embedder)
+    best = BestWeights(encoder.embedder)
+    loop = UpdateLoop(
+        run,
+        config,
+        learner,
+        learner.capture(update),
+        metrics=2,
+        schedule=SCHEDULES[config.schedule],
+        stop=lambda: best.converged,
+    )
     if run.state:
-        restore_rng(run.state["rng"])
-        running.load_state_dict(run.state["running"])
         best.load_state_dict(run.state["best"])
-    for step in range(run.step + 1, config.steps):
-        if best.converged:
-            break
-        learner.set_learning_rate(config.learning_rate * schedule_factor(config.schedule, step, config.steps))
-        running.add(fast_update())
-        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
-        if not (validates or run.is_due()):
-            continue
+    for step, (loss, correct), validates in loop:
         # Validate, log and save.
-        loss, correct = running.mean()
-        check_finite(loss, step, run)
         metrics = {"loss": loss, "accuracy": correct}
         if validates:
-            running.reset()
             metrics["val_accuracy"] = accuracy(encoder, pairs)
             if config.keep == "best":
                 best.offer(metrics["val_accuracy"])
             run.log(step, **metrics)
-        state = {"learner": learner.state_dict(), "rng": rng_state(device), "running": running.state_dict()}
-        run.save_state(step, {**state, "best": best.state_dict()})
+        run.save_state(step, {**loop.state(), "best": best.state_dict()})
         if validates:
             on_step(step + 1, metrics)
     best.restore()

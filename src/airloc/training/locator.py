@@ -33,19 +33,10 @@ from airloc.agents.pretrained import MAX_WIDTH, save_locator
 from airloc.errors import AirlocError
 from airloc.training.atlas import CropSampler, Scales
 from airloc.training.data import DataConfig, PairConfig, load_imagery, load_pairs, terms
-from airloc.training.learner import Learner, Prefetcher, RunningMean, cosine_schedule
+from airloc.training.learner import Learner, Prefetcher
 from airloc.training.locator_batches import CROP, PHOTO, LocatorAugmentation, LocatorBatch, sample_batch
-from airloc.training.runs import (
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    Bounds,
-    Run,
-    check_finite,
-    check_settings,
-    restore_rng,
-    rng_state,
-)
+from airloc.training.loop import UpdateLoop
+from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, Bounds, Run, check_settings
 from airloc.vision.feature_map import STRIDE
 from airloc.vision.locator import CANVAS
 from airloc.vision.locator_network import LocatorNetwork
@@ -188,29 +179,18 @@ def _train(
             learner.step(contrast + config.verification_weight * verification)
         return torch.stack([contrast.detach(), located, verification.detach(), correct])
 
-    fast_update = learner.capture(update)
-    running, metrics = RunningMean(4, device), dict[str, float]()
+    loop = UpdateLoop(run, config, learner, learner.capture(update), metrics=4)
+    metrics: dict[str, float] = {}
     if run.state:
-        restore_rng(run.state["rng"])
         prefetcher.load_state(run.state["batches"])
-        running.load_state_dict(run.state["running"])
         metrics = run.state["metrics"]
-    for step in range(run.step + 1, config.steps):
-        learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
-        running.add(fast_update())
-        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
-        if not (validates or run.is_due()):
-            continue
+    for step, means, validates in loop:
         # Validate, log and save.
-        means = running.mean()
-        check_finite(means[0], step, run)
         if validates:
-            running.reset()
             names = ("contrast_loss", "located", "verification_loss", "verified")
             metrics = dict(zip(names, means, strict=True)) | validate(network, validation, config.hard)
             run.log(step, **metrics)
-        state = {"learner": learner.state_dict(), "rng": rng_state(device), "batches": prefetcher.state()}
-        run.save_state(step, {**state, "running": running.state_dict(), "metrics": metrics})
+        run.save_state(step, {**loop.state(), "batches": prefetcher.state(), "metrics": metrics})
         if validates:
             on_step(step + 1, metrics)
 

@@ -21,14 +21,7 @@ from torch.nn.functional import grid_sample
 from airloc.areas.changes import MAX_SCALE
 from airloc.task.photos import draw_quality, expose, jpeg
 from airloc.training.atlas import CropSampler
-from airloc.training.augment import (
-    SYMMETRIES,
-    apply_symmetry,
-    colour_jitter,
-    draw_warp,
-    soften,
-    temporal_augmentation,
-)
+from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter, draw_warp, soften, temporal_augmentation
 from airloc.training.damage import damage
 from airloc.training.photos import QUALITY
 from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settings

@@ -24,23 +24,9 @@ from airloc.errors import AirlocError
 from airloc.task.rules import load_reward
 from airloc.training.data import Augmentation, Crops, DataConfig, terms
 from airloc.training.embedder import EmbedderConfig, train_embedder
-from airloc.training.learner import Keep, Schedule
-from airloc.training.reinforce import (
-    PolicyConfig,
-    PolicyResult,
-    finished_result,
-    tabulate_features,
-    train_policy,
-)
-from airloc.training.runs import (
-    CONFIG,
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    PROBABILITY,
-    check_settings,
-    write_settings,
-)
+from airloc.training.loop import Keep, Schedule
+from airloc.training.reinforce import PolicyConfig, PolicyResult, finished_result, tabulate_features, train_policy
+from airloc.training.runs import CONFIG, COUNT, NON_NEGATIVE, POSITIVE, PROBABILITY, check_settings, write_settings
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
 from airloc.vision.embedder import PAPER_LAYERS, Layers, PatchEncoder
 from airloc.vision.position import PositionEncoding

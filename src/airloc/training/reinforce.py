@@ -43,28 +43,12 @@ from airloc.task import rules
 from airloc.task.cells import ORIENTATIONS, flip_image
 from airloc.task.suites import all_pairs, per_distance
 from airloc.training.atlas import Atlas
-from airloc.training.data import (
-    Crops,
-    DataConfig,
-    large_validation_areas,
-    load_atlas,
-    training_areas,
-    validation_areas,
-)
+from airloc.training.data import Crops, DataConfig, large_validation_areas, load_atlas, training_areas, validation_areas
 from airloc.training.features import FeatureTable, PrivilegedMoves, tabulate
-from airloc.training.learner import Learner, RunningMean
+from airloc.training.learner import Learner
+from airloc.training.loop import UpdateLoop, constant_schedule
 from airloc.training.returns import discounted_returns, normalise_by_group
-from airloc.training.runs import (
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    PROBABILITY,
-    Run,
-    check_finite,
-    check_settings,
-    restore_rng,
-    rng_state,
-)
+from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, PROBABILITY, Run, check_settings
 from airloc.vision.embedder import PatchEncoder
 from airloc.vision.position import PositionEncoding
 
@@ -132,12 +116,12 @@ class PolicyConfig:
         counts = dict.fromkeys(("areas", "episodes", "batch", "budget", "validate_every", "patience", "seeds"), COUNT)
         shares = dict.fromkeys(("photos", "gamma"), PROBABILITY)
         check_settings(self, **counts, **shares, learning_rate=POSITIVE, table_bytes=NON_NEGATIVE)
-        if self.updates < 1:
+        if self.steps < 1:
             problem = f"{self.episodes} episodes do not fill one batch of {self.batch}"
             raise AirlocError(problem, "Give more --episodes, or a smaller --batch")
 
     @property
-    def updates(self) -> int:
+    def steps(self) -> int:
         """Number of updates."""
         return self.episodes // self.batch
 
@@ -203,38 +187,29 @@ def train_policy(
     validate = _validator(policy, config, validation, larger)
 
     with Run.open(folder, config) as run:
-        eager = partial(reinforce_update, policy, learner, features, config)
-        update = learner.capture(eager) if features.on_device else eager
         best = {name: tensor.detach().clone() for name, tensor in policy.named_parameters()}
         best_success = torch.full((config.seeds,), -1.0, device=device)
         highest, waited = -1.0, 0
-        running = RunningMean(2, device)
         if run.state:
             learner.load_state_dict(run.state["learner"])
             best = {name: tensor.to(device) for name, tensor in run.state["best"].items()}
             best_success = run.state["success"].to(device)
             highest, waited = run.state["highest"], run.state["waited"]
-            running.load_state_dict(run.state["running"])
-            restore_rng(run.state["rng"])
-        for step in range(run.step + 1, config.updates):
-            if waited >= config.patience:
-                break
-            if config.anneal:
-                share = max(1 - step / config.updates, FINAL_LEARNING_RATE)
-                learner.set_learning_rate(config.learning_rate * share)
-
-            # Roll out, compute returns and loss, and step.
-            running.add(update())
-            validates = (step + 1) % config.validate_every == 0 or step + 1 == config.updates
-            if not (validates or run.is_due()):
-                continue
-            loss, found = running.mean()
-            check_finite(loss, step, run)
+        update = partial(reinforce_update, policy, learner, features, config)
+        loop = UpdateLoop(
+            run,
+            config,
+            learner,
+            learner.capture(update) if features.on_device else update,
+            metrics=2,
+            schedule=linear_schedule if config.anneal else constant_schedule,
+            stop=lambda: waited >= config.patience,
+        )
+        for step, (loss, found), validates in loop:
             metrics = {"loss": loss, "success": found}
 
             # Validate, keep the best weights of each policy, and log.
             if validates:
-                running.reset()
                 success, validated = validate()
                 better = success > best_success
                 best_success = torch.where(better, success, best_success)
@@ -247,11 +222,16 @@ def train_policy(
                 run.log(step, **metrics)
 
             # Save.
-            state = {"learner": learner.state_dict(), "best": best, "success": best_success, "rng": rng_state(device)}
-            run.save_state(step, {**state, "running": running.state_dict(), "highest": highest, "waited": waited})
+            kept = {"best": best, "success": best_success, "highest": highest, "waited": waited}
+            run.save_state(step, {**loop.state(), **kept})
             if validates:
                 on_step((step + 1) * config.batch, metrics)
     return PolicyResult(best, tuple(best_success.tolist()))
+
+
+def linear_schedule(step: int, steps: int) -> float:
+    """Return the factor of a learning rate that falls linearly."""
+    return max(1 - step / steps, FINAL_LEARNING_RATE)
 
 
 def reinforce_update(policy: Policy, learner: Learner, features: FeatureTable, config: PolicyConfig) -> torch.Tensor:
@@ -390,7 +370,7 @@ def _validator(
 def finished_result(folder: Path, config: PolicyConfig) -> PolicyResult | None:
     """Return the result of a finished run; None if the run is not finished."""
     with Run.open(folder, config) as run:
-        if run.state and (run.step + 1 >= config.updates or run.state["waited"] >= config.patience):
+        if run.state and (run.step + 1 >= config.steps or run.state["waited"] >= config.patience):
             return PolicyResult(run.state["best"], tuple(run.state["success"].tolist()))
     return None
 

@@ -41,33 +41,12 @@ from airloc.task.cells import cut_patches
 from airloc.task.photos import MARGIN
 from airloc.training.atlas import CropSampler, Imagery, Scales
 from airloc.training.consistency import ConditionAugmentation, TwinBatch, consistency_loss, sample_twins
-from airloc.training.data import (
-    DataConfig,
-    PairConfig,
-    load_imagery,
-    terms,
-    validation_areas,
-)
-from airloc.training.learner import Learner, Prefetcher, RunningMean, cosine_schedule
+from airloc.training.data import DataConfig, PairConfig, load_imagery, terms, validation_areas
+from airloc.training.learner import Learner, Prefetcher
+from airloc.training.loop import UpdateLoop
 from airloc.training.photos import PhotoAugmentation
-from airloc.training.relation_batches import (
-    GoalAugmentation,
-    RelationBatch,
-    random_walks,
-    sample_batch,
-)
-from airloc.training.runs import (
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    PROBABILITY,
-    Bounds,
-    Run,
-    check_finite,
-    check_settings,
-    restore_rng,
-    rng_state,
-)
+from airloc.training.relation_batches import GoalAugmentation, RelationBatch, random_walks, sample_batch
+from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, PROBABILITY, Bounds, Run, check_settings
 from airloc.vision.relation import Encoding, RelationNetwork, adjacent_offsets, offsets_between_cells
 
 GRID = Grid()
@@ -234,28 +213,16 @@ def _train(
             learner.step(total)
         return metrics[0]
 
-    fast_update = learner.capture(update)
-    running = RunningMean(3, device)
+    loop = UpdateLoop(run, config, learner, learner.capture(update), metrics=3)
     if run.state:
-        restore_rng(run.state["rng"])
         prefetcher.load_state(run.state["batches"])
-        running.load_state_dict(run.state["running"])
-    for step in range(run.step + 1, config.steps):
-        learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
-        running.add(fast_update())
-        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
-        if not (validates or run.is_due()):
-            continue
+    for step, (pair, walk, correct), validates in loop:
         # Validate, log and save.
-        pair, walk, correct = running.mean()
-        check_finite(walk, step, run)
         metrics = {"pair_loss": pair, "walk_loss": walk, "accuracy": correct}
         if validates:
-            running.reset()
             metrics |= validate(network, validation)
             run.log(step, **metrics)
-        state = {"learner": learner.state_dict(), "rng": rng_state(device), "batches": prefetcher.state()}
-        run.save_state(step, {**state, "running": running.state_dict()})
+        run.save_state(step, {**loop.state(), "batches": prefetcher.state()})
         if validates:
             on_step(step + 1, metrics)
 

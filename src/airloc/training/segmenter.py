@@ -32,19 +32,9 @@ from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
 from airloc.training.data import FLIPS, Augmentation, Crops, DataConfig, load_atlas, validation_areas
-from airloc.training.learner import BestWeights, Keep, Learner, RunningMean, Schedule, schedule_factor
-from airloc.training.runs import (
-    CONFIG,
-    COUNT,
-    METRICS,
-    POSITIVE,
-    PROBABILITY,
-    Run,
-    check_finite,
-    check_settings,
-    restore_rng,
-    rng_state,
-)
+from airloc.training.learner import Learner
+from airloc.training.loop import SCHEDULES, BestWeights, Keep, Schedule, UpdateLoop
+from airloc.training.runs import CONFIG, COUNT, METRICS, POSITIVE, PROBABILITY, Run, check_settings
 from airloc.vision.embedder import Segmenter, standardise
 
 GRID = Grid()
@@ -130,24 +120,14 @@ def _train(
         learner.step(loss)
         return loss.detach()[None]
 
-    fast_update = learner.capture(update)
-    running, best = RunningMean(1, device), BestWeights(segmenter)
+    best = BestWeights(segmenter)
+    loop = UpdateLoop(run, config, learner, learner.capture(update), metrics=1, schedule=SCHEDULES[config.schedule])
     if run.state:
-        restore_rng(run.state["rng"])
-        running.load_state_dict(run.state["running"])
         best.load_state_dict(run.state["best"])
-    for step in range(run.step + 1, config.steps):
-        learner.set_learning_rate(config.learning_rate * schedule_factor(config.schedule, step, config.steps))
-        running.add(fast_update())
-        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
-        if not (validates or run.is_due()):
-            continue
+    for step, (loss,), validates in loop:
         # Validate, log and save.
-        [loss] = running.mean()
-        check_finite(loss, step, run)
         metrics: dict[str, float] = {"loss": loss}
         if validates:
-            running.reset()
             if (match := overlap(segmenter, validation, device)) is not None:
                 metrics |= {"iou": match.iou, "f1": match.f1, **match._asdict()}
                 if config.keep == "best":
@@ -156,8 +136,7 @@ def _train(
         done = best.converged or step + 1 == config.steps
         if done:
             best.restore()
-        state = {"learner": learner.state_dict(), "rng": rng_state(device), "running": running.state_dict()}
-        run.save_state(step, {**state, "best": best.state_dict(), "done": done})
+        run.save_state(step, {**loop.state(), "best": best.state_dict(), "done": done})
         if validates:
             on_step(step + 1, metrics)
         if done:

@@ -30,20 +30,11 @@ from torch.nn.functional import cross_entropy, normalize
 from airloc.agents.checkpoint import save_checkpoint, stored_as
 from airloc.agents.pretrained import load_text
 from airloc.training.augment import SYMMETRIES, apply_symmetry, change_appearance, random_views
-from airloc.training.learner import Learner, RunningMean, cosine_schedule
+from airloc.training.learner import Learner
+from airloc.training.loop import UpdateLoop
 from airloc.training.relation import logits_by_cell, pair_loss, walk_loss
 from airloc.training.relation_batches import random_walks
-from airloc.training.runs import (
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    Bounds,
-    Run,
-    check_finite,
-    check_settings,
-    restore_rng,
-    rng_state,
-)
+from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, Bounds, Run, check_settings, restore_rng, rng_state
 from airloc.training.text_data import (
     FIRST,
     GRID,
@@ -220,26 +211,14 @@ def fit_text(
             learner.step(loss)
             return metrics
 
-        fast_update = learner.capture(update)
-        running = RunningMean(len(METRICS), device)
-        if run.state:
-            restore_rng(run.state["rng"])
-            running.load_state_dict(run.state["running"])
-        for step in range(run.step + 1, config.steps):
-            learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
-            running.add(fast_update())
-            validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
-            if not (validates or run.is_due()):
-                continue
+        loop = UpdateLoop(run, config, learner, learner.capture(update), metrics=len(METRICS))
+        for step, means, validates in loop:
             # Validate, log and save.
-            values = dict(zip(METRICS, running.mean(), strict=True))
-            check_finite(values["walk_loss"], step, run)
+            values = dict(zip(METRICS, means, strict=True))
             if validates:
-                running.reset()
                 values |= validate(network, data)
                 run.log(step, **values)
-            state = {"learner": learner.state_dict(), "rng": rng_state(device), "running": running.state_dict()}
-            run.save_state(step, state)
+            run.save_state(step, loop.state())
             if validates:
                 on_step(step + 1, values)
     network.eval()
