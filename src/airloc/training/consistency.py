@@ -32,10 +32,6 @@ from airloc.training.relation_batches import GoalAugmentation, RelationBatch, go
 from airloc.training.runs import PROBABILITY, check_settings
 from airloc.vision.embedder import standardise
 
-POWER = 0.75
-"""Power of the likelihood of the glimpses of a walk, as in the belief."""
-ANCHOR = 0.1
-"""Weight of the squared difference of all logits, which holds offsets that the grid does not have."""
 LENS = 1.3
 """Largest chromatic aberration, in pixels at the border."""
 SHARPNESS = 0.9
@@ -170,38 +166,3 @@ def _change_areas(days: torch.Tensor, conditions: ConditionAugmentation) -> torc
     days = where(moved < conditions.half_pixel_condition, beside, days)
     encoded = compress_areas(days.flatten(0, 1)).view_as(days)
     return where(compressed < conditions.area_jpeg_condition, encoded, days)
-
-
-def consistency_loss(
-    answers: torch.Tensor, logits: torch.Tensor, cells: torch.Tensor, observed: torch.Tensor, walks: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return how far the network is from its teacher, for single glimpses and for walks.
-
-    Args:
-        answers: Logits of the teacher, (A, V, G, O).
-        logits: Logits of the network, (A, V, G, O).
-        cells: Index of the offset from every glimpse to every cell, (A, V, C).
-        observed: Index of the cell of every glimpse, (A, V).
-        walks: Indices of glimpses in the order of the visits, (W, T).
-    """
-    shape = (*answers.shape[:3], cells.shape[2])
-    taught, learned = (table.gather(3, cells[:, :, None].expand(shape)) for table in (answers, logits))
-    centred = [table - table.mean(dim=3, keepdim=True) for table in (answers, logits)]
-    pair = _divergence(taught, learned) + ANCHOR * (centred[0] - centred[1]).square().mean()
-    areas, glimpses, goals, count = shape
-    walk = walks[torch.randint(len(walks), (areas, goals), device=walks.device)]  # (A, G, T)
-    length = torch.randint(1, walk.shape[2] + 1, (areas, goals, 1), device=walks.device)
-    made = (torch.arange(walk.shape[2], device=walks.device) < length).float()
-    used = torch.zeros(areas, goals, glimpses, device=walks.device).scatter_reduce(2, walk, made, "amax")
-    place = observed[:, None].expand(-1, goals, -1)
-    visited = torch.zeros(areas, goals, count, device=walks.device).scatter_reduce(2, place, used, "amax") > 0
-    beliefs = [
-        (POWER * torch.einsum("agv,avgc->agc", used, table)).masked_fill(visited, -1e4) for table in (taught, learned)
-    ]
-    return pair, _divergence(*beliefs)
-
-
-def _divergence(taught: torch.Tensor, learned: torch.Tensor) -> torch.Tensor:
-    """Return the mean Kullback-Leibler divergence of the last axis."""
-    target = taught.log_softmax(dim=-1)
-    return (target.exp() * (target - learned.log_softmax(dim=-1))).sum(dim=-1).mean()

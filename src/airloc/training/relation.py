@@ -9,7 +9,8 @@ goals. The loss is the sum of three cross-entropies:
 3. Directions: given a glimpse beside the goal, in which of the eight directions is it? This follows from the first
    loss, but it learns faster.
 
-With a teacher (`--teacher`) the loss is the difference to its answers instead: `airloc.training.consistency`.
+With a teacher (`--teacher`) the loss is the difference to its answers instead: `airloc.training.consistency`. All
+losses are in `airloc.training.relation_losses`.
 
 Areas have grids of several sizes. The smallest one also fits on small images at coarse scales; of the largest one only
 the cells of one walk are observed, so that the network learns about goals far away.
@@ -29,7 +30,6 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import torch
-from torch.nn.functional import cross_entropy
 
 from airloc.agents.checkpoint import load_checkpoint
 from airloc.agents.pretrained import MAX_BLOCKS, MAX_WIDTH, load_relation, save_belief
@@ -40,12 +40,13 @@ from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from airloc.task.photos import MARGIN
 from airloc.training.atlas import CropSampler, Imagery, Scales
-from airloc.training.consistency import ConditionAugmentation, TwinBatch, consistency_loss, sample_twins
+from airloc.training.consistency import ConditionAugmentation, TwinBatch, sample_twins
 from airloc.training.data import DataConfig, PairConfig, load_imagery, terms, validation_areas
 from airloc.training.learner import Learner, Prefetcher
 from airloc.training.loop import UpdateLoop
 from airloc.training.photos import PhotoAugmentation
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, random_walks, sample_batch
+from airloc.training.relation_losses import consistency_loss, direction_loss, logits_by_cell, pair_loss, walk_loss
 from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, PROBABILITY, Bounds, Run, check_settings
 from airloc.vision.relation import Encoding, RelationNetwork, adjacent_offsets, offsets_between_cells
 
@@ -270,8 +271,7 @@ class _Board(NamedTuple):
         by_cell = logits_by_cell(logits, batch.observed, self.grid)
         walk, correct = walk_loss(by_cell, batch.cell, batch.observed, self.walks)
         if config.teacher:
-            cells = offsets_between_cells(self.grid, logits.device)[batch.observed]
-            pair, walk = consistency_loss(answers, logits, cells, batch.observed, self.walks)
+            pair, walk = consistency_loss(answers, logits, batch.observed, self.walks, self.grid)
             total = pair + walk
         else:
             pair = pair_loss(by_cell, batch.cell)
@@ -336,58 +336,6 @@ def pair_logits(network: RelationNetwork, batches: Sequence[RelationBatch | Twin
         related = network.relate(Encoding(*glimpse), Encoding(*goal))
         logits.append(related.view(areas, glimpses, goals, -1))
     return logits
-
-
-def logits_by_cell(logits: torch.Tensor, observed: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Select the logit of every cell from the logits (A, V, G, O) of glimpses of `observed` (A, V): (A, V, G, C)."""
-    offsets = offsets_between_cells(grid, logits.device)[observed][:, :, None]
-    return logits.gather(3, offsets.expand(*logits.shape[:3], -1))
-
-
-def pair_loss(by_cell: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy of the goal's cell (A, G) given single glimpses, by_cell (A, C, G, C)."""
-    target = goal[:, None].expand(by_cell.shape[:3])
-    return cross_entropy(by_cell.flatten(0, 2), target.flatten())
-
-
-def direction_loss(logits: torch.Tensor, goal: torch.Tensor, observed: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Cross-entropy of the goal's direction given glimpses beside it; logits (A, V, G, O), goal (A, G)."""
-    directions = adjacent_offsets(logits.device)
-    offset = offsets_between_cells(grid, logits.device)[observed[:, :, None], goal[:, None]]  # (A, V, G)
-    target = offset[..., None] == directions  # (A, V, G, 8)
-    beside = target.any(dim=3).float()
-    log_probs = logits[..., directions].log_softmax(dim=3)
-    return -(log_probs * target).sum() / beside.sum().clamp(min=1)
-
-
-def walk_loss(
-    by_cell: torch.Tensor, goal: torch.Tensor, observed: torch.Tensor, walks: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cross-entropy of the goal's cell among the unvisited cells given all glimpses of a walk, and the accuracy.
-
-    Args:
-        by_cell: Logits of the cells, (A, V, G, C).
-        goal: Index of the cell of every goal, (A, G).
-        observed: Index of the cell of every glimpse, (A, V).
-        walks: Indices of glimpses in the order of the visits, (W, T).
-    """
-    areas, _, goals, cells = by_cell.shape
-    device = by_cell.device
-    walk = walks[torch.randint(len(walks), (areas, goals), device=device)]  # (A, G, T)
-    place = observed[:, None].expand(-1, goals, -1)  # (A, G, V)
-    steps = torch.arange(walk.shape[2], device=device)
-    when = steps.expand_as(walk).masked_fill(place.gather(2, walk) != goal[..., None], len(steps))
-    reached = when.amin(dim=2)  # the walk ends before the goal
-    length = torch.minimum(torch.randint(1, len(steps) + 1, (areas, goals), device=device), reached)
-    made = (steps < length[..., None]).float()
-    used = torch.zeros(place.shape, device=device).scatter_reduce(2, walk, made, "amax")  # (A, G, V)
-    visited = torch.zeros(areas, goals, cells, device=device).scatter_reduce(2, place, used, "amax")
-    belief = torch.einsum("agv,avgc->agc", used, by_cell).masked_fill(visited > 0, -torch.inf)
-    weight = (length > 0).float()  # a walk that starts at the goal does not count
-    loss = cross_entropy(belief.flatten(0, 1), goal.flatten(), reduction="none").view_as(weight)
-    correct = (belief.argmax(dim=2) == goal).float()
-    count = weight.sum().clamp(min=1)
-    return (loss * weight).sum() / count, (correct * weight).sum() / count
 
 
 @torch.no_grad()

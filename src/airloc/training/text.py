@@ -32,8 +32,8 @@ from airloc.agents.pretrained import load_text
 from airloc.training.augment import SYMMETRIES, apply_symmetry, change_appearance, random_views
 from airloc.training.learner import Learner
 from airloc.training.loop import UpdateLoop
-from airloc.training.relation import logits_by_cell, pair_loss, walk_loss
 from airloc.training.relation_batches import random_walks
+from airloc.training.relation_losses import logits_by_cell, pair_loss, walk_loss
 from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, Bounds, Run, check_settings, restore_rng, rng_state
 from airloc.training.text_data import (
     FIRST,
