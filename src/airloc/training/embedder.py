@@ -21,7 +21,7 @@ agents, which deviate from the paper; docs/paper-map.md has the table, and the p
 Legend: B blocks, C channels, S = 48 side of a patch, P pairs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -41,7 +41,7 @@ from airloc.training.atlas import Atlas
 from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
 from airloc.training.data import FLIPS, Augmentation, Crops, DataConfig, load_atlas, validation_areas
 from airloc.training.learner import Learner
-from airloc.training.loop import SCHEDULES, BestWeights, Keep, Schedule, UpdateLoop
+from airloc.training.loop import SCHEDULES, BestWeights, Keep, OnStep, Schedule, UpdateLoop
 from airloc.training.photos import photograph_cells
 from airloc.training.runs import COUNT, POSITIVE, PROBABILITY, Run, check_settings, rng_state
 from airloc.vision.embedder import Layers, PatchEncoder, standardise
@@ -142,9 +142,7 @@ class Distortions(NamedTuple):
     """Strength of colour jitter."""
 
 
-def train_embedder(
-    folder: Path, config: EmbedderConfig, encoder: PatchEncoder, *, on_step: Callable[[int, dict[str, float]], None]
-) -> PatchEncoder:
+def train_embedder(folder: Path, config: EmbedderConfig, encoder: PatchEncoder, *, on_step: OnStep) -> PatchEncoder:
     """Train the embedder of a patch encoder in a run folder; its segmentation unit is frozen.
 
     A finished run is only loaded.
@@ -173,7 +171,7 @@ def _train(
     encoder: PatchEncoder,
     atlas: Atlas,
     learner: Learner,
-    on_step: Callable[[int, dict[str, float]], None],
+    on_step: OnStep,
 ) -> None:
     """Run the training loop from the step of the run."""
     device = atlas.first.device

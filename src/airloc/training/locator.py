@@ -20,7 +20,6 @@ Legend: B photos and goals, D features, T = 18 side of a goal's features, P = 24
 each direction, K hard negatives of a goal.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -29,13 +28,14 @@ from typing import NamedTuple
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, pad
 
+from airloc.agents.checkpoint import model_card
 from airloc.agents.pretrained import MAX_WIDTH, save_locator
 from airloc.errors import AirlocError
 from airloc.training.atlas import CropSampler, Scales
 from airloc.training.data import DataConfig, PairConfig, load_imagery, load_pairs, terms
 from airloc.training.learner import Learner, Prefetcher
 from airloc.training.locator_batches import CROP, PHOTO, LocatorAugmentation, LocatorBatch, sample_batch
-from airloc.training.loop import UpdateLoop
+from airloc.training.loop import OnStage, OnStep, UpdateLoop
 from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, Bounds, Run, check_settings
 from airloc.vision.feature_map import STRIDE
 from airloc.vision.locator import CANVAS
@@ -131,7 +131,7 @@ def train_locator(
     *,
     device: torch.device,
     command: str,
-    on_step: Callable[[str, int, dict[str, float]], None],
+    on_step: OnStage,
 ) -> None:
     """Train the network and write the checkpoint of the locator; a stopped training resumes.
 
@@ -146,7 +146,7 @@ def train_locator(
         if run.state:
             learner.load_state_dict(run.state["learner"])
         if run.step + 1 < config.steps:
-            _train(run, config, network, learner, lambda step, metrics: on_step("locator", step, metrics))
+            _train(run, config, network, learner, partial(on_step, "locator"))
         metrics = run.state["metrics"] if run.state else {}
     settings = {"terms": all_terms} if all_terms else {}
     save_locator(folder / "locator", network.cpu().eval(), settings, _card(config, metrics, command, all_terms))
@@ -157,7 +157,7 @@ def _train(
     config: LocatorConfig,
     network: LocatorNetwork,
     learner: Learner,
-    on_step: Callable[[int, dict[str, float]], None],
+    on_step: OnStep,
 ) -> None:
     """Run the training loop from the step of the run."""
     device = next(network.parameters()).device
@@ -327,12 +327,9 @@ def _card(config: LocatorConfig, metrics: dict[str, float], command: str, all_te
     datasets = ", ".join(config.data.datasets) if config.data.root else "none"
     paired = ", ".join(Path(name).name for name in config.pairs.pairs) or "no dataset"
     scores = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
-    return (
-        "# locator\n\n"
-        "- What: the network of the locator, which finds a goal in a photo.\n"
-        f"- Data: datasets {datasets}; {config.data.synthetic} procedural areas; pairs of {paired}; "
-        f"{config.pairs.disaster_pairs} procedural pairs.\n"
-        f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
-        f"- Command: `{command}`\n"
-        f"- Last metrics: {scores}.\n"
-    )
+    about = [
+        "What: the network of the locator, which finds a goal in a photo.",
+        f"Data: datasets {datasets}; {config.data.synthetic} procedural areas; pairs of {paired}; "
+        f"{config.pairs.disaster_pairs} procedural pairs.",
+    ]
+    return model_card("locator", about, all_terms, command, f"Last metrics: {scores}.")

@@ -21,6 +21,11 @@ from torch import nn
 from airloc.training.learner import Learner, Update
 from airloc.training.runs import Run, check_finite, restore_rng, rng_state
 
+OnStep = Callable[[int, dict[str, float]], None]
+"""Called after every validation with the progress, in updates or episodes, and the metrics."""
+OnStage = Callable[[str, int, dict[str, float]], None]
+"""Called with the name of the stage, its progress and its metrics."""
+
 Schedule = Literal["cosine", "constant"]
 """Learning rate over a training: a short warm-up and a cosine to zero, or always the same."""
 Keep = Literal["best", "last"]

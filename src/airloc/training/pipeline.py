@@ -10,13 +10,14 @@ A stopped training resumes, and finished stages are not repeated. A segmentation
 from another agent stays frozen.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import torch
 
+from airloc.agents.checkpoint import model_card
 from airloc.agents.policy import Policy, Variant
 from airloc.agents.pretrained import Units, load_units, save_airloc
 from airloc.agents.registry import find_checkpoint
@@ -24,7 +25,7 @@ from airloc.errors import AirlocError
 from airloc.task.rules import load_reward
 from airloc.training.data import Augmentation, Crops, DataConfig, terms
 from airloc.training.embedder import EmbedderConfig, train_embedder
-from airloc.training.loop import Keep, Schedule
+from airloc.training.loop import Keep, OnStage, Schedule
 from airloc.training.reinforce import PolicyConfig, PolicyResult, finished_result, tabulate_features, train_policy
 from airloc.training.runs import CONFIG, COUNT, NON_NEGATIVE, POSITIVE, PROBABILITY, check_settings, write_settings
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
@@ -32,8 +33,6 @@ from airloc.vision.embedder import PAPER_LAYERS, Layers, PatchEncoder
 from airloc.vision.position import PositionEncoding
 
 Stage = Literal["segmenter", "embedder", "policy", "airloc"]
-OnStep = Callable[[str, int, dict[str, float]], None]
-"""Called with the stage, its progress (updates, or episodes of the policy) and its metrics."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +242,7 @@ CPU cores. docs/paper-map.md has the differences."""
 
 
 def train_stages(
-    folder: Path, config: AirlocConfig, until: Stage, *, device: torch.device, command: str, on_step: OnStep
+    folder: Path, config: AirlocConfig, until: Stage, *, device: torch.device, command: str, on_step: OnStage
 ) -> None:
     """Train all stages up to `until`; the last stage, `airloc`, also writes the checkpoint of the agent.
 
@@ -275,12 +274,12 @@ def train_stages(
         encoder.segmenter = taken.encoder.segmenter
         encoder.to(device)
     elif encoder.segmenter is not None:
-        train_segmenter(folder / "segmenter", segmenter, encoder.segmenter, on_step=_of_stage("segmenter", report))
+        train_segmenter(folder / "segmenter", segmenter, encoder.segmenter, on_step=partial(report, "segmenter"))
     if until == "segmenter":
         return
     # Embedder.
     if not config.encoder:
-        train_embedder(folder / "embedder", embedder, encoder, on_step=_of_stage("embedder", report))
+        train_embedder(folder / "embedder", embedder, encoder, on_step=partial(report, "embedder"))
     if until == "embedder":
         return
     # Policies.
@@ -288,7 +287,7 @@ def train_stages(
     result = finished_result(run_folder, policy)
     if result is None:
         tables = tabulate_features(encoder, policy, device, run_folder)
-        result = train_policy(run_folder, policy, *tables, on_step=_of_stage("policy", report))
+        result = train_policy(run_folder, policy, *tables, on_step=partial(report, "policy"))
     if until == "policy":
         return
     # Checkpoint of the agent.
@@ -354,27 +353,24 @@ def _initial_embedder(config: AirlocConfig, until: Stage) -> Units | None:
     return units
 
 
-def _of_stage(stage: str, on_step: OnStep) -> Callable[[int, dict[str, float]], None]:
-    return lambda step, metrics: on_step(stage, step, metrics)
-
-
 def _airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_terms: str = "") -> str:
     """Return the model card, in Markdown; `all_terms` are terms other than the project's licence."""
     data = config.data
     datasets = ", ".join(data.datasets) if data.root else "none"
     only = "" if data.only == "*" else f" (files that match `{data.only}`)"
     fold = "" if data.fold is None else f"; fold {data.fold} of {data.folds} was held out and validated on"
-    units = f"- Segmentation unit: that of `{config.segmenter}`, frozen.\n" if config.segmenter else ""
-    units += f"- Segmentation unit and embedder: those of `{config.encoder}`, frozen.\n" if config.encoder else ""
-    units += f"- Initial embedder: that of `{config.init_from}`.\n" if config.init_from else ""
+    about = [f"Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}."]
+    if config.segmenter:
+        about.append(f"Segmentation unit: that of `{config.segmenter}`, frozen.")
+    if config.encoder:
+        about.append(f"Segmentation unit and embedder: those of `{config.encoder}`, frozen.")
+    if config.init_from:
+        about.append(f"Initial embedder: that of `{config.init_from}`.")
     on = "all pairs, equal distances" if config.validation == "all-pairs" else "one episode per distance and area"
     mean = "; mean of 5 x 5 and 7 x 7" if config.select == "both" else ""
     successes = ", ".join(f"{100 * success:.1f} %" for success in result.success)
-    return (
-        f"# {config.variant.name}\n\n"
-        f"- Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}.\n{units}"
-        f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
-        f"- Command: `{command}`\n"
-        f"- Validation success of the {config.seeds} policies trained ({on}{mean}): "
-        f"{successes}; this is the median one, {100 * result.success[result.median]:.1f} %.\n"
+    success = (
+        f"Validation success of the {config.seeds} policies trained ({on}{mean}): "
+        f"{successes}; this is the median one, {100 * result.success[result.median]:.1f} %."
     )
+    return model_card(config.variant.name, about, all_terms, command, success)

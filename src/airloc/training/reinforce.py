@@ -46,7 +46,7 @@ from airloc.training.atlas import Atlas
 from airloc.training.data import Crops, DataConfig, large_validation_areas, load_atlas, training_areas, validation_areas
 from airloc.training.features import FeatureTable, PrivilegedMoves, tabulate
 from airloc.training.learner import Learner
-from airloc.training.loop import UpdateLoop, constant_schedule
+from airloc.training.loop import OnStep, UpdateLoop, constant_schedule
 from airloc.training.returns import discounted_returns, normalise_by_group
 from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, PROBABILITY, Run, check_settings
 from airloc.vision.embedder import PatchEncoder
@@ -173,7 +173,7 @@ def train_policy(
     validation: FeatureTable,
     larger: FeatureTable | None = None,
     *,
-    on_step: Callable[[int, dict[str, float]], None],
+    on_step: OnStep,
 ) -> PolicyResult:
     """Train policies in a run folder.
 

@@ -31,7 +31,7 @@ from typing import NamedTuple, TypeAlias
 
 import torch
 
-from airloc.agents.checkpoint import load_checkpoint
+from airloc.agents.checkpoint import load_checkpoint, model_card
 from airloc.agents.pretrained import MAX_BLOCKS, MAX_WIDTH, load_relation, save_belief
 from airloc.agents.registry import find_checkpoint
 from airloc.areas.area import SearchArea
@@ -43,7 +43,7 @@ from airloc.training.atlas import CropSampler, Imagery, Scales
 from airloc.training.consistency import ConditionAugmentation, TwinBatch, sample_twins
 from airloc.training.data import DataConfig, PairConfig, load_imagery, terms, validation_areas
 from airloc.training.learner import Learner, Prefetcher
-from airloc.training.loop import UpdateLoop
+from airloc.training.loop import OnStage, OnStep, UpdateLoop
 from airloc.training.photos import PhotoAugmentation
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, random_walks, sample_batch
 from airloc.training.relation_losses import consistency_loss, direction_loss, logits_by_cell, pair_loss, walk_loss
@@ -140,7 +140,7 @@ def train_belief(
     *,
     device: torch.device,
     command: str,
-    on_step: Callable[[str, int, dict[str, float]], None],
+    on_step: OnStage,
 ) -> None:
     """Train a relation network and write the checkpoint of the belief agent; a stopped training resumes.
 
@@ -153,9 +153,7 @@ def train_belief(
     network, initial_terms = _initial_network(config)
     network.to(device)
     initial = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    train_relation(
-        folder / "relation", config, network, on_step=lambda step, metrics: on_step("relation", step, metrics)
-    )
+    train_relation(folder / "relation", config, network, on_step=partial(on_step, "relation"))
     network.load_state_dict(average_weights(network.state_dict(), initial, config.initial_share))
     metrics = validate(network, validation_areas(config.data, GRID))
     all_terms = " and ".join(dict.fromkeys(filter(None, (data_terms, initial_terms, teacher_terms))))
@@ -164,7 +162,7 @@ def train_belief(
 
 
 def train_relation(
-    folder: Path, config: RelationConfig, network: RelationNetwork, *, on_step: Callable[[int, dict[str, float]], None]
+    folder: Path, config: RelationConfig, network: RelationNetwork, *, on_step: OnStep
 ) -> RelationNetwork:
     """Train a relation network in a run folder; a finished run is only loaded."""
     learner = Learner(network, config.learning_rate, config.weight_decay)
@@ -181,7 +179,7 @@ def _train(
     config: RelationConfig,
     network: RelationNetwork,
     learner: Learner,
-    on_step: Callable[[int, dict[str, float]], None],
+    on_step: OnStep,
 ) -> None:
     """Run the training loop from the step of the run."""
     device = next(network.parameters()).device
@@ -400,16 +398,16 @@ def _belief_card(config: RelationConfig, metrics: dict[str, float], command: str
     paired = "".join(f"; pairs of {Path(name).name}" for name in config.pairs.pairs)
     paired += f"; {config.pairs.disaster_pairs} procedural pairs" if config.pairs.disaster_pairs else ""
     averaged = f", {100 * config.initial_share:g} % of the average that is saved" if config.initial_share else ""
-    initial = f"- Initial weights: those of `{config.init_from}`{averaged}.\n" if config.init_from else ""
-    initial += f"- Teacher: `{config.teacher}`, under conditions without information about place.\n" * bool(
-        config.teacher
+    about = [
+        "What: the relation network of a belief agent.",
+        f"Data: datasets {datasets}; {config.data.synthetic} procedural areas{paired}.",
+    ]
+    if config.init_from:
+        about.append(f"Initial weights: those of `{config.init_from}`{averaged}.")
+    if config.teacher:
+        about.append(f"Teacher: `{config.teacher}`, under conditions without information about place.")
+    result = (
+        f"On the validation areas: 8-way accuracy of adjacent pairs {100 * metrics['val_accuracy']:.1f} %, "
+        f"loss of single glimpses {metrics['val_pair_loss']:.3f}."
     )
-    return (
-        "# belief\n\n"
-        "- What: the relation network of a belief agent.\n"
-        f"- Data: datasets {datasets}; {config.data.synthetic} procedural areas{paired}.\n{initial}"
-        f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
-        f"- Command: `{command}`\n"
-        f"- On the validation areas: 8-way accuracy of adjacent pairs {100 * metrics['val_accuracy']:.1f} %, "
-        f"loss of single glimpses {metrics['val_pair_loss']:.3f}.\n"
-    )
+    return model_card("belief", about, all_terms, command, result)

@@ -16,7 +16,7 @@ the validation, so that `fold_overlaps` can pool the folds exactly.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -33,7 +33,7 @@ from airloc.task.cells import cut_patches
 from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
 from airloc.training.data import FLIPS, Augmentation, Crops, DataConfig, load_atlas, validation_areas
 from airloc.training.learner import Learner
-from airloc.training.loop import SCHEDULES, BestWeights, Keep, Schedule, UpdateLoop
+from airloc.training.loop import SCHEDULES, BestWeights, Keep, OnStep, Schedule, UpdateLoop
 from airloc.training.runs import CONFIG, COUNT, METRICS, POSITIVE, PROBABILITY, Run, check_settings
 from airloc.vision.embedder import Segmenter, standardise
 
@@ -76,9 +76,7 @@ class SegmenterConfig:
         check_settings(self, **counts, learning_rate=POSITIVE, building_weight=POSITIVE, jitter=PROBABILITY)
 
 
-def train_segmenter(
-    folder: Path, config: SegmenterConfig, segmenter: Segmenter, *, on_step: Callable[[int, dict[str, float]], None]
-) -> Segmenter:
+def train_segmenter(folder: Path, config: SegmenterConfig, segmenter: Segmenter, *, on_step: OnStep) -> Segmenter:
     """Train the segmentation unit in a run folder; a finished run is only loaded."""
     if next(segmenter.parameters()).device.type == "cpu":
         segmenter.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # three quarters of the time
@@ -96,7 +94,7 @@ def _train(
     config: SegmenterConfig,
     segmenter: Segmenter,
     learner: Learner,
-    on_step: Callable[[int, dict[str, float]], None],
+    on_step: OnStep,
 ) -> None:
     """Run the training loop from the step of the run."""
     device = next(segmenter.parameters()).device

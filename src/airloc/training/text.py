@@ -20,6 +20,7 @@ Legend: A areas, C = V cells, G goals of an area, R rows of a caption, D numbers
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,11 +28,11 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 
-from airloc.agents.checkpoint import save_checkpoint, stored_as
+from airloc.agents.checkpoint import model_card, save_checkpoint, stored_as
 from airloc.agents.pretrained import load_text
 from airloc.training.augment import SYMMETRIES, apply_symmetry, change_appearance, random_views
 from airloc.training.learner import Learner
-from airloc.training.loop import UpdateLoop
+from airloc.training.loop import OnStage, OnStep, UpdateLoop
 from airloc.training.relation_batches import random_walks
 from airloc.training.relation_losses import logits_by_cell, pair_loss, walk_loss
 from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, Bounds, Run, check_settings, restore_rng, rng_state
@@ -150,7 +151,7 @@ def train_text(
     *,
     device: torch.device,
     command: str,
-    on_step: Callable[[str, int, dict[str, float]], None],
+    on_step: OnStage,
 ) -> None:
     """Train a text network; its checkpoint is the folder `agent` in the run folder.
 
@@ -162,7 +163,7 @@ def train_text(
         network.load_state_dict(load_text(config.init_from).state_dict())
     network.to(device)
     data = load_text_data(config, device)
-    metrics = fit_text(folder / "text", config, network, data, lambda step, values: on_step("text", step, values))
+    metrics = fit_text(folder / "text", config, network, data, partial(on_step, "text"))
     save_text(folder / "agent", network, config, metrics, command)
 
 
@@ -187,7 +188,7 @@ def fit_text(
     config: TextConfig,
     network: TextNetwork,
     data: TextData,
-    on_step: Callable[[int, dict[str, float]], None],
+    on_step: OnStep,
 ) -> dict[str, float]:
     """Train a network in a run folder and return its last metrics; a finished run is only loaded."""
     device = data.areas.images.device
@@ -417,13 +418,9 @@ def text_card(config: TextConfig, metrics: dict[str, float], command: str) -> st
     masks = f"; {config.masked} crops of the images of {config.masks.name} with building masks" if config.masks else ""
     masks += "".join(f"; images of {folder.name} with predicted building masks" for folder in config.unmasked)
     images = f"; the images and captions of {config.captioned_images.name}" if config.captioned_images else ""
-    terms = config.captioned_terms
     scores = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
-    return (
-        "# text\n\n"
-        "- What: the text network, which relates patches to descriptions in words.\n"
-        f"- Data: {config.procedural} procedural scenes with generated captions{masks}{images}.\n"
-        f"- Terms: {terms + ', not the licence of airloc' if terms else 'those of the training data'}.\n"
-        f"- Command: `{command}`\n"
-        f"- On the validation data: {scores}.\n"
-    )
+    about = [
+        "What: the text network, which relates patches to descriptions in words.",
+        f"Data: {config.procedural} procedural scenes with generated captions{masks}{images}.",
+    ]
+    return model_card("text", about, config.captioned_terms, command, f"On the validation data: {scores}.")
