@@ -14,7 +14,6 @@ from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.training import relation as relation_module
-from airloc.training import runs
 from airloc.training.data import DataConfig, PairConfig, load_imagery, validation_areas
 from airloc.training.photos import PhotoAugmentation
 from airloc.training.relation import (
@@ -78,26 +77,6 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(world, tmp_path):
     again = train_relation(tmp_path / "parts", tiny(world), RelationNetwork(2), on_step=lambda *_: pytest.fail("done"))
     assert same(whole, again)
     assert not whole.training
-
-
-def test_killed_between_validations_it_goes_on_from_a_save_of_the_last_30_seconds(world, tmp_path, monkeypatch):
-    config = replace(tiny(world), steps=4, validate_every=4)
-    whole = train_relation(tmp_path / "whole", config, fresh(), on_step=lambda *_: None)
-    monkeypatch.setattr(runs, "SAVE_SECONDS", 0.0)
-    updates = []
-
-    def killed(*arguments):
-        updates.append(0)
-        if len(updates) == 3:
-            raise KilledError
-        return pair_logits(*arguments)
-
-    monkeypatch.setattr(relation_module, "pair_logits", killed)
-    with pytest.raises(KilledError):
-        train_relation(tmp_path / "broken", config, fresh(), on_step=lambda *_: None)
-    assert runs.read_state(tmp_path / "broken" / "state.pt")[0] == 1
-    assert same(train_relation(tmp_path / "broken", config, fresh(), on_step=lambda *_: None), whole)
-    assert (tmp_path / "broken" / "metrics.jsonl").read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()
 
 
 def random_batch(areas: int, glimpses: int, goals: int, seed: int) -> RelationBatch:

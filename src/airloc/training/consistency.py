@@ -27,7 +27,7 @@ from airloc.grid import Grid
 from airloc.task.photos import MARGIN, blur
 from airloc.training.atlas import CropSampler
 from airloc.training.augment import aberrate, colour_jitter, temporal_augmentation
-from airloc.training.photos import MAX_STRENGTH, compress_alone, compress_areas, take_photos
+from airloc.training.photos import MAX_STRENGTH, cell_corners, compress_alone, compress_areas, take_photos
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, goal_views
 from airloc.training.runs import PROBABILITY, check_settings
 from airloc.vision.embedder import standardise
@@ -110,7 +110,7 @@ def sample_twins(
     both_days = colour_jitter(both_days, augmentation.shared_jitter).transpose(0, 1)
     flight_day, other_day = torch.where(drawn(0.5)[..., None, None], both_days.flip(0), both_days)
     # Where the patches lie.
-    corner = torch.stack([observed // grid.cols, observed % grid.cols]) * float(grid.pitch)
+    corner = cell_corners(observed, grid)
     cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]
     off_grid, none = drawn(augmentation.off_grid_probability), drawn(0.0)
     goal_corner, angle, zoom = goal_views(grid, cell, augmentation, off_grid, none)

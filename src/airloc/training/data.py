@@ -25,7 +25,7 @@ from airloc.areas.folder import has_images
 from airloc.areas.synthetic import DISASTERS, generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.training.atlas import CELL_METRES, Atlas, Imagery, Scales, resample, rescale
+from airloc.training.atlas import CELL_METRES, Atlas, Imagery, Scales, check_images, resample, rescale
 from airloc.training.runs import NON_NEGATIVE, Bounds, check_settings
 
 log = logging.getLogger(__name__)
@@ -42,10 +42,6 @@ VALIDATION_COUNT = 40
 CHUNK = 20
 """Procedural images that a process generates at a time; up to this number no process is started."""
 
-FLIPS = 4
-"""The first of the eight symmetries: flips left to right and top to bottom, the paper's augmentation."""
-Augmentation = Literal["full", "flips"]
-"""Augmentation of patches: all eight symmetries and colour jitter, or flips alone."""
 Crops = Literal["random", "grid"]
 """Where training patches and areas come from: any offset of the images at several scales, or the cells of the search
 areas, one in each image, with cells of 100 m where the ground size is known."""
@@ -88,6 +84,11 @@ class DataConfig:
             problem = f"There is no fold {self.fold} of {self.folds}"
             raise AirlocError(problem, "Give --folds 2 or more, and --fold from 0 to the number of folds - 1")
 
+    @property
+    def named(self) -> str:
+        """The datasets, for model cards."""
+        return ", ".join(self.datasets) if self.root else "none"
+
 
 @dataclass(frozen=True)
 class PairConfig:
@@ -128,7 +129,6 @@ def load_atlas(
     device: torch.device,
     *,
     masks: bool = False,
-    scales: Scales | None = None,
     crops: Crops = "random",
 ) -> Atlas:
     """Load all training images into an atlas; with `masks`, only images with building masks, and these masks.
@@ -141,7 +141,7 @@ def load_atlas(
     weights: list[float] = []
     for weight, areas in _training_images(config):
         with ThreadPoolExecutor() as pool:
-            scaled = pool.map(lambda area: list(_scale(area, min_side, scales or Scales(), crops)), areas)
+            scaled = pool.map(lambda area: list(_scale(area, min_side, crops)), areas)
             found = [entry for entries in scaled for entry in entries if not masks or entry[1] is not None]
         offsets = [(image.shape[0] - min_side + 1) * (image.shape[1] - min_side + 1) for image, _ in found]
         weights += [weight * count / sum(offsets) for count in offsets]
@@ -155,10 +155,10 @@ def load_atlas(
     return Atlas.from_images(images, weights, device, all_masks)
 
 
-def _scale(area: SearchArea, min_side: int, scales: Scales, crops: Crops) -> Iterator[tuple[Pixels, Mask | None]]:
+def _scale(area: SearchArea, min_side: int, crops: Crops) -> Iterator[tuple[Pixels, Mask | None]]:
     """Yield the image and the mask of an area at every scale, or once at the size of a grid."""
     if crops == "random":
-        yield from rescale(area, min_side, scales)
+        yield from rescale(area, min_side, Scales())
         return
     fitted = fit_ground(area, Grid())
     yield fitted.image, fitted.mask
@@ -202,23 +202,12 @@ def load_imagery(
         entries += [(*entry, part * own / sum(ground)) for entry, own in zip(stored, ground, strict=True)]
     of_pair = share / (sum(pair_weights) or 1.0)
     entries += [(*entry, of_pair * own) for entry, own in zip(paired, pair_weights, strict=True)]
-    if not any(part for _, _, part in entries):
-        raise AirlocError(
-            "There are no images to train on", "Give --root a folder with larger images, or --synthetic 500"
-        )
+    both_days, steps, parts = zip(*entries, strict=True) if entries else ((), (), ())
+    check_images(parts)
     places = [*range(-1, len(paired) - len(entries) - 1, -1), *_number_places(of_two_days)]
     single, double = len(entries) - len(paired) - config.synthetic, len(paired) - pairs.disaster_pairs
     clean = [False] * single + [True] * config.synthetic + [False] * double + [True] * pairs.disaster_pairs
-    return Imagery.from_pairs(
-        [pair for pair, _, _ in entries],
-        [steps for _, steps, _ in entries],
-        [part for _, _, part in entries],
-        device,
-        places,
-        clean,
-        copies,
-        distortion,
-    )
+    return Imagery.from_pairs(both_days, steps, parts, device, places, clean, copies, distortion)
 
 
 def load_pairs(config: PairConfig, root: Path | None, device: torch.device, scales: Scales) -> Imagery:
@@ -338,6 +327,11 @@ def terms(config: DataConfig, pairs: PairConfig | None = None) -> str:
     if pairs is not None:
         datasets += [dataset for dataset, _ in _pair_datasets(pairs, config.root)]
     return " and ".join(sorted({weight_terms(dataset) for dataset in datasets} - {""}))
+
+
+def join_terms(*terms: str) -> str:
+    """Join the terms of data and of weights, each once and without empty ones."""
+    return " and ".join(dict.fromkeys(filter(None, terms)))
 
 
 def assign_folds(tiles: Iterable[str], folds: int) -> dict[str, int]:

@@ -38,11 +38,11 @@ from airloc.grid import MOVES, Grid
 from airloc.task.cells import cut_patches
 from airloc.task.photos import MARGIN
 from airloc.training.atlas import Atlas
-from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
-from airloc.training.data import FLIPS, Augmentation, Crops, DataConfig, load_atlas, validation_areas
+from airloc.training.augment import FLIPS, SYMMETRIES, Augmentation, apply_symmetry, colour_jitter
+from airloc.training.data import Crops, DataConfig, load_atlas, validation_areas
 from airloc.training.learner import Learner
 from airloc.training.loop import SCHEDULES, BestWeights, Keep, OnStep, Schedule, UpdateLoop
-from airloc.training.photos import photograph_cells
+from airloc.training.photos import cut_cells, photograph_cells
 from airloc.training.runs import COUNT, POSITIVE, PROBABILITY, Run, check_settings, rng_state
 from airloc.vision.embedder import Layers, PatchEncoder, standardise
 
@@ -296,10 +296,8 @@ def sample_blocks(
     squares = atlas.crop(*atlas.sample(count, side, step), side).permute(0, 3, 1, 2).float() / 255  # (B, 3, side, side)
     squares = colour_jitter(squares[:, None], strength)[:, 0]
     squares = apply_symmetry(squares, torch.randint(symmetries, (count,), device=squares.device))
-    if photos:
-        return standardise(photograph_cells(squares, BLOCK_GRID, photos).flatten(0, 1))
-    patches = squares.unfold(2, GRID.cell, GRID.pitch).unfold(3, GRID.cell, GRID.pitch)  # (B, 3, row, column, S, S)
-    return standardise(patches.permute(0, 2, 3, 1, 4, 5).flatten(0, 2))
+    patches = photograph_cells(squares, BLOCK_GRID, photos) if photos else cut_cells(squares, BLOCK_GRID)
+    return standardise(patches.flatten(0, 1))
 
 
 def _crop_side(photos: float) -> int:

@@ -50,6 +50,7 @@ NEAR = 1.0
 OVERLAP = 0.4
 """Smallest fraction of a goal that a shift must show."""
 NEVER = -1e4
+VALIDATION_BATCHES = 8
 
 
 @dataclass(frozen=True)
@@ -300,13 +301,13 @@ def _right_shifts(batch: LocatorBatch) -> torch.Tensor:
     return _near_shifts(batch, NEAR)
 
 
-def _validation_batches(config: LocatorConfig, device: torch.device, count: int = 8) -> list[LocatorBatch]:
+def _validation_batches(config: LocatorConfig, device: torch.device) -> list[LocatorBatch]:
     """Draw photos and goals to validate on; none if the config names no pairs for it."""
     if not config.validation:
         return []
     pairs = PairConfig((config.validation,), (config.validation_only,))
     crops = CropSampler(load_pairs(pairs, config.data.root, device, SCALES), CROP, 0)
-    return [sample_batch(crops, config.batch, config.augmentation) for _ in range(count)]
+    return [sample_batch(crops, config.batch, config.augmentation) for _ in range(VALIDATION_BATCHES)]
 
 
 @torch.no_grad()
@@ -324,12 +325,11 @@ def validate(network: LocatorNetwork, batches: list[LocatorBatch], hard: int) ->
 
 def _card(config: LocatorConfig, metrics: dict[str, float], command: str, all_terms: str) -> str:
     """Return the model card, in Markdown."""
-    datasets = ", ".join(config.data.datasets) if config.data.root else "none"
     paired = ", ".join(Path(name).name for name in config.pairs.pairs) or "no dataset"
     scores = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
     about = [
         "What: the network of the locator, which finds a goal in a photo.",
-        f"Data: datasets {datasets}; {config.data.synthetic} procedural areas; pairs of {paired}; "
+        f"Data: datasets {config.data.named}; {config.data.synthetic} procedural areas; pairs of {paired}; "
         f"{config.pairs.disaster_pairs} procedural pairs.",
     ]
     return model_card("locator", about, all_terms, command, f"Last metrics: {scores}.")

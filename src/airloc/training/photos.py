@@ -136,6 +136,17 @@ def take_photos(
     return shots.view(areas, photos, 3, grid.cell, grid.cell)
 
 
+def cell_corners(cells: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Return row and column of the upper left pixel of cells (...), given as indices: (2, ...)."""
+    return torch.stack([cells // grid.cols, cells % grid.cols]) * float(grid.pitch)
+
+
+def cut_cells(images: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Cut the cells of areas (A, 3, H, W) at the size of the grid: (A, C, 3, S, S)."""
+    cells = images.unfold(2, grid.cell, grid.pitch).unfold(3, grid.cell, grid.pitch)  # (A, 3, rows, cols, S, S)
+    return cells.permute(0, 2, 3, 1, 4, 5).flatten(1, 2)
+
+
 def photograph_cells(images: torch.Tensor, grid: Grid, share: float) -> torch.Tensor:
     """Photograph all cells of areas (A, 3, H, W) with `MARGIN` pixels around the grid, (A, C, 3, S, S).
 
@@ -145,7 +156,7 @@ def photograph_cells(images: torch.Tensor, grid: Grid, share: float) -> torch.Te
     chosen, strength, aligned = torch.rand(3, areas, 1, device=device)
     chosen = chosen < share
     cells = torch.arange(grid.count, device=device).expand(areas, -1)
-    corner = torch.stack([cells // grid.cols, cells % grid.cols]) * float(grid.pitch)
+    corner = cell_corners(cells, grid)
     return take_photos(
         images,
         grid,

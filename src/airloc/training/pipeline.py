@@ -23,7 +23,8 @@ from airloc.agents.pretrained import Units, load_units, save_airloc
 from airloc.agents.registry import find_checkpoint
 from airloc.errors import AirlocError
 from airloc.task.rules import load_reward
-from airloc.training.data import Augmentation, Crops, DataConfig, terms
+from airloc.training.augment import Augmentation
+from airloc.training.data import Crops, DataConfig, join_terms, terms
 from airloc.training.embedder import EmbedderConfig, train_embedder
 from airloc.training.loop import Keep, OnStage, Schedule
 from airloc.training.reinforce import PolicyConfig, PolicyResult, finished_result, tabulate_features, train_policy
@@ -258,7 +259,7 @@ def train_stages(
         )
     taken, initial = _pretrained(config, until), _initial_embedder(config, until)
     agents = [units.config.get("terms", "") for units in (taken, initial) if units is not None]
-    all_terms = " and ".join(dict.fromkeys(filter(None, (terms(config.data), *agents))))
+    all_terms = join_terms(terms(config.data), *agents)
     torch.manual_seed(config.seed)
     encoder = taken.encoder if taken and config.encoder else PatchEncoder(config.variant.sem_seg, config.layers)
     encoder.to(device)
@@ -356,10 +357,9 @@ def _initial_embedder(config: AirlocConfig, until: Stage) -> Units | None:
 def _airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_terms: str = "") -> str:
     """Return the model card, in Markdown; `all_terms` are terms other than the project's licence."""
     data = config.data
-    datasets = ", ".join(data.datasets) if data.root else "none"
     only = "" if data.only == "*" else f" (files that match `{data.only}`)"
     fold = "" if data.fold is None else f"; fold {data.fold} of {data.folds} was held out and validated on"
-    about = [f"Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}."]
+    about = [f"Data: datasets {data.named}{only}; {data.synthetic} procedural areas{fold}."]
     if config.segmenter:
         about.append(f"Segmentation unit: that of `{config.segmenter}`, frozen.")
     if config.encoder:

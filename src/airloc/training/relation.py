@@ -41,7 +41,7 @@ from airloc.task.cells import cut_patches
 from airloc.task.photos import MARGIN
 from airloc.training.atlas import CropSampler, Imagery, Scales
 from airloc.training.consistency import ConditionAugmentation, TwinBatch, sample_twins
-from airloc.training.data import DataConfig, PairConfig, load_imagery, terms, validation_areas
+from airloc.training.data import DataConfig, PairConfig, join_terms, load_imagery, terms, validation_areas
 from airloc.training.learner import Learner, Prefetcher
 from airloc.training.loop import OnStage, OnStep, UpdateLoop
 from airloc.training.photos import PhotoAugmentation
@@ -156,7 +156,7 @@ def train_belief(
     train_relation(folder / "relation", config, network, on_step=partial(on_step, "relation"))
     network.load_state_dict(average_weights(network.state_dict(), initial, config.initial_share))
     metrics = validate(network, validation_areas(config.data, GRID))
-    all_terms = " and ".join(dict.fromkeys(filter(None, (data_terms, initial_terms, teacher_terms))))
+    all_terms = join_terms(data_terms, initial_terms, teacher_terms)
     card = _belief_card(config, metrics, command, all_terms)
     save_belief(folder / "agent", network.cpu(), {"terms": all_terms} if all_terms else {}, card)
 
@@ -394,13 +394,12 @@ def average_weights(
 
 def _belief_card(config: RelationConfig, metrics: dict[str, float], command: str, all_terms: str = "") -> str:
     """Return the model card, in Markdown; `all_terms` are terms other than the project's licence."""
-    datasets = ", ".join(config.data.datasets) if config.data.root else "none"
     paired = "".join(f"; pairs of {Path(name).name}" for name in config.pairs.pairs)
     paired += f"; {config.pairs.disaster_pairs} procedural pairs" if config.pairs.disaster_pairs else ""
     averaged = f", {100 * config.initial_share:g} % of the average that is saved" if config.initial_share else ""
     about = [
         "What: the relation network of a belief agent.",
-        f"Data: datasets {datasets}; {config.data.synthetic} procedural areas{paired}.",
+        f"Data: datasets {config.data.named}; {config.data.synthetic} procedural areas{paired}.",
     ]
     if config.init_from:
         about.append(f"Initial weights: those of `{config.init_from}`{averaged}.")

@@ -22,7 +22,7 @@ from airloc.task.photos import MARGIN
 from airloc.task.rules import inside, moves_on
 from airloc.training.atlas import CropSampler
 from airloc.training.augment import colour_jitter, temporal_augmentation
-from airloc.training.photos import PhotoAugmentation, compress_alone, compress_areas, take_photos
+from airloc.training.photos import PhotoAugmentation, cell_corners, compress_alone, compress_areas, take_photos
 from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settings
 from airloc.vision.embedder import standardise
 
@@ -123,7 +123,7 @@ def sample_batch(
         "aligned": torch.rand(areas, 1, device=device) < photos.aligned_probability,
         "aberration": aberrated * (2 * torch.rand(areas, 1, device=device) - 1),
     }
-    corner = torch.stack([observed // grid.cols, observed % grid.cols]) * float(grid.pitch)
+    corner = cell_corners(observed, grid)
     upright, sharp = torch.zeros_like(corner[0]), torch.zeros_like(flying)
     glimpses = take_photos(glimpse_day, grid, corner, upright, **common, degraded=sharp)
     cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]

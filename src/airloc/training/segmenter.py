@@ -30,8 +30,8 @@ from airloc.errors import AirlocError
 from airloc.evaluation.metrics import Overlap, pooled
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
-from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
-from airloc.training.data import FLIPS, Augmentation, Crops, DataConfig, load_atlas, validation_areas
+from airloc.training.augment import FLIPS, SYMMETRIES, Augmentation, apply_symmetry, colour_jitter
+from airloc.training.data import Crops, DataConfig, load_atlas, validation_areas
 from airloc.training.learner import Learner
 from airloc.training.loop import SCHEDULES, BestWeights, Keep, OnStep, Schedule, UpdateLoop
 from airloc.training.runs import CONFIG, COUNT, METRICS, POSITIVE, PROBABILITY, Run, check_settings

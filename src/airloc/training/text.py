@@ -18,7 +18,6 @@ Of some captions only the whole sentence, all clauses or some clauses count, so 
 Legend: A areas, C = V cells, G goals of an area, R rows of a caption, D numbers of a row, M images, S side of a patch.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,6 +32,7 @@ from airloc.agents.pretrained import load_text
 from airloc.training.augment import SYMMETRIES, apply_symmetry, change_appearance, random_views
 from airloc.training.learner import Learner
 from airloc.training.loop import OnStage, OnStep, UpdateLoop
+from airloc.training.photos import cut_cells
 from airloc.training.relation_batches import random_walks
 from airloc.training.relation_losses import logits_by_cell, pair_loss, walk_loss
 from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, Bounds, Run, check_settings, restore_rng, rng_state
@@ -48,7 +48,6 @@ from airloc.training.text_data import (
 from airloc.training.text_facts import FactHeads
 from airloc.vision.embedder import standardise
 from airloc.vision.offsets import RADIUS
-from airloc.vision.sentences import Embeddings, embed_sentences
 from airloc.vision.text import TextNetwork
 
 WALKS, WALK_LENGTH = 4096, 10
@@ -56,6 +55,8 @@ METRICS = ("pair_loss", "walk_loss", "ground_loss", "stated_loss", "accuracy")
 """Metrics of an update."""
 VALIDATION_AREAS = 60
 """Procedural areas to validate on, with seeds before those of training."""
+CALIBRATION_AREAS, CALIBRATION_STEPS = 110, 60
+"""Areas that the logits are calibrated on, and steps of the optimiser."""
 DROPPED = 0.15
 """Share of the captions of which only the whole sentence counts, and share of which only the clauses count."""
 SHORTENED, DROPPED_CLAUSES = 0.35, 0.3
@@ -167,19 +168,15 @@ def train_text(
     save_text(folder / "agent", network, config, metrics, command)
 
 
-def load_text_data(
-    config: TextConfig, device: torch.device, embed: Callable[[Sequence[str]], Embeddings] = embed_sentences
-) -> TextData:
-    """Read and generate the training and validation data; `embed` returns the embeddings of sentences."""
+def load_text_data(config: TextConfig, device: torch.device) -> TextData:
+    """Read and generate the training and validation data."""
     masked = read_masked_images(config.masks, config.unmasked)
-    areas = load_captioned_areas(
-        config.procedural, config.masked, masked, config.captions, config.variants, device, embed
-    )
+    areas = load_captioned_areas(config.procedural, config.masked, masked, config.captions, config.variants, device)
     first = FIRST - VALIDATION_AREAS
-    validation = load_captioned_areas(VALIDATION_AREAS, 0, (), 1, 1, device, embed, first=first)
+    validation = load_captioned_areas(VALIDATION_AREAS, 0, (), 1, 1, device, first=first)
     if config.captioned_images is None:
         return TextData(areas, validation, None, None)
-    images = (load_captioned_images(config.captioned_images, split, device, embed) for split in ("train", "val"))
+    images = (load_captioned_images(config.captioned_images, split, device) for split in ("train", "val"))
     return TextData(areas, validation, *images)
 
 
@@ -227,15 +224,13 @@ def fit_text(
     return validate(network, data)
 
 
-def calibrate(network: TextNetwork, areas: CaptionedAreas, count: int = 110, steps: int = 60) -> None:
+def calibrate(network: TextNetwork, areas: CaptionedAreas) -> None:
     """Scale the logits of every distance so that their sum over a walk is calibrated, and fold the scales in.
 
     Training fits single glimpses and walks at once, which makes the logits of distant cells too large for sums.
     """
-    device, cells, count = areas.images.device, GRID.count, min(count, len(areas.images))
-    patch = torch.cat(
-        [network.encode(standardise(cut_cells(_rgb(areas.images[one : one + 1])))) for one in range(count)]
-    )
+    device, cells, count = areas.images.device, GRID.count, min(CALIBRATION_AREAS, len(areas.images))
+    patch = torch.cat([network.encode(_cells(areas.images[one : one + 1])) for one in range(count)])
     text = network.encode_text(areas.table[areas.captions[:count, :, 0].flatten(0, 1)].float())
     patch, text = (part.detach().view(count, cells, -1) for part in (patch, text))
     with torch.no_grad():
@@ -247,7 +242,7 @@ def calibrate(network: TextNetwork, areas: CaptionedAreas, count: int = 110, ste
     walks = random_walks(GRID, WALKS, WALK_LENGTH, device)
     scale = torch.ones(RADIUS + 1, device=device, requires_grad=True)
     optimizer = torch.optim.Adam([scale], lr=0.05)
-    for _ in range(steps):
+    for _ in range(CALIBRATION_STEPS):
         loss, _ = walk_loss(by_cell * scale[away][:, None], every, every, walks)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -266,6 +261,11 @@ def _rgb(images: torch.Tensor) -> torch.Tensor:
     return images.permute(0, 3, 1, 2).float() / 255
 
 
+def _cells(images: torch.Tensor) -> torch.Tensor:
+    """Cut the cells of areas (A, H, W, 3) uint8, standardised, (A C, 3, S, S)."""
+    return standardise(cut_cells(_rgb(images), GRID).flatten(0, 1))
+
+
 def area_loss(
     network: TextNetwork,
     heads: FactHeads,
@@ -280,7 +280,7 @@ def area_loss(
     goal = torch.rand(len(chosen), cells, device=device).argsort(dim=1)[:, : config.goals]  # (A, G)
     which = torch.randint(areas.captions.shape[2], goal.shape, device=device)
     rows, whole = drop_rows(areas.table[areas.captions[chosen[:, None], goal, which].flatten(0, 1)].float())
-    maps, text = network.encode_maps(standardise(cut_cells(images))), network.encode_text(rows)
+    maps, text = network.encode_maps(standardise(cut_cells(images, GRID).flatten(0, 1))), network.encode_text(rows)
     known = areas.known[chosen].repeat_interleave(cells, dim=0)
     ground = heads.ground_loss(maps, areas.shares[chosen].flatten(0, 1), known, areas.buildings[chosen].flatten(0, 1))
     stated = heads.stated_loss(text, areas.stated[chosen[:, None], goal, which].flatten(0, 1), whole)
@@ -334,12 +334,6 @@ def relate_all(network: TextNetwork, patch: torch.Tensor, text: torch.Tensor) ->
     return network.relate(*pairs).view(areas, cells, goals, -1)
 
 
-def cut_cells(images: torch.Tensor) -> torch.Tensor:
-    """Cut the cells of areas (A, 3, H, W): (A C, 3, S, S)."""
-    cells = images.unfold(2, GRID.cell, GRID.pitch).unfold(3, GRID.cell, GRID.pitch)
-    return cells.permute(0, 2, 3, 1, 4, 5).reshape(-1, 3, GRID.cell, GRID.cell)
-
-
 def drop_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Drop the whole sentence of some captions (B, R, D), the clauses of others, and single clauses of yet others.
 
@@ -365,7 +359,7 @@ def validate(network: TextNetwork, data: TextData) -> dict[str, float]:
     was_training, state = network.training, rng_state(device)
     network.eval()
     torch.manual_seed(0)
-    patch = network.encode(standardise(cut_cells(_rgb(areas.images))))
+    patch = network.encode(_cells(areas.images))
     text = network.encode_text(areas.table[areas.captions[:, :, 0].flatten(0, 1)].float())
     logits = relate_all(network, patch.view(count, GRID.count, -1), text.view(count, GRID.count, -1)).float()
     cells = torch.arange(GRID.count, device=device).expand(count, -1)
