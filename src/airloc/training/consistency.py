@@ -14,11 +14,12 @@ The conditions of an area are drawn independently, so that several come together
 Goals lie on the grid or off it, and both networks see the same ones. The areas may be exact in images that show a block
 grid: a teacher that does not read it cannot teach it.
 
-Legend: A areas, V glimpses and G goals of an area, C cells, O offsets, N patches, S = 48 side of a patch, W walks, T
-length of a walk.
+The loss is `airloc.training.relation_losses.consistency_loss`.
+
+Legend: A areas, V glimpses and G goals of an area, S = 48 side of a patch.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -29,7 +30,7 @@ from airloc.training.atlas import CropSampler
 from airloc.training.augment import aberrate, colour_jitter, temporal_augmentation
 from airloc.training.photos import MAX_STRENGTH, cell_corners, compress_alone, compress_areas, take_photos
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, goal_views
-from airloc.training.runs import PROBABILITY, check_settings
+from airloc.training.runs import Probability, check_settings
 from airloc.vision.embedder import standardise
 
 LENS = 1.3
@@ -42,31 +43,31 @@ SHARPNESS = 0.9
 class ConditionAugmentation:
     """Probabilities of conditions, per area."""
 
-    plain_condition: float = 0.25
+    plain_condition: Probability = 0.25
     """Probability that an area has no condition at all: the network keeps its answers."""
-    aberration_condition: float = 0.25
+    aberration_condition: Probability = 0.25
     """Probability of chromatic aberration of the whole area."""
-    sharpness_condition: float = 0.3
+    sharpness_condition: Probability = 0.3
     """Probability that the whole area is blurred or sharpened."""
-    half_pixel_condition: float = 0.12
+    half_pixel_condition: Probability = 0.12
     """Probability that the whole area is moved by half a pixel."""
-    area_jpeg_condition: float = 0.2
+    area_jpeg_condition: Probability = 0.2
     """Probability that the whole area is compressed."""
-    patch_jpeg_condition: float = 0.5
+    patch_jpeg_condition: Probability = 0.5
     """Probability that every patch is compressed as a file of its own, from its first pixel on or at any phase."""
-    flight_condition: float = 0.2
+    flight_condition: Probability = 0.2
     """Probability that every glimpse and goal is a photo with its own errors."""
-    lens_condition: float = 0.2
+    lens_condition: Probability = 0.2
     """Probability of chromatic aberration of each photo."""
-    day_condition: float = 0.5
+    day_condition: Probability = 0.5
     """Probability that the goals of an image pair are from the other day."""
-    temporal_condition: float = 0.15
+    temporal_condition: Probability = 0.15
     """Probability of the temporal augmentation of glimpses and goals."""
-    degraded_condition: float = 0.1
+    degraded_condition: Probability = 0.1
     """Probability that the goals are blurred, at a lower resolution and in another light."""
 
     def __post_init__(self) -> None:
-        check_settings(self, **{field.name: PROBABILITY for field in fields(self)})
+        check_settings(self)
 
 
 class TwinBatch(NamedTuple):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 import torch
 
@@ -26,7 +26,7 @@ from airloc.areas.synthetic import DISASTERS, generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.training.atlas import CELL_METRES, Atlas, Imagery, Scales, check_images, resample, rescale
-from airloc.training.runs import NON_NEGATIVE, Bounds, check_settings
+from airloc.training.runs import NON_NEGATIVE, NonNegativeFloat, NonNegativeInt, Share, check_settings
 
 log = logging.getLogger(__name__)
 
@@ -57,15 +57,15 @@ class DataConfig:
     """Folder with one folder per dataset, or the folder of one dataset; without it only procedural areas are used."""
     datasets: tuple[str, ...] = ("masa", "naip", "austin")
     """Folders under the root to use; absent ones are skipped."""
-    weights: tuple[float, ...] = (5.0, 3.0, 1.0)
+    weights: Annotated[tuple[float, ...], NON_NEGATIVE] = (5.0, 3.0, 1.0)
     """Sampling weight of each dataset."""
     split: str = "train"
     """Split to train on; images without a split are in `train`."""
     only: str = "*"
     """Shell pattern of the image names to use, such as 'hurricane-michael_*_pre_disaster*'."""
-    synthetic: int = 1500
+    synthetic: NonNegativeInt = 1500
     """Number of procedural areas."""
-    synthetic_weight: float = 1.0
+    synthetic_weight: NonNegativeFloat = 1.0
     """Sampling weight of the procedural areas."""
     fold: int | None = None
     """Fold to hold out and validate on, from 0. Folds are made of the tiles of datasets with splits, or of all images
@@ -74,7 +74,7 @@ class DataConfig:
     """Number of folds."""
 
     def __post_init__(self) -> None:
-        check_settings(self, weights=NON_NEGATIVE, synthetic=NON_NEGATIVE, synthetic_weight=NON_NEGATIVE)
+        check_settings(self)
         if len(self.datasets) != len(self.weights):
             raise AirlocError(
                 f"There are {len(self.datasets)} datasets ({', '.join(self.datasets)}) and {len(self.weights)} weights",
@@ -98,20 +98,15 @@ class PairConfig:
     """Datasets with image pairs: folders, or names of datasets under the root, such as naip and xbd."""
     pairs_only: tuple[str, ...] = ()
     """Shell pattern of the image names to use of each dataset of pairs, such as 'hurricane-michael_*'. Default: all."""
-    pairs_weights: tuple[float, ...] = ()
+    pairs_weights: Annotated[tuple[float, ...], NON_NEGATIVE] = ()
     """Sampling weight of a pair of each dataset, where a procedural one has 1. Default: 1."""
-    disaster_pairs: int = 0
+    disaster_pairs: NonNegativeInt = 0
     """Number of procedural areas to use as they are before and after a disaster."""
-    pairs_share: float = 0.15
+    pairs_share: Share = 0.15
     """Share of the training areas that are drawn from pairs, if there are any."""
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            disaster_pairs=NON_NEGATIVE,
-            pairs_weights=NON_NEGATIVE,
-            pairs_share=Bounds(low=0, high=1, exclude_high=True),
-        )
+        check_settings(self)
         for option, values in (("only", self.pairs_only), ("weights", self.pairs_weights)):
             if values and len(values) != len(self.pairs):
                 problem = f"--pairs and --pairs-{option} differ in number: {len(self.pairs)} and {len(values)}"

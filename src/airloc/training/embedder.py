@@ -43,7 +43,7 @@ from airloc.training.data import Crops, DataConfig, load_atlas, validation_areas
 from airloc.training.learner import Learner
 from airloc.training.loop import SCHEDULES, BestWeights, Keep, OnStep, Schedule, UpdateLoop
 from airloc.training.photos import cut_cells, photograph_cells
-from airloc.training.runs import COUNT, POSITIVE, PROBABILITY, Run, check_settings, rng_state
+from airloc.training.runs import PositiveFloat, PositiveInt, Probability, Run, check_settings, rng_state
 from airloc.vision.embedder import Layers, PatchEncoder, standardise
 
 GRID = Grid()
@@ -78,15 +78,15 @@ class EmbedderConfig:
     """Agent whose segmentation unit predicts the masks, if it is not the one trained before."""
     init_from: str = ""
     """Agent whose embedder the training starts with, if its weights are not random."""
-    steps: int = 30_000
+    steps: PositiveInt = 30_000
     """Number of updates."""
     batches: Literal["blocks", "pairs"] = "blocks"
     """An update learns from blocks of 3 x 3 patches, or from pairs of patches."""
-    blocks: int = 28
+    blocks: PositiveInt = 28
     """Blocks of 3 x 3 patches per update."""
-    pairs: int = 256
+    pairs: PositiveInt = 256
     """Pairs of patches per update, instead of blocks."""
-    learning_rate: float = 2e-3
+    learning_rate: PositiveFloat = 2e-3
     """Highest learning rate of Adam."""
     schedule: Schedule = "cosine"
     """The learning rate falls along a cosine, or is constant."""
@@ -96,22 +96,21 @@ class EmbedderConfig:
     """Squares at any offset and scale of the images, or on the grid of the search areas."""
     augmentation: Augmentation = "full"
     """All symmetries and colour jitter, or flips alone."""
-    jitter: float = 0.6
+    jitter: Probability = 0.6
     """Strength of colour jitter, 0 to 1."""
     rescale: bool = True
     """Scale the numbers of c to one standard deviation after the training."""
     layers: Layers = field(default_factory=Layers)
     """Layers of the networks."""
-    photos: float = 0.0
+    photos: Probability = 0.0
     """Share of the blocks whose patches are photos with errors and compression of their own."""
-    validate_every: int = 2000
+    validate_every: PositiveInt = 2000
     """Updates between validations; each validation saves the state."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        counts = dict.fromkeys(("steps", "blocks", "pairs", "validate_every"), COUNT)
-        check_settings(self, **counts, learning_rate=POSITIVE, jitter=PROBABILITY, photos=PROBABILITY)
+        check_settings(self)
         if self.photos and (self.batches, self.crops) != ("blocks", "random"):
             problem = "Photos are taken of blocks at any offset only"
             raise AirlocError(problem, "Give --embedder blocks and --crops random, or leave --photos out")

@@ -23,7 +23,7 @@ each direction, K hard negatives of a goal.
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, pad
@@ -36,7 +36,7 @@ from airloc.training.data import DataConfig, PairConfig, load_imagery, load_pair
 from airloc.training.learner import Learner, Prefetcher
 from airloc.training.locator_batches import CROP, PHOTO, LocatorAugmentation, LocatorBatch, sample_batch
 from airloc.training.loop import OnStage, OnStep, UpdateLoop
-from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, Bounds, Run, check_settings
+from airloc.training.runs import Bounds, NonNegativeFloat, PositiveFloat, PositiveInt, Run, check_settings
 from airloc.vision.feature_map import STRIDE
 from airloc.vision.locator import CANVAS
 from airloc.vision.locator_network import LocatorNetwork
@@ -69,44 +69,33 @@ class LocatorConfig:
     """Dataset with image pairs to validate on: a folder, or the name of a dataset under the root."""
     validation_only: str = "*"
     """Shell pattern of the image names of these pairs."""
-    width: int = 48
+    width: Annotated[int, Bounds(low=1, high=MAX_WIDTH)] = 48
     """Channels of the first layer."""
-    channels: int = 32
+    channels: Annotated[int, Bounds(low=1, high=MAX_WIDTH)] = 32
     """Number of features."""
-    verifier: tuple[int, int] = (64, 3)
+    verifier: Annotated[tuple[int, int], Bounds(low=1, high=MAX_WIDTH)] = (64, 3)
     """Channels and convolutions of the verifier."""
-    steps: int = 8000
+    steps: PositiveInt = 8000
     """Number of updates."""
-    batch: int = 128
+    batch: Annotated[int, Bounds(low=4)] = 128
     """Photos per update, an even number."""
-    hard: int = 4
+    hard: PositiveInt = 4
     """Negatives of the verification per goal."""
-    temperature: float = 24.0
+    temperature: PositiveFloat = 24.0
     """Factor of the scores in the contrast."""
-    verification_weight: float = 1.0
+    verification_weight: NonNegativeFloat = 1.0
     """Weight of the loss of the verification."""
-    learning_rate: float = 1.5e-3
+    learning_rate: PositiveFloat = 1.5e-3
     """Highest learning rate of AdamW."""
-    weight_decay: float = 0.02
+    weight_decay: NonNegativeFloat = 0.02
     """Decoupled weight decay of AdamW."""
-    validate_every: int = 1000
+    validate_every: PositiveInt = 1000
     """Updates between validations; each validation saves the state."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            width=Bounds(low=1, high=MAX_WIDTH),
-            channels=Bounds(low=1, high=MAX_WIDTH),
-            verifier=Bounds(low=1, high=MAX_WIDTH),
-            **dict.fromkeys(("steps", "hard", "validate_every"), COUNT),
-            batch=Bounds(low=4),
-            temperature=POSITIVE,
-            verification_weight=NON_NEGATIVE,
-            learning_rate=POSITIVE,
-            weight_decay=NON_NEGATIVE,
-        )
+        check_settings(self)
         if self.batch % 2:
             raise AirlocError(
                 f"A batch has {self.batch} photos, and crops have two each", "Give an even number of --batch"

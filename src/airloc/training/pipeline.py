@@ -13,7 +13,7 @@ from another agent stays frozen.
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 
@@ -28,7 +28,15 @@ from airloc.training.data import Crops, DataConfig, join_terms, terms
 from airloc.training.embedder import EmbedderConfig, train_embedder
 from airloc.training.loop import Keep, OnStage, Schedule
 from airloc.training.reinforce import PolicyConfig, PolicyResult, finished_result, tabulate_features, train_policy
-from airloc.training.runs import CONFIG, COUNT, NON_NEGATIVE, POSITIVE, PROBABILITY, check_settings, write_settings
+from airloc.training.runs import (
+    CONFIG,
+    NON_NEGATIVE,
+    PositiveFloat,
+    PositiveInt,
+    Probability,
+    check_settings,
+    write_settings,
+)
 from airloc.training.segmenter import SegmenterConfig, train_segmenter
 from airloc.vision.embedder import PAPER_LAYERS, Layers, PatchEncoder
 from airloc.vision.position import PositionEncoding
@@ -62,33 +70,33 @@ class AirlocConfig:
     them."""
     segmenter: str = ""
     """Use the segmentation unit of this agent, a name or a checkpoint folder, instead of training one."""
-    segmenter_steps: int = 20_000
+    segmenter_steps: PositiveInt = 20_000
     """Updates of the segmentation unit, at most."""
-    building_weight: float = 1.0
+    building_weight: PositiveFloat = 1.0
     """Weight of building pixels in the loss of the segmentation unit; others have weight 1."""
     init_from: str = ""
     """Start with the embedder of this agent, a name or a checkpoint folder, instead of random weights."""
     embedder: Literal["pairs", "blocks"] = "pairs"
     """The embedder learns from pairs of patches, or from blocks of 3 x 3 patches."""
-    embedder_steps: int = 30_000
+    embedder_steps: PositiveInt = 30_000
     """Updates of the embedder, at most."""
-    embedder_pairs: int = 256
+    embedder_pairs: PositiveInt = 256
     """Pairs of patches per update of the embedder."""
-    embedder_blocks: int = 28
+    embedder_blocks: PositiveInt = 28
     """Blocks of 3 x 3 patches per update of the embedder, instead of pairs."""
-    embedder_learning_rate: float = 1e-3
+    embedder_learning_rate: PositiveFloat = 1e-3
     """Learning rate of Adam for the embedder."""
     rescale: bool = False
     """Scale the numbers of the embedding c to one standard deviation."""
-    areas: int = 832
+    areas: PositiveInt = 832
     """Largest number of areas that policies are trained on."""
-    photos: float = 0.0
+    photos: Probability = 0.0
     """Share of the embedder's blocks, and of the policies' areas, that are photos with errors of their own."""
-    episodes: int = 3_200_000
+    episodes: PositiveInt = 3_200_000
     """Largest number of training episodes per policy."""
-    batch: int = 64
+    batch: PositiveInt = 64
     """Episodes per update and policy."""
-    learning_rate: float = 1e-4
+    learning_rate: PositiveFloat = 1e-4
     """Learning rate of Adam for the policies."""
     anneal: bool = False
     """Reduce that learning rate linearly to 2 % over the training."""
@@ -96,28 +104,24 @@ class AirlocConfig:
     """What is normalised among moves with the same distance left to the goal."""
     reward: str = ""
     """Reward function of the moves as MODULE:FUNCTION (see `airloc.task.rules`); by default 3 * found - 1."""
-    validate_every: int = 1000
+    validate_every: PositiveInt = 1000
     """Updates of the policies between validations."""
     validation: Literal["episodes", "all-pairs"] = "episodes"
     """Validate policies on one fixed episode for each distance and area, or on all pairs of start and goal."""
-    patience: int = 50
+    patience: PositiveInt = 50
     """Validations without a better mean success before the training of policies stops."""
     select: Literal["own", "both"] = "own"
     """Keep the best policies by success on 5 x 5, or by its mean with success on 7 x 7."""
-    table_bytes: int | None = None
+    table_bytes: Annotated[int | None, NON_NEGATIVE] = None
     """Memory limit of a feature table of the policies; a larger table is mapped from a file. By default half of the
     free memory of a GPU, or of the memory of the machine."""
-    seeds: int = 5
+    seeds: PositiveInt = 5
     """Number of policies trained at once; the one with the median validation success is kept."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        units = ("segmenter_steps", "embedder_steps", "embedder_pairs", "embedder_blocks")
-        policy = ("areas", "episodes", "batch", "validate_every", "patience", "seeds")
-        counts = dict.fromkeys((*units, *policy), COUNT)
-        rates = dict.fromkeys(("learning_rate", "embedder_learning_rate", "building_weight"), POSITIVE)
-        check_settings(self, **counts, **rates, photos=PROBABILITY, table_bytes=NON_NEGATIVE)
+        check_settings(self)
 
     @property
     def for_segmenter(self) -> SegmenterConfig:

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,7 @@ from airloc.training.features import FeatureTable, PrivilegedMoves, tabulate
 from airloc.training.learner import Learner
 from airloc.training.loop import OnStep, UpdateLoop, constant_schedule
 from airloc.training.returns import discounted_returns, normalise_by_group
-from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, PROBABILITY, Run, check_settings
+from airloc.training.runs import NON_NEGATIVE, PositiveFloat, PositiveInt, Probability, Run, check_settings
 from airloc.vision.embedder import PatchEncoder
 from airloc.vision.position import PositionEncoding
 
@@ -70,52 +70,50 @@ class PolicyConfig:
     """Agent whose segmentation unit and embedder compute the features, if they are not those trained before."""
     grid: str = "5x5"
     """Training grid; square."""
-    areas: int = 3000
+    areas: PositiveInt = 3000
     """Number of areas cropped from the training images; the largest number with one area in each image."""
     crops: Crops = "random"
     """Areas at any offset and scale of the images, or one in each image."""
     position: PositionEncoding = field(default_factory=PositionEncoding)
     """How positions are encoded."""
-    photos: float = 0.0
+    photos: Probability = 0.0
     """Share of these areas in which glimpses and goals are photos with errors of their own."""
-    episodes: int = 3_200_000
+    episodes: PositiveInt = 3_200_000
     """Largest number of training episodes per policy."""
-    batch: int = 64
+    batch: PositiveInt = 64
     """Episodes per update and policy."""
-    budget: int = 10
+    budget: PositiveInt = 10
     """Moves in an episode."""
-    learning_rate: float = 1e-4
+    learning_rate: PositiveFloat = 1e-4
     """Learning rate of Adam."""
     anneal: bool = False
     """Reduce the learning rate linearly to 2 % over the training."""
-    gamma: float = 0.9
+    gamma: Probability = 0.9
     """Discount factor."""
     normalise: Literal["returns", "rewards"] = "returns"
     """What is normalised among moves with the same distance left to the goal."""
     reward: str = ""
     """Reward function of the moves as MODULE:FUNCTION (see `airloc.task.rules`); by default 3 * found - 1."""
-    validate_every: int = 1000
+    validate_every: PositiveInt = 1000
     """Updates between validations; each validation saves the state."""
     validation: Literal["all-pairs", "episodes"] = "all-pairs"
     """Validate on all pairs of start and goal, or on one fixed episode for each distance and area."""
-    patience: int = 15
+    patience: PositiveInt = 15
     """Validations without a better mean success before training stops."""
     larger_grid: str = "7x7"
     """A second validation grid, with twice its side as the budget, used if validation areas are large enough."""
     select: Literal["own", "both"] = "own"
     """Keep the best weights by success on the training grid, or by its mean with success on the larger grid."""
-    table_bytes: int | None = None
+    table_bytes: Annotated[int | None, NON_NEGATIVE] = None
     """Memory limit of a feature table on the device; a larger table is mapped from a file in the run folder. By default
     half of the free memory of a GPU, or of the memory of the machine."""
-    seeds: int = 1
+    seeds: PositiveInt = 1
     """Number of policies trained at once, with different initial weights."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        counts = dict.fromkeys(("areas", "episodes", "batch", "budget", "validate_every", "patience", "seeds"), COUNT)
-        shares = dict.fromkeys(("photos", "gamma"), PROBABILITY)
-        check_settings(self, **counts, **shares, learning_rate=POSITIVE, table_bytes=NON_NEGATIVE)
+        check_settings(self)
         if self.steps < 1:
             problem = f"{self.episodes} episodes do not fill one batch of {self.batch}"
             raise AirlocError(problem, "Give more --episodes, or a smaller --batch")

@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import torch
 
@@ -47,7 +47,17 @@ from airloc.training.loop import OnStage, OnStep, UpdateLoop
 from airloc.training.photos import PhotoAugmentation
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, random_walks, sample_batch
 from airloc.training.relation_losses import consistency_loss, direction_loss, logits_by_cell, pair_loss, walk_loss
-from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, PROBABILITY, Bounds, Run, check_settings
+from airloc.training.runs import (
+    Bounds,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Probability,
+    Run,
+    Share,
+    check_settings,
+)
 from airloc.vision.relation import Encoding, RelationNetwork, adjacent_offsets, offsets_between_cells
 
 GRID = Grid()
@@ -72,60 +82,48 @@ class RelationConfig:
     """Errors and compression of photos."""
     conditions: ConditionAugmentation = field(default_factory=ConditionAugmentation)
     """Conditions under which a teacher is followed."""
-    copies: int = 3
+    copies: NonNegativeInt = 3
     """Rotated, stretched and recoloured copies of every image from a file. Areas are exact in these and in procedural
     images alone, which show no block grid along their rows and columns."""
-    distortion: float = 0.0
+    distortion: Probability = 0.0
     """How much the copies are stretched and recoloured, 0 to 1. It keeps a network from learning places by heart."""
     init_from: str = ""
     """Start with the weights of this belief agent, a name or a checkpoint folder, instead of random weights."""
-    initial_share: float = 0.0
+    initial_share: Probability = 0.0
     """Save the average of initial and trained weights with this share of the initial ones (WiSE-FT, arXiv 2109.01903).
     It keeps some of what the initial weights did better."""
     teacher: str = ""
     """Learn to answer under conditions without information about place as this belief agent, a name or a checkpoint
     folder, answers without them. Batch normalisation keeps the statistics of the initial weights."""
-    width: int = 32
+    width: Annotated[int, Bounds(low=1, high=MAX_WIDTH)] = 32
     """Channels of the first layers."""
-    blocks: int = 0
+    blocks: Annotated[int, Bounds(low=0, high=MAX_BLOCKS)] = 0
     """Residual blocks of the whole patch and of its sides."""
-    steps: int = 14_000
+    steps: PositiveInt = 14_000
     """Number of updates."""
-    areas: int = 24
+    areas: PositiveInt = 24
     """Areas per update."""
-    goals: int = 10
+    goals: PositiveInt = 10
     """Goals per area."""
-    small_share: float = 0.3
+    small_share: Share = 0.3
     """Share of the areas that have 3 x 3 cells."""
-    large_share: float = 0.1
+    large_share: Share = 0.1
     """Share of the areas that have 7 x 7 cells."""
-    far_share: float = 0.1
+    far_share: Share = 0.1
     """Share of the areas that have 12 x 12 cells, of which only those of one walk are observed."""
-    direction_weight: float = 1.0
+    direction_weight: NonNegativeFloat = 1.0
     """Weight of the loss of directions."""
-    learning_rate: float = 3e-3
+    learning_rate: PositiveFloat = 3e-3
     """Highest learning rate of AdamW."""
-    weight_decay: float = 0.02
+    weight_decay: NonNegativeFloat = 0.02
     """Decoupled weight decay of AdamW."""
-    validate_every: int = 2000
+    validate_every: PositiveInt = 2000
     """Updates between validations; each validation saves the state."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            width=Bounds(low=1, high=MAX_WIDTH),
-            **dict.fromkeys(("steps", "areas", "goals", "validate_every"), COUNT),
-            copies=NON_NEGATIVE,
-            distortion=PROBABILITY,
-            blocks=Bounds(low=0, high=MAX_BLOCKS),
-            **dict.fromkeys(("small_share", "large_share", "far_share"), Bounds(low=0, high=1, exclude_high=True)),
-            initial_share=PROBABILITY,
-            direction_weight=NON_NEGATIVE,
-            learning_rate=POSITIVE,
-            weight_decay=NON_NEGATIVE,
-        )
+        check_settings(self)
         if self.initial_share and not self.init_from:
             problem = f"initial_share = {self.initial_share} would average trained with random weights"
             raise AirlocError(problem, "Name the initial weights with --init-from, or leave --initial-share out")

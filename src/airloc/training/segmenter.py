@@ -34,7 +34,7 @@ from airloc.training.augment import FLIPS, SYMMETRIES, Augmentation, apply_symme
 from airloc.training.data import Crops, DataConfig, load_atlas, validation_areas
 from airloc.training.learner import Learner
 from airloc.training.loop import SCHEDULES, BestWeights, Keep, OnStep, Schedule, UpdateLoop
-from airloc.training.runs import CONFIG, COUNT, METRICS, POSITIVE, PROBABILITY, Run, check_settings
+from airloc.training.runs import CONFIG, METRICS, PositiveFloat, PositiveInt, Probability, Run, check_settings
 from airloc.vision.embedder import Segmenter, standardise
 
 GRID = Grid()
@@ -46,34 +46,33 @@ class SegmenterConfig:
 
     data: DataConfig = field(default_factory=DataConfig)
     """Training and validation images; images without building masks are skipped."""
-    steps: int = 20_000
+    steps: PositiveInt = 20_000
     """Number of updates."""
-    batch: int = 128
+    batch: PositiveInt = 128
     """Patches per update."""
-    learning_rate: float = 1e-4
+    learning_rate: PositiveFloat = 1e-4
     """Highest learning rate of Adam."""
     schedule: Schedule = "cosine"
     """The learning rate falls along a cosine, or is constant."""
     keep: Keep = "last"
     """Keep the last weights, or train until convergence and keep those with the highest IoU in validation."""
-    building_weight: float = 3.0
+    building_weight: PositiveFloat = 3.0
     """Weight of building pixels in the loss; others have weight 1."""
     crops: Crops = "random"
     """Patches at any offset and scale of the images, or the cells of the search areas."""
     augmentation: Augmentation = "full"
     """All symmetries and colour jitter, or flips alone."""
-    jitter: float = 0.8
+    jitter: Probability = 0.8
     """Strength of colour jitter, 0 to 1."""
     unet: Literal["light", "paper"] = "light"
     """Form of the network; see `airloc.vision.embedder.Layers`."""
-    validate_every: int = 2000
+    validate_every: PositiveInt = 2000
     """Updates between validations; each validation saves the state."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        counts = dict.fromkeys(("steps", "batch", "validate_every"), COUNT)
-        check_settings(self, **counts, learning_rate=POSITIVE, building_weight=POSITIVE, jitter=PROBABILITY)
+        check_settings(self)
 
 
 def train_segmenter(folder: Path, config: SegmenterConfig, segmenter: Segmenter, *, on_step: OnStep) -> Segmenter:
@@ -143,7 +142,7 @@ def _train(
 
 @torch.no_grad()
 def overlap(segmenter: Segmenter, areas: Sequence[SearchArea], device: torch.device) -> Overlap | None:
-    """Count the pixels of the building class over all cells of areas with masks; None if there are no areas."""
+    """PositiveInt the pixels of the building class over all cells of areas with masks; None if there are no areas."""
     if not areas:
         return None
     was_training = segmenter.training

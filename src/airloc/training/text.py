@@ -21,7 +21,7 @@ Legend: A areas, C = V cells, G goals of an area, R rows of a caption, D numbers
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import nn
@@ -35,7 +35,17 @@ from airloc.training.loop import OnStage, OnStep, UpdateLoop
 from airloc.training.photos import cut_cells
 from airloc.training.relation_batches import random_walks
 from airloc.training.relation_losses import logits_by_cell, pair_loss, walk_loss
-from airloc.training.runs import COUNT, NON_NEGATIVE, POSITIVE, Bounds, Run, check_settings, restore_rng, rng_state
+from airloc.training.runs import (
+    Bounds,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Run,
+    check_settings,
+    restore_rng,
+    rng_state,
+)
 from airloc.training.text_data import (
     FIRST,
     GRID,
@@ -78,63 +88,45 @@ class TextConfig:
     """Terms of these images, for the card."""
     init_from: str = ""
     """Start with these weights, text or a checkpoint folder, instead of random weights."""
-    procedural: int = 6000
+    procedural: NonNegativeInt = 6000
     """Number of procedural scenes."""
-    variants: int = 3
+    variants: Annotated[int, Bounds(low=1, high=8)] = 3
     """Areas of every scene, turned and flipped, each with its own captions."""
-    masked: int = 1500
+    masked: NonNegativeInt = 1500
     """Number of areas cropped from the images with masks."""
-    captions: int = 3
+    captions: PositiveInt = 3
     """Captions of every cell."""
-    width: int = 40
+    width: Annotated[int, Bounds(low=8, high=512)] = 40
     """Channels of the first layers."""
-    features: int = 192
+    features: PositiveInt = 192
     """Numbers of an encoding."""
-    steps: int = 6000
+    steps: PositiveInt = 6000
     """Number of updates."""
-    areas: int = 64
+    areas: PositiveInt = 64
     """Areas per update."""
-    goals: int = 16
+    goals: PositiveInt = 16
     """Goals per area."""
-    images: int = 256
+    images: PositiveInt = 256
     """Images with captions per update, if there are any."""
-    contrastive_weight: float = 0.25
+    contrastive_weight: NonNegativeFloat = 0.25
     """Weight of the contrastive loss of cells."""
-    ground_weight: float = 0.5
+    ground_weight: NonNegativeFloat = 0.5
     """Weight of the loss of what covers the patches."""
-    stated_weight: float = 0.1
+    stated_weight: NonNegativeFloat = 0.1
     """Weight of the loss of what the captions state."""
-    image_weight: float = 0.5
+    image_weight: NonNegativeFloat = 0.5
     """Weight of the contrastive loss of images with captions."""
-    learning_rate: float = 1e-3
+    learning_rate: PositiveFloat = 1e-3
     """Highest learning rate of AdamW."""
-    weight_decay: float = 0.05
+    weight_decay: NonNegativeFloat = 0.05
     """Decoupled weight decay of AdamW."""
-    validate_every: int = 1000
+    validate_every: PositiveInt = 1000
     """Updates between validations; each validation saves the state."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            **dict.fromkeys(("captions", "steps", "areas", "goals", "images", "validate_every", "features"), COUNT),
-            **dict.fromkeys(
-                (
-                    "procedural",
-                    "masked",
-                    "contrastive_weight",
-                    "ground_weight",
-                    "stated_weight",
-                    "image_weight",
-                    "weight_decay",
-                ),
-                NON_NEGATIVE,
-            ),
-            variants=Bounds(low=1, high=8),
-            width=Bounds(low=8, high=512),
-            learning_rate=POSITIVE,
-        )
+        check_settings(self)
 
 
 class TextData(NamedTuple):
