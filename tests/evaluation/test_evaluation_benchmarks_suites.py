@@ -98,19 +98,20 @@ def test_the_commands_of_a_suite_give_the_stored_result(
     suite: SuiteSpec, data: Path, airloc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("AIRLOC_DATA", str(data))
+    monkeypatch.chdir(tmp_path)
     suite = smaller(suite)
     plan, store = plan_suites([suite], ["priv-random", "blind"], data), Store(tmp_path / "store")
     run_tasks(plan.tasks, store, RecordedProgress())
     first, second = plan.results(store).values()
 
-    for words in filter(
-        None, [make(str(data), f"{tmp_path}/") for make in (suite.prepare_command, suite.texts_command)]
-    ):
-        outcome = airloc(*words[1:])
+    *before, command = (
+        [word.replace("$AIRLOC_DATA", str(data)) for word in words[1:]]
+        for words in (suite.prepare_command(), suite.texts_command(), suite.evaluate_command(first.agent))
+        if words
+    )
+    for words in (*before, [*command, "--against", second.agent, "--json", tmp_path / "score.json"]):
+        outcome = airloc(*words)
         assert outcome.code == 0, outcome
-    words = suite.evaluate_command(first.agent, str(data), f"{tmp_path}/")
-    outcome = airloc(*words[1:], "--against", second.agent, "--json", tmp_path / "score.json")
-    assert outcome.code == 0, outcome
     record: dict[str, Any] = json.loads((tmp_path / "score.json").read_bytes())
     against, options = record.pop("against"), record.pop("options")
     assert {**first.record, "runtime_ms": 0} == {**{name: record[name] for name in first.record}, "runtime_ms": 0}

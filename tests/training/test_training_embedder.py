@@ -1,4 +1,3 @@
-import json
 import math
 
 import numpy as np
@@ -9,7 +8,7 @@ from airloc.errors import AirlocError
 from airloc.grid import MOVES
 from airloc.task.cells import cut_patches
 from airloc.training import embedder as embedder_module
-from airloc.training import learner, runs
+from airloc.training import loop
 from airloc.training.atlas import Atlas
 from airloc.training.augment import apply_symmetry
 from airloc.training.data import DataConfig, load_atlas, training_areas, validation_areas
@@ -83,18 +82,6 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights_and_metrics(world
     assert not any(module.training for module in resumed.modules())
 
 
-def test_metrics_are_means_over_the_updates_since_the_last_ones(world, tmp_path, monkeypatch):
-    losses = iter([1.0, 2.0, 6.0, 8.0, 5.0])
-
-    def step(learner, loss):
-        loss.data.fill_(next(losses))
-
-    monkeypatch.setattr(embedder_module.Learner, "step", step)
-    train_embedder(tmp_path, tiny(world, sem_seg=False), fresh(sem_seg=False), on_step=silent)
-    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert [line["loss"] for line in lines] == [1.5, 7.0, 5.0]
-
-
 def test_what_is_done_is_not_done_again(world, tmp_path, monkeypatch):
     done = train_embedder(tmp_path, tiny(world, steps=1), fresh(), on_step=silent)
     monkeypatch.setattr(embedder_module, "load_atlas", None)
@@ -102,22 +89,6 @@ def test_what_is_done_is_not_done_again(world, tmp_path, monkeypatch):
     again = PatchEncoder()
     again.segmenter.load_state_dict(done.segmenter.state_dict())
     assert same(train_embedder(tmp_path, tiny(world, steps=1), again, on_step=silent), done)
-
-
-def test_a_loss_that_is_no_number_stops_it_and_the_last_state_is_kept(world, tmp_path, monkeypatch):
-    loss = embedder_module.cross_entropy
-    calls = []
-
-    def breaking(logits, direction):
-        calls.append(0)
-        return loss(logits, direction) * (float("nan") if len(calls) > 2 else 1.0)
-
-    monkeypatch.setattr(embedder_module, "cross_entropy", breaking)
-    with pytest.raises(AirlocError, match=r"NaN at step 3"):
-        train_embedder(tmp_path, tiny(world), fresh(), on_step=silent)
-    kept = torch.load(tmp_path / "state.pt", weights_only=True)
-    assert kept["step"] == 1
-    assert all(tensor.isfinite().all() for tensor in kept["state"]["learner"].values())
 
 
 def test_normalising_the_embedding_scales_c_alone_to_one_standard_deviation(atlas):
@@ -297,30 +268,10 @@ def test_photos_need_blocks_at_any_offset(world):
             tiny(world, photos=0.5, **settings)
 
 
-def test_killed_between_validations_it_goes_on_from_a_save_of_the_last_30_seconds(world, tmp_path, monkeypatch):
-    config = tiny(world, steps=4, validate_every=4)
-    whole = train_embedder(tmp_path / "whole", config, fresh(), on_step=silent)
-    monkeypatch.setattr(runs, "SAVE_SECONDS", 0.0)
-    updates = []
-
-    def killed(symmetries, *rest):
-        updates.append(0)
-        if len(updates) == 3:
-            raise KilledError
-        return apply_symmetry(symmetries, *rest)
-
-    monkeypatch.setattr(embedder_module, "apply_symmetry", killed)
-    with pytest.raises(KilledError):
-        train_embedder(tmp_path / "broken", config, fresh(), on_step=silent)
-    assert runs.read_state(tmp_path / "broken" / "state.pt")[0] == 1
-    assert same(train_embedder(tmp_path / "broken", config, fresh(), on_step=silent), whole)
-    assert (tmp_path / "broken" / "metrics.jsonl").read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()
-
-
 @pytest.fixture
 def converging(monkeypatch):
     """Two validations without better weights end a training, and the second of all validations is the best."""
-    monkeypatch.setattr(learner, "PATIENCE", 2)
+    monkeypatch.setattr(loop, "PATIENCE", 2)
     values = iter((0.2, 0.4, 0.3, 0.4))
     monkeypatch.setattr(embedder_module, "accuracy", lambda *_: next(values, 0.0))
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from airloc.training.learner import PATIENCE, BestWeights, Learner, Prefetcher, cosine_schedule
+from airloc.training.learner import Learner, Prefetcher
 from airloc.training.runs import restore_rng, rng_state
 
 
@@ -92,17 +92,6 @@ def test_weight_decay_pulls_weights_towards_zero():
         update(pulled, seed)
     norms = [sum(float(p.detach().square().sum()) for p in learner.network.parameters()) for learner in (free, pulled)]
     assert norms[1] < norms[0]
-
-
-def test_the_learning_rate_rises_and_then_falls_to_zero():
-    shares = [cosine_schedule(step, 5000) for step in range(5000)]
-    assert shares[0] == pytest.approx(1 / 500)
-    assert shares[:480] == sorted(shares[:480])
-    assert shares[500:] == sorted(shares[500:], reverse=True)
-    assert cosine_schedule(2500, 5000) == pytest.approx(0.5)
-    assert shares[-1] < 1e-6
-    assert max(cosine_schedule(step, 300) for step in range(300)) > 0.95, "a short training has a short rise"
-    assert cosine_schedule(0, 1) == 1.0
 
 
 @pytest.mark.gpu
@@ -191,30 +180,3 @@ def test_on_a_gpu_a_resumed_prefetcher_gives_the_same_batches(captured: bool):
     restore_rng(generators)
     resumed.load_state(state)
     assert [update().tolist() for _ in range(3)] == after
-
-
-def test_the_best_weights_are_kept_and_restored_in_place():
-    network = nn.Linear(1, 1)
-    best, weight = BestWeights(network), network.weight
-    for value, now in ((0.1, 1.0), (0.7, 2.0), (0.7, 3.0), (0.6, 4.0)):
-        weight.data.fill_(now)
-        best.offer(value)
-    resumed = BestWeights(network)
-    resumed.load_state_dict(best.state_dict())
-    resumed.restore()
-    assert network.weight is weight
-    assert float(weight.detach()) == 2.0
-    untouched = BestWeights(network)
-    untouched.restore()
-    assert float(weight.detach()) == 2.0, "no validation, no other weights"
-
-
-def test_a_training_has_converged_after_some_validations_without_better_weights():
-    best = BestWeights(nn.Linear(1, 1))
-    for value in (0.1, 0.2, *[0.2] * (PATIENCE - 1)):
-        best.offer(value)
-        assert not best.converged
-    best.offer(0.0)
-    assert best.converged
-    best.offer(0.3)
-    assert not best.converged

@@ -11,7 +11,7 @@ from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.photos import MARGIN
 from airloc.training.atlas import CropSampler, Imagery
-from airloc.training.photos import PhotoAugmentation, compress_areas, photograph_cells, take_photos
+from airloc.training.photos import PhotoAugmentation, compress_areas, cut_cells, photograph_cells, take_photos
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, sample_batch
 
 GRID = Grid(3, 3)
@@ -184,3 +184,10 @@ def test_aberration_does_not_tell_where_in_the_area_a_photo_was_taken():
     assert float((lens - lens[:1]).abs().max()) < 1e-5
     assert float((lens - sharp).abs().mean()) > 0.01
     assert torch.equal(lens[:, 1], sharp[:, 1]), "green stays"
+
+
+def test_cells_are_cut_as_everywhere():
+    image = torch.arange(3 * 256 * 256).float().view(1, 3, 256, 256)
+    cells = cut_cells(image, Grid())
+    assert cells.shape == (1, 25, 3, 48, 48)
+    assert torch.equal(cells[0, 7], image[0, :, 52:100, 104:152])

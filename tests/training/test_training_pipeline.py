@@ -241,10 +241,10 @@ def test_the_preset_paper_has_the_values_of_the_paper():
     assert {unit.augmentation, embedder.augmentation} == {"flips"}
     assert (unit.unet, embedder.layers) == ("paper", PAPER_LAYERS)
     assert (policy.areas, policy.grid, policy.budget, policy.gamma) == (832, "5x5", 10, 0.9)
-    assert (policy.batch, policy.updates, policy.learning_rate, policy.anneal) == (64, 50_000, 1e-4, False)
+    assert (policy.batch, policy.steps, policy.learning_rate, policy.anneal) == (64, 50_000, 1e-4, False)
     assert (policy.position, policy.validation) == (PositionEncoding("restarted", "raw"), "episodes")
     assert {unit.keep, embedder.keep} == {"best"}, "until convergence on the validation set"
-    assert policy.patience * policy.validate_every >= policy.updates, "about 50,000 batches"
+    assert policy.patience * policy.validate_every >= policy.steps, "about 50,000 batches"
     assert (policy.normalise, policy.reward, policy.select, policy.seeds) == ("returns", "", "own", 5)
 
 

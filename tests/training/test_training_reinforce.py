@@ -200,7 +200,7 @@ def test_a_rate_that_falls_falls_along_a_line_to_a_fiftieth(small, tmp_path, mon
     monkeypatch.setattr(Learner, "set_learning_rate", lambda self, learning_rate: rates.append(learning_rate))
     config = tiny(anneal=True, learning_rate=1e-2)
     train_policy(tmp_path, config, small, small, on_step=silent)
-    assert rates == pytest.approx([1e-2 * max(1 - step / config.updates, 0.02) for step in range(config.updates)])
+    assert rates == pytest.approx([1e-2 * max(1 - step / config.steps, 0.02) for step in range(config.steps)])
 
 
 @pytest.mark.gpu

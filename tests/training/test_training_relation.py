@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import one_hot
 
 from airloc.agents.checkpoint import load_checkpoint
 from airloc.agents.pretrained import load_relation
@@ -14,7 +14,6 @@ from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.training import relation as relation_module
-from airloc.training import runs
 from airloc.training.data import DataConfig, PairConfig, load_imagery, validation_areas
 from airloc.training.photos import PhotoAugmentation
 from airloc.training.relation import (
@@ -27,14 +26,10 @@ from airloc.training.relation import (
     _Board,
     all_pair_logits,
     average_weights,
-    direction_loss,
-    logits_by_cell,
     pair_logits,
-    pair_loss,
     train_belief,
     train_relation,
     validate,
-    walk_loss,
 )
 from airloc.training.relation_batches import RelationBatch, sample_batch
 from airloc.vision.offsets import NUM_NEAR, NUM_OFFSETS, offset_index
@@ -84,26 +79,6 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(world, tmp_path):
     assert not whole.training
 
 
-def test_killed_between_validations_it_goes_on_from_a_save_of_the_last_30_seconds(world, tmp_path, monkeypatch):
-    config = replace(tiny(world), steps=4, validate_every=4)
-    whole = train_relation(tmp_path / "whole", config, fresh(), on_step=lambda *_: None)
-    monkeypatch.setattr(runs, "SAVE_SECONDS", 0.0)
-    updates = []
-
-    def killed(*arguments):
-        updates.append(0)
-        if len(updates) == 3:
-            raise KilledError
-        return pair_logits(*arguments)
-
-    monkeypatch.setattr(relation_module, "pair_logits", killed)
-    with pytest.raises(KilledError):
-        train_relation(tmp_path / "broken", config, fresh(), on_step=lambda *_: None)
-    assert runs.read_state(tmp_path / "broken" / "state.pt")[0] == 1
-    assert same(train_relation(tmp_path / "broken", config, fresh(), on_step=lambda *_: None), whole)
-    assert (tmp_path / "broken" / "metrics.jsonl").read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()
-
-
 def random_batch(areas: int, glimpses: int, goals: int, seed: int) -> RelationBatch:
     generator = torch.Generator().manual_seed(seed)
     patches = (torch.randn(areas, count, 3, 48, 48, generator=generator) for count in (glimpses, goals))
@@ -123,102 +98,9 @@ def test_pair_logits_of_batches_equal_those_of_single_pairs():
             torch.testing.assert_close(tables[number][area, glimpse, goal], alone, rtol=1e-3, atol=1e-3)
 
 
-def perfect(grid: Grid, goal: torch.Tensor, margin: float) -> torch.Tensor:
-    """Logits (1, C, G, O) that name every offset with a margin."""
-    table = torch.zeros(1, grid.count, goal.shape[1], NUM_OFFSETS)
-    for cell in range(grid.count):
-        for n, target in enumerate(goal[0].tolist()):
-            table[0, cell, n, offsets_between_cells(grid, CPU)[cell, target]] = margin
-    return table
-
-
-def every_cell(grid: Grid) -> torch.Tensor:
-    return torch.arange(grid.count)[None]
-
-
-def test_logits_of_cells_are_those_of_the_offsets_from_the_observed_cells():
-    observed = torch.tensor([[0, 4], [8, 2]])
-    logits = torch.randn(2, 2, 3, NUM_OFFSETS, generator=torch.Generator().manual_seed(0))
-    by_cell = logits_by_cell(logits, observed, SMALL)
-    assert by_cell.shape == (2, 2, 3, 9)
-    for area, glimpse, cell in ((0, 0, 5), (0, 1, 0), (1, 0, 8), (1, 1, 6)):
-        (row, col), (here_row, here_col) = (divmod(int(index), 3) for index in (cell, observed[area, glimpse]))
-        offset = offset_index(row - here_row, col - here_col)
-        assert torch.equal(by_cell[area, glimpse, :, cell], logits[area, glimpse, :, offset])
-
-
-def test_losses_vanish_for_one_who_knows_and_are_those_of_chance_for_one_who_does_not():
-    goal, observed = torch.tensor([[4, 0]]), every_cell(SMALL)
-    walks = torch.tensor([[8, 5]])
-    torch.manual_seed(0)
-    for margin, pair, direction in ((0.0, math.log(9), math.log(8)), (40.0, 0.0, 0.0)):
-        logits = perfect(SMALL, goal, margin)
-        by_cell = logits_by_cell(logits, observed, SMALL)
-        assert float(pair_loss(by_cell, goal)) == pytest.approx(pair, abs=1e-4)
-        assert float(direction_loss(logits, goal, observed, SMALL)) == pytest.approx(direction, abs=1e-4)
-        loss, right = walk_loss(by_cell, goal, observed, walks)
-        if margin:
-            assert float(loss) == pytest.approx(0, abs=1e-4)
-            assert float(right) == 1
-        else:
-            assert math.log(7) - 1e-4 <= float(loss) <= math.log(8) + 1e-4
-
-
-def test_directions_are_asked_of_the_glimpses_beside_the_goal_alone():
-    goal, observed = torch.tensor([[4]]), torch.tensor([[0, 24]])  # (0, 4), seen from (0, 0) and (4, 4)
-    logits = torch.randn(1, 2, 1, NUM_OFFSETS, generator=torch.Generator().manual_seed(0))
-    assert float(direction_loss(logits, goal, observed, GRID)) == 0
-    beside = torch.tensor([[3, 24]])  # (0, 3) is west of the goal
-    logits[...] = 0
-    logits[0, 0, 0, offset_index(0, 1)] = math.log(7)
-    assert float(direction_loss(logits, goal, beside, GRID)) == pytest.approx(math.log(2))
-
-
-@pytest.fixture
-def whole_walks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw the first walk, at its full length."""
-    monkeypatch.setattr(
-        torch, "randint", lambda *given, device: torch.full(given[-1], given[1] - 1 if len(given) == 3 else 0)
-    )
-
-
-@pytest.mark.usefixtures("whole_walks")
-def test_the_walks_loss_is_the_belief_of_all_glimpses_before_the_goal():
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(1, 9, 1, 9, generator=generator)
-    goal, walks = torch.tensor([[4]]), torch.tensor([[0, 1, 4, 5]])
-    loss, _ = walk_loss(logits, goal, every_cell(SMALL), walks)
-    belief = (logits[0, 0, 0] + logits[0, 1, 0]).clone()  # the walk reaches the goal at its third cell
-    belief[[0, 1]] = -torch.inf
-    assert float(loss) == pytest.approx(float(cross_entropy(belief[None], goal[0])), abs=1e-5)
-
-
-@pytest.mark.usefixtures("whole_walks")
-def test_the_walks_loss_of_some_observed_cells_is_that_by_hand():
-    observed, goal = torch.tensor([[0, 4, 8]]), torch.tensor([[4]])
-    walks = torch.tensor([[2, 0, 1]])  # the cells 8, 0 and 4, which is the goal
-    logits = torch.zeros(1, 3, 1, 9)
-    logits[0, 2, 0, 4], logits[0, 0, 0, 4] = math.log(3), math.log(2)
-    logits[0, 1] = torch.arange(9) * 100.0  # at the goal, not observed
-    logits[0, :, 0, [0, 8]] = 50.0  # visited, and thus not the goal
-    loss, right = walk_loss(logits, goal, observed, walks)
-    # The goal has the odds 6, and the six other cells that are not visited have the odds 1.
-    assert float(loss) == pytest.approx(math.log(12 / 6), abs=1e-5)
-    assert float(right) == 1
-
-
-def test_walks_that_begin_on_the_goal_do_not_count():
-    logits = torch.randn(1, 9, 2, 9, generator=torch.Generator().manual_seed(0))
-    loss, right = walk_loss(logits, torch.tensor([[4, 8]]), every_cell(SMALL), torch.tensor([[4, 5, 8]]))
-    assert math.isfinite(float(loss))
-    assert float(right) in (0.0, 1.0)
-    loss, right = walk_loss(logits, torch.tensor([[4, 4]]), every_cell(SMALL), torch.tensor([[4, 5, 8]]))
-    assert (float(loss), float(right)) == (0.0, 0.0)
-
-
 def test_validation_names_directions_and_cells(monkeypatch, world):
     areas = validation_areas(DataConfig(root=world, synthetic=0), GRID)
-    table = perfect(GRID, torch.arange(25)[None], 9.0)
+    table = 9.0 * one_hot(offsets_between_cells(GRID, CPU), NUM_OFFSETS)[None]
     monkeypatch.setattr(relation_module, "all_pair_logits", lambda network, areas, grid: table)
     metrics = validate(untrained_relation(2), areas[:1])
     assert metrics["val_accuracy"] == 1.0

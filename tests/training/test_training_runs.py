@@ -21,10 +21,10 @@ from airloc.training.data import DataConfig
 from airloc.training.pipeline import PRESETS, AirlocConfig
 from airloc.training.relation import RelationConfig
 from airloc.training.runs import (
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    PROBABILITY,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    Probability,
     Run,
     check_finite,
     check_settings,
@@ -101,7 +101,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class Settings:
-    learning_rate: float = 0.1
+    learning_rate: Probability = 0.1
 
 
 @dataclass(frozen=True)
@@ -241,14 +241,17 @@ def test_a_run_that_fails_later_or_in_an_existing_folder_is_kept(tmp_path):
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.5, 1.5])
 def test_settings_out_of_bounds_are_refused_by_field_and_option(value):
     with pytest.raises(AirlocError, match=f"learning_rate = {value}.*--learning-rate"):
-        check_settings(Settings(value), learning_rate=PROBABILITY)
-    check_settings(Settings(1.0), learning_rate=PROBABILITY)
+        check_settings(Settings(value))
+    check_settings(Settings(1.0))
 
 
-@pytest.mark.parametrize(("bounds", "inside", "outside"), [(COUNT, 1, 0), (POSITIVE, 1e-9, 0.0), (NON_NEGATIVE, 0, -1)])
+@pytest.mark.parametrize(
+    ("bounds", "inside", "outside"), [(PositiveInt, 1, 0), (PositiveFloat, 1e-9, 0.0), (NonNegativeFloat, 0, -1)]
+)
 def test_bounds_contain_what_their_names_say(bounds, inside, outside):
-    assert inside in bounds
-    assert outside not in bounds
+    (bound,) = bounds.__metadata__
+    assert inside in bound
+    assert outside not in bound
 
 
 def test_metrics_are_lines_of_json_in_which_nan_is_null(tmp_path):

@@ -12,10 +12,8 @@ from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError
 from airloc.evaluation.metrics import Overlap, pooled
 from airloc.grid import Grid
-from airloc.training import learner
-from airloc.training import runs as runs_module
+from airloc.training import loop
 from airloc.training import segmenter as segmenter_module
-from airloc.training.augment import apply_symmetry
 from airloc.training.data import DataConfig, validation_areas
 from airloc.training.segmenter import GRID, SegmenterConfig, fold_overlaps, overlap, train_segmenter
 from airloc.vision.embedder import Segmenter
@@ -173,29 +171,8 @@ def test_invalid_settings_are_refused(settings, facts):
         SegmenterConfig(**settings)
 
 
-def test_killed_between_validations_it_goes_on_from_a_save_of_the_last_30_seconds(world, tmp_path, monkeypatch):
-    config = tiny(world, steps=4, validate_every=4)
-    whole = train_segmenter(tmp_path / "whole", config, fresh(), on_step=silent)
-    monkeypatch.setattr(runs_module, "SAVE_SECONDS", 0.0)
-    updates = []
-
-    def killed(patches, symmetry):
-        updates.append(0)
-        if len(updates) == 3:
-            raise KilledError
-        return apply_symmetry(patches, symmetry)
-
-    monkeypatch.setattr(segmenter_module, "apply_symmetry", killed)
-    with pytest.raises(KilledError):
-        train_segmenter(tmp_path / "broken", config, fresh(), on_step=silent)
-    assert runs_module.read_state(tmp_path / "broken" / "state.pt")[0] == 1
-    assert same(train_segmenter(tmp_path / "broken", config, Segmenter(), on_step=silent), whole)
-    assert len(updates) == 5
-    assert (tmp_path / "broken" / "metrics.jsonl").read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()
-
-
 def test_until_convergence_it_stops_and_ends_with_the_best_weights(world, tmp_path, monkeypatch):
-    monkeypatch.setattr(learner, "PATIENCE", 2)
+    monkeypatch.setattr(loop, "PATIENCE", 2)
     counts = iter(Overlap(hits, 5, 5) for hits in (1, 3, 2, 3))
     monkeypatch.setattr(segmenter_module, "overlap", lambda *_: next(counts, None))
     config, steps = tiny(world, steps=9, validate_every=1, schedule="constant", keep="best"), []

@@ -19,7 +19,6 @@ from airloc.training.augment import random_views
 from airloc.training.text import (
     TextConfig,
     area_loss,
-    cut_cells,
     drop_rows,
     fit_text,
     load_text_data,
@@ -57,13 +56,6 @@ def test_a_land_cover_turns_with_its_image():
     north, south = (cell_facts(turn_land(land, symmetry), GRID) for symmetry in (0, 2))
     assert [facts.get("N") for facts in north[5:10]] == [facts.get("S") for facts in south[15:20]]
     assert area.image.shape == (256, 256, 3)
-
-
-def test_cells_are_cut_as_everywhere():
-    image = torch.arange(3 * 256 * 256).float().view(1, 3, 256, 256)
-    cells = cut_cells(image)
-    assert cells.shape == (25, 3, 48, 48)
-    assert torch.equal(cells[7], image[0, :, 52:100, 104:152])
 
 
 def test_rows_are_dropped_but_never_all():

@@ -20,16 +20,7 @@ import numpy as np
 
 def position_likelihood(cells: Any) -> Any:
     """Return the log-likelihood of all positions (B, r, c) given that of the cells (B, R, C)."""
-    for axis in (1, 2):
-        shape = list(cells.shape)
-        shape[axis] = 2 * shape[axis] - 1
-        fine = np.empty(shape)
-        whole, half = np.moveaxis(fine, axis, 0)[::2], np.moveaxis(fine, axis, 0)[1::2]
-        along = np.moveaxis(np.asarray(cells, dtype=np.float64), axis, 0)
-        whole[:] = along
-        half[:] = np.logaddexp(along[:-1], along[1:]) - np.log(2)
-        cells = fine
-    return cells
+    return _spread_cells(np.asarray(cells, dtype=np.float64), lambda a, b: np.logaddexp(a, b) - np.log(2))
 
 
 def position_prior(cells: Any) -> Any:
@@ -69,7 +60,7 @@ def cell_belief(likelihood: Any, prior: Any, visited: Any) -> Any:
 
 
 def _spread_cells(cells: Any, combine: Any) -> Any:
-    """Return the sum or the maximum of a value over the cells that each position belongs to: 1, 2 or 4, (B, r, c)."""
+    """Return a value of cells (B, R, C) at all positions (B, r, c), each combined over its 1, 2 or 4 cells."""
     for axis in (1, 2):
         shape = list(cells.shape)
         shape[axis] = 2 * shape[axis] - 1

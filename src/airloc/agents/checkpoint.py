@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,21 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], config: Mapping
         finally:
             with contextlib.suppress(OSError):
                 _remove(new)
+
+
+def model_card(title: str, about: Sequence[str], terms: str, command: str, result: str) -> str:
+    """Return the model card of trained weights, in Markdown.
+
+    Args:
+        title: Name of the agent or the network.
+        about: What the weights are and what they were trained on, one line each.
+        terms: Terms of use other than the licence of the project; empty if there are none.
+        command: The command line of the training.
+        result: Scores of the weights, in one line.
+    """
+    terms = f"{terms}, not the licence of airloc" if terms else "those of the training data"
+    lines = (*about, f"Terms: {terms}.", f"Command: `{command}`", result)
+    return f"# {title}\n\n" + "".join(f"- {line}\n" for line in lines)
 
 
 def stored_as(dtype: torch.dtype, module: torch.nn.Module) -> dict[str, Tensor]:

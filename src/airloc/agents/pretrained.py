@@ -175,9 +175,7 @@ def load_text(name: str = DEFAULT_TEXT, device: str = "cpu") -> TextNetwork:
     folder = checkpoint_folder(name) if shipped else Path(name)
     checkpoint = load_checkpoint(folder)
     config = checkpoint.config
-    if config.get("kind") != TEXT_KIND:
-        problem = f"{str(folder / CONFIG)!r} has the kind {config.get('kind')!r}, not {TEXT_KIND!r}"
-        raise AirlocError(problem, "Use a checkpoint folder that 'airloc train text' saves")
+    _check_kind(checkpoint, TEXT_KIND, "Use a checkpoint folder that 'airloc train text' saves")
     _print_terms(name, config)
     width, features = config.get("width"), config.get("features")
     if type(width) is not int or type(features) is not int or not (8 <= width <= 512 and 4 <= features <= 4096):
@@ -215,9 +213,7 @@ def load_relation(checkpoint: Checkpoint) -> RelationNetwork:
         AirlocError: If the checkpoint is of another kind, or its weights do not fit its config.
     """
     path, width = checkpoint.folder / CONFIG, checkpoint.config.get("width")
-    if checkpoint.config.get("kind") != BELIEF_KIND:
-        problem = f"{str(path)!r} has the kind {checkpoint.config.get('kind')!r}, not {BELIEF_KIND!r}"
-        raise AirlocError(problem, "Use the checkpoint folder of a belief agent")
+    _check_kind(checkpoint, BELIEF_KIND, "Use the checkpoint folder of a belief agent")
     if type(width) is not int or not 1 <= width <= MAX_WIDTH:
         problem = f"{str(path)!r} has the network width {width!r}, not a number from 1 to {MAX_WIDTH}"
         raise AirlocError(problem, FETCH_AGAIN)
@@ -237,9 +233,7 @@ def load_locator(checkpoint: Checkpoint) -> FeatureMap:
         AirlocError: If the checkpoint is of another kind, or its weights do not fit its config.
     """
     path, config = checkpoint.folder / CONFIG, checkpoint.config
-    if config.get("kind") != LOCATOR_KIND:
-        problem = f"{str(path)!r} has the kind {config.get('kind')!r}, not {LOCATOR_KIND!r}"
-        raise AirlocError(problem, "Use the checkpoint folder of a locator")
+    _check_kind(checkpoint, LOCATOR_KIND, "Use the checkpoint folder of a locator")
     verifier = config.get("verifier", VERIFIER)
     sizes = [config.get("width"), config.get("channels"), *(verifier if isinstance(verifier, Sequence) else ())]
     known = [size for size in sizes if type(size) is int and 1 <= size <= MAX_WIDTH]
@@ -345,6 +339,13 @@ def share_vision(folder: Path, vision: Path, card: str = "") -> None:
     save_checkpoint(folder, policy, {**checkpoint.config, "vision": reference}, checkpoint.card)
 
 
+def _check_kind(checkpoint: Checkpoint, kind: str, cure: str) -> None:
+    """Raise an error for a checkpoint of another kind."""
+    found = checkpoint.config.get("kind")
+    if found != kind:
+        raise AirlocError(f"{str(checkpoint.folder / CONFIG)!r} has the kind {found!r}, not {kind!r}", cure)
+
+
 def _shared_vision(checkpoint: Checkpoint) -> Checkpoint:
     """Load the vision checkpoint that a config refers to, and check that it is the one the policy was saved with."""
     path, reference = checkpoint.folder / CONFIG, checkpoint.config["vision"]
@@ -353,9 +354,7 @@ def _shared_vision(checkpoint: Checkpoint) -> Checkpoint:
     name = reference["name"]
     beside = checkpoint.folder.resolve().parent / name
     shared = load_checkpoint(beside if beside.is_dir() else weights_root() / name)
-    if shared.config.get("kind") != VISION_KIND:
-        problem = f"{str(shared.folder / CONFIG)!r} has the kind {shared.config.get('kind')!r}, not {VISION_KIND!r}"
-        raise AirlocError(problem, FETCH_AGAIN)
+    _check_kind(shared, VISION_KIND, FETCH_AGAIN)
     if shared.config["weights_sha256"] != reference.get("weights_sha256"):
         problem = f"The vision checkpoint {str(shared.folder)!r} is not the one that {str(path)!r} was saved with"
         raise AirlocError(problem, f"Copy the folder {name!r} from the source of the checkpoint, beside it")
@@ -394,9 +393,7 @@ def _training_grid(checkpoint: Checkpoint) -> Grid:
 def _variant(checkpoint: Checkpoint) -> Variant:
     """Read the variant of an AiRLoc checkpoint."""
     path, config = checkpoint.folder / CONFIG, checkpoint.config
-    if config.get("kind") != AIRLOC_KIND:
-        problem = f"{str(path)!r} has the kind {config.get('kind')!r}, not {AIRLOC_KIND!r}"
-        raise AirlocError(problem, _LOAD_OTHER)
+    _check_kind(checkpoint, AIRLOC_KIND, _LOAD_OTHER)
     parts, names = config.get("variant"), [field.name for field in fields(Variant)]
     if not isinstance(parts, dict) or set(parts) != set(names) or not all(type(v) is bool for v in parts.values()):
         problem = f"'variant' in {str(path)!r} does not have each of {', '.join(names)} as true or false"

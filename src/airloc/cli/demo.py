@@ -12,12 +12,12 @@ from airloc.agents.agent import Agent, AgentOptions
 from airloc.agents.registry import BELIEF_AGENTS, DEFAULT_AGENT
 from airloc.areas.area import Pixels, SearchArea
 from airloc.areas.synthetic import Synthetic
-from airloc.cli.console import PICTURES, check_suffix, collect_areas, progress_bar, say, status, writable_outputs
-from airloc.cli.options import load_agents
+from airloc.cli.console import PICTURES, check_suffix, collect_areas, say, status, writable_outputs
+from airloc.cli.options import load_agents, score_agents
 from airloc.drawing.sheet import contact_sheet
 from airloc.errors import AirlocError
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
-from airloc.evaluation.scores import Score, evaluate
+from airloc.evaluation.scores import Score
 from airloc.files import save_picture, write_atomically
 from airloc.grid import Grid
 from airloc.reports.demo import choose_search, demo_page, draw_searches
@@ -25,7 +25,7 @@ from airloc.reports.searches import search_strip
 from airloc.reports.tables import score_table
 from airloc.rollout import BELIEF, rollout
 from airloc.task.priors import check_size
-from airloc.task.suites import Suite, per_distance
+from airloc.task.suites import per_distance
 
 AGENTS = ("random", "lawnmower", "spiral", "priv-random", "blind", "local", "priv-local", "airloc", DEFAULT_AGENT)
 """The baselines, the paper's agent and the belief agent, without variants."""
@@ -65,19 +65,12 @@ def run(options: Demo) -> None:
         agents = load_agents(options.agents, AgentOptions(seed=options.seed))
         areas = collect_areas(Synthetic(count=options.areas, seed=options.seed).areas(grid))
         suite = per_distance([area.name for area in areas], grid, seed=options.seed)
-        scores = _play(agents, suite, areas, options.seed)
+        status(f"Playing {len(suite):,} episodes with each of {len(agents)} agents")
+        scores = score_agents(agents, suite, areas, seed=options.seed)
         floor = blind_optimum(suite)
         _write(options, scores, areas, floor, _belief_strip(scores, agents, areas))
     Console().print(score_table(scores, floor, exact=blind_optimum_is_exact(suite)))
     say(f"A page with pictures: {options.out.resolve()}")
-
-
-def _play(agents: Sequence[Agent], suite: Suite, areas: Sequence[SearchArea], seed: int) -> list[Score]:
-    """Return the scores of the agents, the best one last."""
-    status(f"Playing {len(suite):,} episodes with each of {len(agents)} agents")
-    with progress_bar("playing", len(suite) * len(agents)) as advance:
-        scores = [evaluate(agent, suite, areas, seed=seed, on_batch=advance) for agent in agents]
-    return sorted(scores, key=lambda score: score.value("success") or 0.0)
 
 
 def _belief_strip(scores: Sequence[Score], agents: Sequence[Agent], areas: Sequence[SearchArea]) -> Pixels | None:

@@ -14,8 +14,9 @@ from airloc.areas.dataset import Dataset
 from airloc.areas.prepared import Prepared
 from airloc.areas.records import NameFilter
 from airloc.areas.registry import all_datasets, find_kind, load_dataset
-from airloc.cli.console import check_device, collect_areas
+from airloc.cli.console import check_device, collect_areas, progress_bar
 from airloc.errors import AirlocError
+from airloc.evaluation.scores import Score, evaluate
 from airloc.grid import Grid
 from airloc.task.photos import FlightConditions
 from airloc.task.priors import check_size
@@ -247,3 +248,10 @@ def load_agents(
     for agent in agents:
         require(agent)
     return agents
+
+
+def score_agents(agents: Sequence[Agent], suite: Suite, areas: Sequence[SearchArea], *, seed: int = 0) -> list[Score]:
+    """Let agents play the same episodes, and return their scores, the best last."""
+    with progress_bar("playing", len(suite) * len(agents)) as advance:
+        scores = [evaluate(agent, suite, areas, seed=seed, on_batch=advance) for agent in agents]
+    return sorted(scores, key=lambda score: score.value("success") or 0.0)

@@ -11,17 +11,16 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from airloc.agents.agent import Agent
 from airloc.agents.registry import DEFAULT_AGENT, available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.dataset import Dataset
 from airloc.areas.registry import load_dataset
-from airloc.cli.console import collect_areas, need, plural, progress_bar, say, writable_outputs
-from airloc.cli.options import PROCEDURAL_AREAS
+from airloc.cli.console import collect_areas, need, plural, say, writable_outputs
+from airloc.cli.options import PROCEDURAL_AREAS, score_agents
 from airloc.cli.play import check_agents, check_screen, time_limit
 from airloc.errors import AirlocError
 from airloc.evaluation.metrics import blind_optimum, blind_optimum_is_exact
-from airloc.evaluation.scores import Score, compare, evaluate, to_json, trajectory_lines
+from airloc.evaluation.scores import Score, compare, to_json, trajectory_lines
 from airloc.files import write_atomically
 from airloc.grid import Grid
 from airloc.reports.tables import comparison_line, number, percent, percent_interval, score_table
@@ -238,7 +237,7 @@ class Results:
         folder = [] if self.records is None else [self.records / f"{name}.json" for name in ("Human", *names)]
         with writable_outputs(self.csv, self.json, self.trajectories, self.save_episodes, *folder):
             human = results.score()
-            agents = _score_agents(players, results)
+            agents = score_agents(players, results.suite, results.areas)
             self._write(results, human, agents)
         _print_results(results, human, agents)
 
@@ -269,13 +268,6 @@ def main(arguments: Sequence[str]) -> None:
     )
     need("web", "fastapi", "uvicorn")
     command.run()
-
-
-def _score_agents(agents: Sequence[Agent], results: "game.Results") -> list[Score]:
-    """Let agents play the episodes of the study; the best comes last."""
-    with progress_bar("playing", len(results.suite) * len(agents)) as advance:
-        scores = [evaluate(agent, results.suite, results.areas, on_batch=advance) for agent in agents]
-    return sorted(scores, key=lambda score: score.value("success") or 0.0)
 
 
 def _print_results(results: "game.Results", human: Score, agents: list[Score]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 import tyro
@@ -19,12 +20,12 @@ from airloc.cli.console import check_device, say
 from airloc.errors import AirlocError
 from airloc.training.learner import enable_fast_math
 from airloc.training.locator import LocatorConfig, train_locator
-from airloc.training.pipeline import PRESETS, AirlocConfig, OnStep, Stage, train_stages
+from airloc.training.loop import OnStage
+from airloc.training.pipeline import PRESETS, AirlocConfig, Stage, train_stages
 from airloc.training.relation import RelationConfig, train_belief
 from airloc.training.runs import read_settings
 from airloc.training.text import TextConfig, train_text
 
-BELIEF, TEXT, LOCATOR = "belief", "text", "locator"
 HEADLINES = {
     "segmenter": "iou",
     "embedder": "val_accuracy",
@@ -96,25 +97,34 @@ class TrainLocator:
     """Default settings from the config.json that another training has written (in its subfolder `network`)."""
 
 
+class Network(NamedTuple):
+    """A network with a training of its own."""
+
+    options: type[TrainBelief] | type[TrainText] | type[TrainLocator]
+    config: type[RelationConfig] | type[TextConfig] | type[LocatorConfig]
+    train: Callable[..., None]
+    stage: str
+    """Name of the stage in progress messages."""
+    result: str
+    """What is written."""
+    folder: str
+    """Subfolder of what is written."""
+
+
+NETWORKS = {
+    "belief": Network(TrainBelief, RelationConfig, train_belief, "relation", "agent", "agent"),
+    "text": Network(TrainText, TextConfig, train_text, "text", "network", "agent"),
+    "locator": Network(TrainLocator, LocatorConfig, train_locator, "locator", "locator", "locator"),
+}
+"""The trainings besides those of the stages of AiRLoc."""
+
+
 def main(arguments: Sequence[str]) -> None:
     """Run `airloc train`."""
     command = "airloc train " + shlex.join(arguments)
     config = _value(arguments, "--config")
-    if arguments and arguments[0] == BELIEF:
-        belief = RelationConfig() if config is None else read_settings(Path(config), RelationConfig)
-        defaults = TrainBelief(settings=belief)
-        run_belief(tyro.cli(TrainBelief, args=arguments[1:], prog="airloc train belief", default=defaults), command)
-        return
-    if arguments and arguments[0] == TEXT:
-        text = TrainText(TextConfig() if config is None else read_settings(Path(config), TextConfig))
-        run_text(tyro.cli(TrainText, args=arguments[1:], prog="airloc train text", default=text), command)
-        return
-    if arguments and arguments[0] == LOCATOR:
-        locator = LocatorConfig() if config is None else read_settings(Path(config), LocatorConfig)
-        default_locator = TrainLocator(settings=locator)
-        run_locator(
-            tyro.cli(TrainLocator, args=arguments[1:], prog="airloc train locator", default=default_locator), command
-        )
+    if arguments and arguments[0] in NETWORKS:
+        train_network(arguments[0], arguments[1:], config, command)
         return
     preset = _preset(arguments)
     if config is not None and _value(arguments, "--preset") is not None:
@@ -124,28 +134,17 @@ def main(arguments: Sequence[str]) -> None:
     run(tyro.cli(Train, args=arguments, prog="airloc train", default=default), command)
 
 
-def run_belief(options: TrainBelief, command: str) -> None:
-    """Train the belief agent."""
+def train_network(name: str, arguments: Sequence[str], config: str | None, command: str) -> None:
+    """Train one of `NETWORKS`, with the settings of a file as defaults if there is one."""
+    network = NETWORKS[name]
+    settings: Any = network.config() if config is None else read_settings(Path(config), network.config)
+    options = tyro.cli(
+        network.options, args=arguments, prog=f"airloc train {name}", default=network.options(settings=settings)
+    )
     device = _device(options.device)
-    with _progress({"relation": options.settings.steps}) as on_step:
-        train_belief(options.out, options.settings, device=device, command=command, on_step=on_step)
-    say(f"The agent: {options.out / 'agent'}")
-
-
-def run_text(options: TrainText, command: str) -> None:
-    """Train the text network."""
-    device = _device(options.device)
-    with _progress({"text": options.settings.steps}) as on_step:
-        train_text(options.out, options.settings, device=device, command=command, on_step=on_step)
-    say(f"The network: {options.out / 'agent'}")
-
-
-def run_locator(options: TrainLocator, command: str) -> None:
-    """Train the locator."""
-    device = _device(options.device)
-    with _progress({"locator": options.settings.steps}) as on_step:
-        train_locator(options.out, options.settings, device=device, command=command, on_step=on_step)
-    say(f"The locator: {options.out / 'locator'}")
+    with _progress({network.stage: options.settings.steps}) as on_step:
+        network.train(options.out, options.settings, device=device, command=command, on_step=on_step)
+    say(f"The {network.result}: {options.out / network.folder}")
 
 
 def run(options: Train, command: str) -> None:
@@ -168,7 +167,7 @@ def _device(name: str) -> torch.device:
 
 
 @contextmanager
-def _progress(totals: Mapping[str, int], seeds: int = 1) -> Iterator[OnStep]:
+def _progress(totals: Mapping[str, int], seeds: int = 1) -> Iterator[OnStage]:
     """Print log messages and one line per validation to stderr; on a terminal, show a progress bar below them."""
     console, began = Console(stderr=True), time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

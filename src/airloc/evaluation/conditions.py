@@ -71,11 +71,11 @@ def half_pixel(image: Pixels, rng: np.random.Generator) -> Pixels:
     return ((total + 2) // 4).astype(np.uint8)
 
 
-def saved_at(image: Pixels, rng: np.random.Generator, *, factor: float, quality: int = 75) -> Pixels:
-    """Resample an image to `factor` times its size and save it there as JPEG; the grid then resamples it again."""
+def saved_at(image: Pixels, rng: np.random.Generator, *, factor: float) -> Pixels:
+    """Resample an image to `factor` times its size and save it there as JPEG 75; the grid then resamples it again."""
     height, width = (round(side * factor) for side in image.shape[:2])
     resized = np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.LANCZOS))
-    return jpeg(resized, rng, quality=quality)
+    return jpeg(resized, rng, quality=75)
 
 
 def sharpen(image: Pixels, rng: np.random.Generator) -> Pixels:
@@ -96,11 +96,11 @@ def chromatic_aberration(image: Pixels, rng: np.random.Generator) -> Pixels:
     return np.stack(planes, axis=2)
 
 
-def vignette(image: Pixels, rng: np.random.Generator, *, loss: float = 0.15) -> Pixels:
-    """Darken an area towards its corners, by `loss` there."""
+def vignette(image: Pixels, rng: np.random.Generator) -> Pixels:
+    """Darken an area towards its corners, by 15 % there."""
     del rng
     row, col = (np.linspace(-1, 1, side) for side in image.shape[:2])
-    light = 1 - loss * (row[:, None] ** 2 + col**2) / 2
+    light = 1 - 0.15 * (row[:, None] ** 2 + col**2) / 2
     return (image * light[..., None] + 0.5).astype(np.uint8)
 
 

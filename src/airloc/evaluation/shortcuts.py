@@ -44,6 +44,8 @@ TOLERANCE = 0.03
 """Largest loss of success under a condition that a person would not notice, and largest spread between sizes."""
 CHANCE = 1 / len(MOVES)
 """Agreement of the preferred direction with the phase if it does not depend on it."""
+_QUALITY = 75
+"""JPEG quality of unrelated pairs."""
 _CHUNK = 25
 """Unrelated pairs that go through the network at once."""
 
@@ -188,7 +190,7 @@ def shortcut_record(outcomes: Sequence[Outcome], preference: PhasePreference | N
 
 @torch.inference_mode()
 def phase_preference(
-    agent: Agent, areas: Sequence[SearchArea], grid: Grid, *, pairs: int = 200, quality: int = 75, seed: int = 0
+    agent: Agent, areas: Sequence[SearchArea], grid: Grid, *, pairs: int = 200, seed: int = 0
 ) -> PhasePreference | None:
     """Measure whether the phase of the block grid selects a direction between unrelated patches.
 
@@ -201,7 +203,7 @@ def phase_preference(
     relate = _direction_logits(agent)
     if relate is None or len({area.source for area in areas}) < 2:
         return None
-    glimpses, goals, tiles = _unrelated_patches(areas, grid, pairs, quality, seed)
+    glimpses, goals, tiles = _unrelated_patches(areas, grid, pairs, seed)
     preferred = [
         relate(torch.from_numpy(glimpses[some]), torch.from_numpy(goals[some]).flatten(0, 1)).argmax(dim=1).cpu()
         for some in np.array_split(np.arange(pairs), -(-pairs // _CHUNK))
@@ -213,7 +215,7 @@ def phase_preference(
 
 
 def _unrelated_patches(
-    areas: Sequence[SearchArea], grid: Grid, pairs: int, quality: int, seed: int
+    areas: Sequence[SearchArea], grid: Grid, pairs: int, seed: int
 ) -> tuple[Pixels, Pixels, list[str]]:
     """Draw compressed glimpses (P, S, S, 3), goals at eight phases (P, K, S, S, 3) and the tiles of the glimpses."""
     rng = stream(seed, "unrelated patches")
@@ -225,8 +227,8 @@ def _unrelated_patches(
         first = int(rng.integers(len(areas)))
         second = int(rng.choice(np.flatnonzero(sources != sources[first])))
         glimpse, goal = (cut_patches(images[area], grid)[rng.integers(grid.count)] for area in (first, second))
-        glimpses.append(jpeg(glimpse, rng, quality=quality))
-        goals.append(np.stack([jpeg(goal, rng, quality=quality, phase=phase) for phase in phases]))
+        glimpses.append(jpeg(glimpse, rng, quality=_QUALITY))
+        goals.append(np.stack([jpeg(goal, rng, quality=_QUALITY, phase=phase) for phase in phases]))
         tiles.append(areas[first].source)
     return np.stack(glimpses), np.stack(goals), tiles
 

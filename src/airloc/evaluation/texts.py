@@ -26,6 +26,7 @@ from airloc.rollout import GoalPatches, RolloutLog
 from airloc.seeding import stream
 from airloc.task.goal_prior import goal_prior
 from airloc.task.goal_texts import SuiteTexts
+from airloc.task.rules import inside
 from airloc.task.suites import Suite
 from airloc.vision.sentences import check_description, clauses, embed_descriptions
 
@@ -124,12 +125,11 @@ def fitting_metric(log: RolloutLog, texts: SuiteTexts) -> dict[str, Metric]:
         return {}
     suite = log.suite
     path = log.path[:, 1:]  # (E, T, 2); after the end the last cell repeats
-    shape = np.array(suite.grid.shape)
-    inside = ((path >= 0) & (path < shape)).all(axis=2)
-    index = np.where(inside, path[..., 0] * suite.grid.cols + path[..., 1], 0)
+    within = inside(path, suite.grid)
+    index = np.where(within, path[..., 0] * suite.grid.cols + path[..., 1], 0)
     start = suite.start[:, 0] * suite.grid.cols + suite.start[:, 1]
     fits = texts.fits.copy()
     fits[np.arange(len(suite)), start] = False
-    found = (np.take_along_axis(fits, index, axis=1) & inside).any(axis=1)
+    found = (np.take_along_axis(fits, index, axis=1) & within).any(axis=1)
     weight = suite.weight / suite.weight.sum() * len(suite)
     return {"found_fitting": Metric(weight * found, weight)}

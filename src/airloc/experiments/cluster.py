@@ -34,11 +34,9 @@ _LOCAL = "local"
 """Address of a temporary cluster on this machine, with one task per CPU core."""
 
 
-def run_on_cluster(
-    tasks: Sequence[Task], store: Store, progress: Progress, *, address: str, command: str, namespace: str = "airloc"
-) -> None:
+def run_on_cluster(tasks: Sequence[Task], store: Store, progress: Progress, *, address: str, command: str) -> None:
     """Run tasks on the cluster at an address, as many at a time as it has resources for."""
-    with _connection(address, namespace):
+    with _connection(address):
         run_tasks([task for task in tasks if task.kind.reads_data], store, progress, command=command)
         pending = _submit([task for task in tasks if not task.kind.reads_data], store, command)
         while pending:
@@ -120,13 +118,13 @@ def _fetch(reference: Any, task: Task) -> Files:
 
 
 @contextlib.contextmanager
-def _connection(address: str, namespace: str) -> Iterator[None]:
+def _connection(address: str) -> Iterator[None]:
     """Connect to a cluster."""
     check_address(address)
     try:
         ray.init(
             address,
-            namespace=namespace,
+            namespace="airloc",
             include_dashboard=False if address == _LOCAL else None,
             logging_level=logging.ERROR,
             log_to_driver=False,

@@ -15,9 +15,11 @@ from airloc.experiments.evaluation import evaluation_task
 from airloc.experiments.graph import Task, topological_order, weights_digest
 from airloc.experiments.paper_data import PaperData
 from airloc.experiments.store import Store
-from airloc.experiments.training import EMBEDDER, METRICS, POLICY, SEGMENTER
+from airloc.experiments.training import EMBEDDER, POLICY, SEGMENTER
+from airloc.reports.figures import CHARTED_VARIANTS, SEARCH_AGENTS, SEARCH_PLACES
 from airloc.reports.results import EvaluationResult, LearningCurve, load_reason, load_result
 from airloc.training.pipeline import EMBEDDER_OPTIONS, SEGMENTER_OPTIONS
+from airloc.training.runs import METRICS
 
 Weights = Literal["trained", "encoders", "shipped"]
 """Train everything, train policies on the shipped segmentation units and embedders, or train nothing."""
@@ -27,9 +29,6 @@ DISTANCE_FIGURE, SEARCH_FIGURES = 3, (2, *range(4, 20))
 
 TRAINED_VARIANTS: dict[str, str] = {name: CHECKPOINTS[name] for name in AIRLOC_AGENTS if CHECKPOINTS[name] in VARIANTS}
 """The paper's agents that are trained, each with the variant whose weights it uses."""
-
-_SEARCH_AGENTS = ("airloc", "priv-local")
-"""The agents whose searches the paper shows side by side."""
 
 
 @dataclass(frozen=True)
@@ -218,11 +217,11 @@ def _setups(selection: Selection, others: list[str]) -> Iterator[Setup]:
             yield from (Setup(name, each.data, each.split, grid) for name in others)
     if DISTANCE_FIGURE in selection.figures:
         for grid in ("5x5", "7x7"):
-            for name in ("airloc", "airloc-no-residual", "airloc-no-prior", "priv-local", *others):
+            for name in (*CHARTED_VARIANTS, "priv-local", *others):
                 yield Setup(name, "masa", "val", grid)
     if set(SEARCH_FIGURES) & set(selection.figures):
-        for place in (("masa", "test", "5x5"), ("dubai", "test", "5x5"), ("xbd-disaster", "test", "7x7")):
-            yield from (Setup(name, *place) for name in _SEARCH_AGENTS)
+        for data, grid, _, _ in SEARCH_PLACES:
+            yield from (Setup(name, data, "test", grid) for name in SEARCH_AGENTS)
     if selection.successors:
         grid, moves = SUCCESSOR_PROTOCOL.grid, SUCCESSOR_PROTOCOL.moves
         for episodes in ("far-pairs", "uniform"):

@@ -12,12 +12,10 @@ from airloc.areas import DATASETS, load_dataset
 from airloc.errors import AirlocError
 from airloc.experiments.datasets import IMAGES_SET, areas_task, images_task
 from airloc.experiments.graph import Task, folder_digest
+from airloc.training.atlas import CELL_METRES
 from airloc.training.data import DataConfig
 from airloc.training.pipeline import PRESETS as TRAINING_PRESETS
 from airloc.training.runs import plain_settings
-
-CELL_METRES = 100.0
-"""Side of a cell on the ground, where ground sizes are known."""
 
 _VALIDATION_LIMIT = 40
 """Largest number of images to validate a training on."""

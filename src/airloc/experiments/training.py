@@ -21,10 +21,8 @@ from airloc.files import write_atomically
 from airloc.training.data import DataConfig
 from airloc.training.learner import enable_fast_math
 from airloc.training.pipeline import AirlocConfig, Stage, train_stages
-from airloc.training.runs import build_settings, plain_settings, read_state
-
-METRICS = "metrics.jsonl"
-"""Learning curve in the result of a policy task: one JSON object per validation."""
+from airloc.training.reinforce import PolicyResult
+from airloc.training.runs import CONFIG, LOCK, METRICS, STATE, build_settings, plain_settings, read_state
 
 
 def _train_segmenter(context: TaskContext) -> None:
@@ -44,19 +42,19 @@ def _train_embedder(context: TaskContext) -> None:
 def _train_policies(context: TaskContext) -> None:
     """Train one policy per seed. Write an agent per seed, the median seed first, and the learning curve."""
     _train(context, "airloc", ("segmenter", "embedder"))
-    saved = read_state(context.run / "policy" / "state.pt")
+    saved = read_state(context.run / "policy" / STATE)
     assert saved is not None
-    best, success = saved[1]["best"], saved[1]["success"].tolist()
+    result = PolicyResult(saved[1]["best"], tuple(saved[1]["success"].tolist()))
     units = load_units(context.run / "agent")
     card = (context.run / "agent" / "card.md").read_text(encoding="utf-8")
-    order = _rank_seeds(success)
+    order = [result.median, *(seed for seed in range(len(result.success)) if seed != result.median)]
     for rank, seed in enumerate(order):
         policy = Policy(VARIANTS[context.settings["variant"]])
-        policy.load_state_dict({name: tensor[[seed]] for name, tensor in best.items()})
+        policy.load_state_dict({name: tensor[[seed]] for name, tensor in result.policies.items()})
         grid, position = {"grid": units.config["grid"]}, units.position_encoding
         save_airloc(agent_folder(context.out, rank), units.encoder, policy, grid, card, position=position)
     shutil.copyfile(context.run / "policy" / METRICS, context.out / METRICS)
-    record = {"val_success": [success[seed] for seed in order]}
+    record = {"val_success": [result.success[seed] for seed in order]}
     write_atomically(context.out / "seeds.json", json.dumps(record) + "\n")
 
 
@@ -68,16 +66,6 @@ POLICY = TaskKind("policy", 2, _train_policies, uses_gpu=True, intermediate=True
 def agent_folder(result: Path, rank: int) -> Path:
     """Return the checkpoint folder of a seed in the result of a policy task. Rank 0 is the median seed."""
     return result / f"agent-{rank}"
-
-
-def _rank_seeds(success: list[float]) -> list[int]:
-    """Return the seeds, the one with the median validation success first and the others in their order.
-
-    >>> _rank_seeds([0.7, 0.5, 0.6])
-    [2, 0, 1]
-    """
-    median = sorted(range(len(success)), key=lambda seed: (success[seed], seed))[len(success) // 2]
-    return [median, *(seed for seed in range(len(success)) if seed != median)]
 
 
 def _train(context: TaskContext, stage: Stage, inputs: tuple[str, ...]) -> None:
@@ -116,13 +104,13 @@ def _copy_run(run: Path, to: Path, data: DataConfig) -> None:
     partial = to.with_name(f".{to.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(run, partial)
-    config = json.loads((partial / "config.json").read_bytes())
+    config = json.loads((partial / CONFIG).read_bytes())
     config["settings"]["data"] = plain_settings(data)
-    write_atomically(partial / "config.json", json.dumps(config, indent=2) + "\n")
+    write_atomically(partial / CONFIG, json.dumps(config, indent=2) + "\n")
     partial.rename(to)
 
 
 def _ignore(folder: str, names: list[str]) -> set[str]:
     """Return the files of a run that are not part of a result: locks and TensorBoard events."""
     del folder
-    return {name for name in names if name == "lock" or name.startswith("events.")}
+    return {name for name in names if name == LOCK or name.startswith("events.")}

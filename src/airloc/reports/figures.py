@@ -18,12 +18,16 @@ from airloc.reports.results import Episodes, EvaluationResult, LearningCurve, Pa
 _STYLED_AGENTS = ("airloc", "airloc-no-residual", "airloc-no-prior", "priv-local", "blind", "priv-random")
 """Agents that have the same style in every chart."""
 
-_CHARTED_VARIANTS = ("airloc", "airloc-no-residual", "airloc-no-prior")
+CHARTED_VARIANTS = ("airloc", "airloc-no-residual", "airloc-no-prior")
+"""The variants in the paper's charts."""
+
+SEARCH_AGENTS = ("airloc", "priv-local")
+"""The agents whose searches the paper shows side by side."""
 
 _MAX_LINES = 8
 """Largest number of lines in a chart."""
 
-_SEARCH_PLACES = (
+SEARCH_PLACES = (
     ("masa", "5x5", "Massachusetts, test set", "--figure 2"),
     ("dubai", "5x5", "Dubai", "--figure 2"),
     ("xbd-disaster", "7x7", "xBD-disaster", "--figure 4"),
@@ -103,8 +107,8 @@ def successor_chart(results: PaperResults) -> Figure | None:
 
 def search_figures(results: PaperResults) -> Iterator[Figure]:
     """Iterate over figures of searches: AiRLoc and Priv local over the same areas, and failures of AiRLoc."""
-    for data, grid, title, option in _SEARCH_PLACES:
-        setups = [Setup(name, data, "test", grid) for name in ("airloc", "priv-local")]
+    for data, grid, title, option in SEARCH_PLACES:
+        setups = [Setup(name, data, "test", grid) for name in SEARCH_AGENTS]
         if all(setup in results for setup in setups):
             first, second = (results[setup] for setup in setups)
             yield _search_pairs(first, second, f"searches-{data}-{grid}", f"Searches: {title}, {grid}", option)
@@ -122,7 +126,7 @@ def choose_pairs(first: Episodes, second: Episodes) -> list[int]:
 
 def _validation_results(results: PaperResults, grid: str) -> list[EvaluationResult]:
     """Return results on the validation set: the agents of the paper's figure, and ours."""
-    paper = (*_CHARTED_VARIANTS, "priv-local", "blind", "priv-random")
+    paper = (*CHARTED_VARIANTS, "priv-local", "blind", "priv-random")
     here = {s.agent: found for s, found in results.items() if s == Setup(s.agent, "masa", "val", grid)}
     sweeps = ("random", "lawnmower", "spiral")
     ours = [name for name in here if name not in (*paper, *sweeps) and name not in PAPER_AGENTS]
@@ -184,7 +188,7 @@ def _seeds(results: PaperResults) -> dict[str, dict[str, EvaluationResult]]:
     """Return the results of each variant by seed, for variants with several seeds."""
     found: dict[str, dict[str, EvaluationResult]] = {}
     for setup, result in results.items():
-        if setup == Setup(setup.agent, "masa", "val", seed=setup.seed) and setup.agent in _CHARTED_VARIANTS:
+        if setup == Setup(setup.agent, "masa", "val", seed=setup.seed) and setup.agent in CHARTED_VARIANTS:
             found.setdefault(setup.agent, {})[setup.seed] = result
     return {name: seeds for name, seeds in found.items() if len(seeds) > 1}
 
@@ -205,7 +209,7 @@ def _seed_chart(found: Mapping[str, Mapping[str, EvaluationResult]]) -> Figure:
 
 
 def _learning_chart(curves: Sequence[LearningCurve]) -> Figure:
-    shown = [curve for curve in curves if curve.agent in _CHARTED_VARIANTS or curve.agent == "airloc-no-sem-seg"][
+    shown = [curve for curve in curves if curve.agent in CHARTED_VARIANTS or curve.agent == "airloc-no-sem-seg"][
         :_MAX_LINES
     ]
     series = [Series(_label(curve), curve.episodes, curve.success, style=index) for index, curve in enumerate(shown)]

@@ -15,6 +15,7 @@ from airloc.reports.claims import MIN_EPISODES, REFUTED, Verdict, check_claims
 from airloc.reports.comparison import MARK, SUCCESSOR_REMEDY, ComparedRow
 from airloc.reports.figures import Figure, charts, search_figures, successor_chart
 from airloc.reports.results import LearningCurve, PaperResults
+from airloc.reports.tables import markdown_table
 
 PAGE, TABLES = "report.html", "tables.md"
 _FIGURES = "figures"
@@ -124,8 +125,11 @@ def _successor_section(results: PaperResults, chart: Figure, options: ReportOpti
 
 def _claims(verdicts: Sequence[Verdict]) -> Html:
     marked = {(at, 2) for at, verdict in enumerate(verdicts) if verdict.verdict == REFUTED}
-    rows = [[each.claim.reference, each.claim.statement, each.verdict, each.values] for each in verdicts]
-    return table(["Where", "Claim", "Here", "Ours (success, points)"], rows, highlight=marked)
+    return table(["Where", "Claim", "Here", "Ours (success, points)"], _claim_rows(verdicts), highlight=marked)
+
+
+def _claim_rows(verdicts: Sequence[Verdict]) -> list[list[str]]:
+    return [[each.claim.reference, each.claim.statement, each.verdict, each.values] for each in verdicts]
 
 
 def _data_link(name: str) -> Html:
@@ -145,9 +149,7 @@ def _markdown(
     for each, lines in compared:
         yield f"## Table {each.number}: {each.title}\n\n{comparison.table_markdown(each, lines)}\n"
     yield f"## Claims\n\n{_CLAIMS_NOTE}\n\n"
-    yield "| where | claim | here | ours (success, points) |\n| --- | --- | --- | --- |\n"
-    for verdict in verdicts:
-        yield f"| {verdict.claim.reference} | {verdict.claim.statement} | {verdict.verdict} | {verdict.values} |\n"
+    yield markdown_table(["where", "claim", "here", "ours (success, points)"], _claim_rows(verdicts))
 
 
 def _successor_markdown(results: PaperResults) -> Iterator[str]:

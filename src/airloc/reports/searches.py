@@ -212,6 +212,6 @@ def _pad_heights(frames: Sequence[Pixels]) -> list[Pixels]:
     return [np.pad(frame, ((0, highest - frame.shape[0]), (0, 0), (0, 0)), constant_values=255) for frame in frames]
 
 
-def _add_border(picture: Pixels, border: int = 16) -> Pixels:
+def _add_border(picture: Pixels) -> Pixels:
     """Add a white border."""
-    return np.pad(picture, ((border, border), (border, border), (0, 0)), constant_values=255)
+    return np.pad(picture, ((16, 16), (16, 16), (0, 0)), constant_values=255)

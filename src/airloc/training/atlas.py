@@ -75,10 +75,7 @@ class Atlas:
         masks: Sequence[Mask] = (),
     ) -> "Atlas":
         """Store images and, optionally, the masks of all of them."""
-        if not images or not sum(weights):
-            raise AirlocError(
-                "There are no images to train on", "Give --root a folder with larger images, or --synthetic 500"
-            )
+        check_images(weights)
         rows = [image.reshape(-1, image.shape[2]) for image in images]
         if masks:
             channels = (mask.reshape(-1, 1).astype(np.uint8) * 255 for mask in masks)
@@ -243,6 +240,14 @@ class CropSampler:
         window = images.pixels[pixel].permute(0, 3, 1, 2).float()  # (B, 6, K, K)
         rendered: torch.Tensor = rows[:, None] @ window @ cols[:, None].transpose(2, 3)
         return rendered.round().clamp(0, 255) / 255, step, index
+
+
+def check_images(weights: Sequence[float]) -> None:
+    """Raise an error if there are no images to train on, or none with a sampling weight."""
+    if not any(weights):
+        raise AirlocError(
+            "There are no images to train on", "Give --root a folder with larger images, or --synthetic 500"
+        )
 
 
 def _distorted_copy(image: torch.Tensor, distortion: float, random: np.random.Generator) -> torch.Tensor:

@@ -11,6 +11,8 @@ distributions; the augmentations here run on batches on the device.
 Legend: B patches, squares or groups of patches, A images, S side, C channels; RGB in [0, 1].
 """
 
+from typing import Literal
+
 import torch
 from torch.nn.functional import affine_grid, avg_pool2d, grid_sample, interpolate
 
@@ -18,10 +20,16 @@ from airloc.task.photos import blur
 
 SYMMETRIES = 8
 """Symmetries of the square: bit 0 flips left and right, bit 1 flips up and down, bit 2 transposes."""
+FLIPS = 4
+"""The first of them: flips left to right and top to bottom, the paper's augmentation."""
+Augmentation = Literal["full", "flips"]
+"""Augmentation of patches: all eight symmetries and colour jitter, or flips alone."""
 TONES = 8
 """Number of basis functions of the colour map of a season."""
 FIELD_SIDE = 6
 """Control points along a side of the smooth random fields for clouds and damage."""
+SMALLEST_VIEW = 0.6
+"""Smallest side of the part of an image that a random view shows."""
 DISPLACEMENT = 1.8
 """Largest standard deviation of the displacement of detail between two days, in pixels."""
 DISPLACEMENT_PX = 20
@@ -75,11 +83,11 @@ def change_appearance(images: torch.Tensor, strength: float = 0.9) -> torch.Tens
     return change_camera(images, strength)
 
 
-def random_views(images: torch.Tensor, smallest: float = 0.6) -> torch.Tensor:
+def random_views(images: torch.Tensor) -> torch.Tensor:
     """Turn, flip and crop square images (M, 3, H, H), each in its own way; crops keep the size in pixels."""
     count, device = len(images), images.device
     angle, scale, *shift = torch.rand(4, count, device=device)
-    angle, scale = 2 * torch.pi * angle, smallest + (1 - smallest) * scale
+    angle, scale = 2 * torch.pi * angle, SMALLEST_VIEW + (1 - SMALLEST_VIEW) * scale
     flip = torch.where(torch.rand(count, device=device) < 0.5, -1.0, 1.0)
     down, right = ((1 - scale) * (2 * part - 1) for part in shift)
     rows = [

@@ -26,7 +26,7 @@ from airloc.task.photos import MARGIN
 from airloc.task.rules import inside
 from airloc.training.atlas import Atlas, CropSampler, Imagery
 from airloc.training.data import store_pair
-from airloc.training.photos import PhotoAugmentation
+from airloc.training.photos import PhotoAugmentation, cut_cells
 from airloc.training.relation import SCALES, RelationConfig
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, sample_batch
 from airloc.vision.embedder import standardise
@@ -141,8 +141,7 @@ def _plain_puzzles(images: Sequence[SearchArea]) -> Callable[[int], RelationBatc
 
     def draw(areas: int) -> RelationBatch:
         crops = atlas.crop(*atlas.sample(areas, side), side).permute(0, 3, 1, 2).float() / 255
-        cells = crops.unfold(2, GRID.cell, GRID.pitch).unfold(3, GRID.cell, GRID.pitch)  # (A, 3, rows, cols, S, S)
-        patches = standardise(cells.permute(0, 2, 3, 1, 4, 5).flatten(1, 2))
+        patches = standardise(cut_cells(crops, GRID))
         every = torch.arange(GRID.count).expand(areas, -1)
         return RelationBatch(patches, patches, every, every)
 

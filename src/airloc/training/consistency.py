@@ -14,11 +14,12 @@ The conditions of an area are drawn independently, so that several come together
 Goals lie on the grid or off it, and both networks see the same ones. The areas may be exact in images that show a block
 grid: a teacher that does not read it cannot teach it.
 
-Legend: A areas, V glimpses and G goals of an area, C cells, O offsets, N patches, S = 48 side of a patch, W walks, T
-length of a walk.
+The loss is `airloc.training.relation_losses.consistency_loss`.
+
+Legend: A areas, V glimpses and G goals of an area, S = 48 side of a patch.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -27,15 +28,11 @@ from airloc.grid import Grid
 from airloc.task.photos import MARGIN, blur
 from airloc.training.atlas import CropSampler
 from airloc.training.augment import aberrate, colour_jitter, temporal_augmentation
-from airloc.training.photos import MAX_STRENGTH, compress_alone, compress_areas, take_photos
+from airloc.training.photos import MAX_STRENGTH, cell_corners, compress_alone, compress_areas, take_photos
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, goal_views
-from airloc.training.runs import PROBABILITY, check_settings
+from airloc.training.runs import Probability, check_settings
 from airloc.vision.embedder import standardise
 
-POWER = 0.75
-"""Power of the likelihood of the glimpses of a walk, as in the belief."""
-ANCHOR = 0.1
-"""Weight of the squared difference of all logits, which holds offsets that the grid does not have."""
 LENS = 1.3
 """Largest chromatic aberration, in pixels at the border."""
 SHARPNESS = 0.9
@@ -46,31 +43,31 @@ SHARPNESS = 0.9
 class ConditionAugmentation:
     """Probabilities of conditions, per area."""
 
-    plain_condition: float = 0.25
+    plain_condition: Probability = 0.25
     """Probability that an area has no condition at all: the network keeps its answers."""
-    aberration_condition: float = 0.25
+    aberration_condition: Probability = 0.25
     """Probability of chromatic aberration of the whole area."""
-    sharpness_condition: float = 0.3
+    sharpness_condition: Probability = 0.3
     """Probability that the whole area is blurred or sharpened."""
-    half_pixel_condition: float = 0.12
+    half_pixel_condition: Probability = 0.12
     """Probability that the whole area is moved by half a pixel."""
-    area_jpeg_condition: float = 0.2
+    area_jpeg_condition: Probability = 0.2
     """Probability that the whole area is compressed."""
-    patch_jpeg_condition: float = 0.5
+    patch_jpeg_condition: Probability = 0.5
     """Probability that every patch is compressed as a file of its own, from its first pixel on or at any phase."""
-    flight_condition: float = 0.2
+    flight_condition: Probability = 0.2
     """Probability that every glimpse and goal is a photo with its own errors."""
-    lens_condition: float = 0.2
+    lens_condition: Probability = 0.2
     """Probability of chromatic aberration of each photo."""
-    day_condition: float = 0.5
+    day_condition: Probability = 0.5
     """Probability that the goals of an image pair are from the other day."""
-    temporal_condition: float = 0.15
+    temporal_condition: Probability = 0.15
     """Probability of the temporal augmentation of glimpses and goals."""
-    degraded_condition: float = 0.1
+    degraded_condition: Probability = 0.1
     """Probability that the goals are blurred, at a lower resolution and in another light."""
 
     def __post_init__(self) -> None:
-        check_settings(self, **{field.name: PROBABILITY for field in fields(self)})
+        check_settings(self)
 
 
 class TwinBatch(NamedTuple):
@@ -114,7 +111,7 @@ def sample_twins(
     both_days = colour_jitter(both_days, augmentation.shared_jitter).transpose(0, 1)
     flight_day, other_day = torch.where(drawn(0.5)[..., None, None], both_days.flip(0), both_days)
     # Where the patches lie.
-    corner = torch.stack([observed // grid.cols, observed % grid.cols]) * float(grid.pitch)
+    corner = cell_corners(observed, grid)
     cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]
     off_grid, none = drawn(augmentation.off_grid_probability), drawn(0.0)
     goal_corner, angle, zoom = goal_views(grid, cell, augmentation, off_grid, none)
@@ -170,38 +167,3 @@ def _change_areas(days: torch.Tensor, conditions: ConditionAugmentation) -> torc
     days = where(moved < conditions.half_pixel_condition, beside, days)
     encoded = compress_areas(days.flatten(0, 1)).view_as(days)
     return where(compressed < conditions.area_jpeg_condition, encoded, days)
-
-
-def consistency_loss(
-    answers: torch.Tensor, logits: torch.Tensor, cells: torch.Tensor, observed: torch.Tensor, walks: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return how far the network is from its teacher, for single glimpses and for walks.
-
-    Args:
-        answers: Logits of the teacher, (A, V, G, O).
-        logits: Logits of the network, (A, V, G, O).
-        cells: Index of the offset from every glimpse to every cell, (A, V, C).
-        observed: Index of the cell of every glimpse, (A, V).
-        walks: Indices of glimpses in the order of the visits, (W, T).
-    """
-    shape = (*answers.shape[:3], cells.shape[2])
-    taught, learned = (table.gather(3, cells[:, :, None].expand(shape)) for table in (answers, logits))
-    centred = [table - table.mean(dim=3, keepdim=True) for table in (answers, logits)]
-    pair = _divergence(taught, learned) + ANCHOR * (centred[0] - centred[1]).square().mean()
-    areas, glimpses, goals, count = shape
-    walk = walks[torch.randint(len(walks), (areas, goals), device=walks.device)]  # (A, G, T)
-    length = torch.randint(1, walk.shape[2] + 1, (areas, goals, 1), device=walks.device)
-    made = (torch.arange(walk.shape[2], device=walks.device) < length).float()
-    used = torch.zeros(areas, goals, glimpses, device=walks.device).scatter_reduce(2, walk, made, "amax")
-    place = observed[:, None].expand(-1, goals, -1)
-    visited = torch.zeros(areas, goals, count, device=walks.device).scatter_reduce(2, place, used, "amax") > 0
-    beliefs = [
-        (POWER * torch.einsum("agv,avgc->agc", used, table)).masked_fill(visited, -1e4) for table in (taught, learned)
-    ]
-    return pair, _divergence(*beliefs)
-
-
-def _divergence(taught: torch.Tensor, learned: torch.Tensor) -> torch.Tensor:
-    """Return the mean Kullback-Leibler divergence of the last axis."""
-    target = taught.log_softmax(dim=-1)
-    return (target.exp() * (target - learned.log_softmax(dim=-1))).sum(dim=-1).mean()

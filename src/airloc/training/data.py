@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 import torch
 
@@ -25,8 +25,8 @@ from airloc.areas.folder import has_images
 from airloc.areas.synthetic import DISASTERS, generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
-from airloc.training.atlas import CELL_METRES, Atlas, Imagery, Scales, rescale
-from airloc.training.runs import NON_NEGATIVE, Bounds, check_settings
+from airloc.training.atlas import CELL_METRES, Atlas, Imagery, Scales, check_images, rescale
+from airloc.training.runs import NON_NEGATIVE, NonNegativeFloat, NonNegativeInt, Share, check_settings
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +42,6 @@ VALIDATION_COUNT = 40
 CHUNK = 20
 """Procedural images that a process generates at a time; up to this number no process is started."""
 
-FLIPS = 4
-"""The first of the eight symmetries: flips left to right and top to bottom, the paper's augmentation."""
-Augmentation = Literal["full", "flips"]
-"""Augmentation of patches: all eight symmetries and colour jitter, or flips alone."""
 Crops = Literal["random", "grid"]
 """Where training patches and areas come from: any offset of the images at several scales, or the cells of the search
 areas, one in each image, with cells of 100 m where the ground size is known."""
@@ -61,15 +57,15 @@ class DataConfig:
     """Folder with one folder per dataset, or the folder of one dataset; without it only procedural areas are used."""
     datasets: tuple[str, ...] = ("masa", "naip", "austin")
     """Folders under the root to use; absent ones are skipped."""
-    weights: tuple[float, ...] = (5.0, 3.0, 1.0)
+    weights: Annotated[tuple[float, ...], NON_NEGATIVE] = (5.0, 3.0, 1.0)
     """Sampling weight of each dataset."""
     split: str = "train"
     """Split to train on; images without a split are in `train`."""
     only: str = "*"
     """Shell pattern of the image names to use, such as 'hurricane-michael_*_pre_disaster*'."""
-    synthetic: int = 1500
+    synthetic: NonNegativeInt = 1500
     """Number of procedural areas."""
-    synthetic_weight: float = 1.0
+    synthetic_weight: NonNegativeFloat = 1.0
     """Sampling weight of the procedural areas."""
     fold: int | None = None
     """Fold to hold out and validate on, from 0. Folds are made of the tiles of datasets with splits, or of all images
@@ -78,7 +74,7 @@ class DataConfig:
     """Number of folds."""
 
     def __post_init__(self) -> None:
-        check_settings(self, weights=NON_NEGATIVE, synthetic=NON_NEGATIVE, synthetic_weight=NON_NEGATIVE)
+        check_settings(self)
         if len(self.datasets) != len(self.weights):
             raise AirlocError(
                 f"There are {len(self.datasets)} datasets ({', '.join(self.datasets)}) and {len(self.weights)} weights",
@@ -97,20 +93,15 @@ class PairConfig:
     """Datasets with image pairs: folders, or names of datasets under the root, such as naip and xbd."""
     pairs_only: tuple[str, ...] = ()
     """Shell pattern of the image names to use of each dataset of pairs, such as 'hurricane-michael_*'. Default: all."""
-    pairs_weights: tuple[float, ...] = ()
+    pairs_weights: Annotated[tuple[float, ...], NON_NEGATIVE] = ()
     """Sampling weight of a pair of each dataset, where a procedural one has 1. Default: 1."""
-    disaster_pairs: int = 0
+    disaster_pairs: NonNegativeInt = 0
     """Number of procedural areas to use as they are before and after a disaster."""
-    pairs_share: float = 0.15
+    pairs_share: Share = 0.15
     """Share of the training areas that are drawn from pairs, if there are any."""
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            disaster_pairs=NON_NEGATIVE,
-            pairs_weights=NON_NEGATIVE,
-            pairs_share=Bounds(low=0, high=1, exclude_high=True),
-        )
+        check_settings(self)
         for option, values in (("only", self.pairs_only), ("weights", self.pairs_weights)):
             if values and len(values) != len(self.pairs):
                 problem = f"--pairs and --pairs-{option} differ in number: {len(self.pairs)} and {len(values)}"
@@ -128,7 +119,6 @@ def load_atlas(
     device: torch.device,
     *,
     masks: bool = False,
-    scales: Scales | None = None,
     crops: Crops = "random",
 ) -> Atlas:
     """Load all training images into an atlas; with `masks`, only images with building masks, and these masks.
@@ -141,7 +131,7 @@ def load_atlas(
     weights: list[float] = []
     for weight, areas in _training_images(config):
         with ThreadPoolExecutor() as pool:
-            scaled = pool.map(lambda area: list(_scale(area, min_side, scales or Scales(), crops)), areas)
+            scaled = pool.map(lambda area: list(_scale(area, min_side, crops)), areas)
             found = [entry for entries in scaled for entry in entries if not masks or entry[1] is not None]
         offsets = [(image.shape[0] - min_side + 1) * (image.shape[1] - min_side + 1) for image, _ in found]
         weights += [weight * count / sum(offsets) for count in offsets]
@@ -155,10 +145,10 @@ def load_atlas(
     return Atlas.from_images(images, weights, device, all_masks)
 
 
-def _scale(area: SearchArea, min_side: int, scales: Scales, crops: Crops) -> Iterator[tuple[Pixels, Mask | None]]:
+def _scale(area: SearchArea, min_side: int, crops: Crops) -> Iterator[tuple[Pixels, Mask | None]]:
     """Yield the image and the mask of an area at every scale, or once at the size of a grid."""
     if crops == "random":
-        yield from rescale(area, min_side, scales)
+        yield from rescale(area, min_side, Scales())
         return
     fitted = fit_ground(area, Grid())
     yield fitted.image, fitted.mask
@@ -202,23 +192,12 @@ def load_imagery(
         entries += [(*entry, part * own / sum(ground)) for entry, own in zip(stored, ground, strict=True)]
     of_pair = share / (sum(pair_weights) or 1.0)
     entries += [(*entry, of_pair * own) for entry, own in zip(paired, pair_weights, strict=True)]
-    if not any(part for _, _, part in entries):
-        raise AirlocError(
-            "There are no images to train on", "Give --root a folder with larger images, or --synthetic 500"
-        )
+    both_days, steps, parts = zip(*entries, strict=True) if entries else ((), (), ())
+    check_images(parts)
     places = [*range(-1, len(paired) - len(entries) - 1, -1), *_number_places(of_two_days)]
     single, double = len(entries) - len(paired) - config.synthetic, len(paired) - pairs.disaster_pairs
     clean = [False] * single + [True] * config.synthetic + [False] * double + [True] * pairs.disaster_pairs
-    return Imagery.from_pairs(
-        [pair for pair, _, _ in entries],
-        [steps for _, steps, _ in entries],
-        [part for _, _, part in entries],
-        device,
-        places,
-        clean,
-        copies,
-        distortion,
-    )
+    return Imagery.from_pairs(both_days, steps, parts, device, places, clean, copies, distortion)
 
 
 def load_pairs(config: PairConfig, root: Path | None, device: torch.device, scales: Scales) -> Imagery:
@@ -338,6 +317,11 @@ def terms(config: DataConfig, pairs: PairConfig | None = None) -> str:
     if pairs is not None:
         datasets += [dataset for dataset, _ in _pair_datasets(pairs, config.root)]
     return " and ".join(sorted({weight_terms(dataset) for dataset in datasets} - {""}))
+
+
+def join_terms(*terms: str) -> str:
+    """Join the terms of data and of weights, each once and without empty ones."""
+    return " and ".join(dict.fromkeys(filter(None, terms)))
 
 
 def dataset_names(config: DataConfig) -> str:

@@ -21,7 +21,7 @@ agents, which deviate from the paper; docs/paper-map.md has the table, and the p
 Legend: B blocks, C channels, S = 48 side of a patch, P pairs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -38,20 +38,12 @@ from airloc.grid import MOVES, Grid
 from airloc.task.cells import cut_patches
 from airloc.task.photos import MARGIN
 from airloc.training.atlas import Atlas
-from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
-from airloc.training.data import FLIPS, Augmentation, Crops, DataConfig, load_atlas, validation_areas
-from airloc.training.learner import BestWeights, Keep, Learner, RunningMean, Schedule, schedule_factor
-from airloc.training.photos import photograph_cells
-from airloc.training.runs import (
-    COUNT,
-    POSITIVE,
-    PROBABILITY,
-    Run,
-    check_finite,
-    check_settings,
-    restore_rng,
-    rng_state,
-)
+from airloc.training.augment import FLIPS, SYMMETRIES, Augmentation, apply_symmetry, colour_jitter
+from airloc.training.data import Crops, DataConfig, load_atlas, validation_areas
+from airloc.training.learner import Learner
+from airloc.training.loop import SCHEDULES, BestWeights, Keep, OnStep, Schedule, UpdateLoop
+from airloc.training.photos import cut_cells, photograph_cells
+from airloc.training.runs import PositiveFloat, PositiveInt, Probability, Run, check_settings, rng_state
 from airloc.vision.embedder import Layers, PatchEncoder, standardise
 
 GRID = Grid()
@@ -86,15 +78,15 @@ class EmbedderConfig:
     """Agent whose segmentation unit predicts the masks, if it is not the one trained before."""
     init_from: str = ""
     """Agent whose embedder the training starts with, if its weights are not random."""
-    steps: int = 30_000
+    steps: PositiveInt = 30_000
     """Number of updates."""
     batches: Literal["blocks", "pairs"] = "blocks"
     """An update learns from blocks of 3 x 3 patches, or from pairs of patches."""
-    blocks: int = 28
+    blocks: PositiveInt = 28
     """Blocks of 3 x 3 patches per update."""
-    pairs: int = 256
+    pairs: PositiveInt = 256
     """Pairs of patches per update, instead of blocks."""
-    learning_rate: float = 2e-3
+    learning_rate: PositiveFloat = 2e-3
     """Highest learning rate of Adam."""
     schedule: Schedule = "cosine"
     """The learning rate falls along a cosine, or is constant."""
@@ -104,22 +96,21 @@ class EmbedderConfig:
     """Squares at any offset and scale of the images, or on the grid of the search areas."""
     augmentation: Augmentation = "full"
     """All symmetries and colour jitter, or flips alone."""
-    jitter: float = 0.6
+    jitter: Probability = 0.6
     """Strength of colour jitter, 0 to 1."""
     rescale: bool = True
     """Scale the numbers of c to one standard deviation after the training."""
     layers: Layers = field(default_factory=Layers)
     """Layers of the networks."""
-    photos: float = 0.0
+    photos: Probability = 0.0
     """Share of the blocks whose patches are photos with errors and compression of their own."""
-    validate_every: int = 2000
+    validate_every: PositiveInt = 2000
     """Updates between validations; each validation saves the state."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        counts = dict.fromkeys(("steps", "blocks", "pairs", "validate_every"), COUNT)
-        check_settings(self, **counts, learning_rate=POSITIVE, jitter=PROBABILITY, photos=PROBABILITY)
+        check_settings(self)
         if self.photos and (self.batches, self.crops) != ("blocks", "random"):
             problem = "Photos are taken of blocks at any offset only"
             raise AirlocError(problem, "Give --embedder blocks and --crops random, or leave --photos out")
@@ -150,9 +141,7 @@ class Distortions(NamedTuple):
     """Strength of colour jitter."""
 
 
-def train_embedder(
-    folder: Path, config: EmbedderConfig, encoder: PatchEncoder, *, on_step: Callable[[int, dict[str, float]], None]
-) -> PatchEncoder:
+def train_embedder(folder: Path, config: EmbedderConfig, encoder: PatchEncoder, *, on_step: OnStep) -> PatchEncoder:
     """Train the embedder of a patch encoder in a run folder; its segmentation unit is frozen.
 
     A finished run is only loaded.
@@ -181,7 +170,7 @@ def _train(
     encoder: PatchEncoder,
     atlas: Atlas,
     learner: Learner,
-    on_step: Callable[[int, dict[str, float]], None],
+    on_step: OnStep,
 ) -> None:
     """Run the training loop from the step of the run."""
     device = atlas.first.device
@@ -209,32 +198,27 @@ def _train(
         correct = (logits.argmax(dim=1) == direction).float().mean()
         return torch.stack([loss.detach(), correct])
 
-    fast_update = learner.capture(update)
-    running, best = RunningMean(2, device), BestWeights(encoder.embedder)
+    best = BestWeights(encoder.embedder)
+    loop = UpdateLoop(
+        run,
+        config,
+        learner,
+        learner.capture(update),
+        metrics=2,
+        schedule=SCHEDULES[config.schedule],
+        stop=lambda: best.converged,
+    )
     if run.state:
-        restore_rng(run.state["rng"])
-        running.load_state_dict(run.state["running"])
         best.load_state_dict(run.state["best"])
-    for step in range(run.step + 1, config.steps):
-        if best.converged:
-            break
-        learner.set_learning_rate(config.learning_rate * schedule_factor(config.schedule, step, config.steps))
-        running.add(fast_update())
-        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
-        if not (validates or run.is_due()):
-            continue
+    for step, (loss, correct), validates in loop:
         # Validate, log and save.
-        loss, correct = running.mean()
-        check_finite(loss, step, run)
         metrics = {"loss": loss, "accuracy": correct}
         if validates:
-            running.reset()
             metrics["val_accuracy"] = accuracy(encoder, pairs)
             if config.keep == "best":
                 best.offer(metrics["val_accuracy"])
             run.log(step, **metrics)
-        state = {"learner": learner.state_dict(), "rng": rng_state(device), "running": running.state_dict()}
-        run.save_state(step, {**state, "best": best.state_dict()})
+        run.save_state(step, {**loop.state(), "best": best.state_dict()})
         if validates:
             on_step(step + 1, metrics)
     best.restore()
@@ -311,10 +295,8 @@ def sample_blocks(
     squares = atlas.crop(*atlas.sample(count, side, step), side).permute(0, 3, 1, 2).float() / 255  # (B, 3, side, side)
     squares = colour_jitter(squares[:, None], strength)[:, 0]
     squares = apply_symmetry(squares, torch.randint(symmetries, (count,), device=squares.device))
-    if photos:
-        return standardise(photograph_cells(squares, BLOCK_GRID, photos).flatten(0, 1))
-    patches = squares.unfold(2, GRID.cell, GRID.pitch).unfold(3, GRID.cell, GRID.pitch)  # (B, 3, row, column, S, S)
-    return standardise(patches.permute(0, 2, 3, 1, 4, 5).flatten(0, 2))
+    patches = photograph_cells(squares, BLOCK_GRID, photos) if photos else cut_cells(squares, BLOCK_GRID)
+    return standardise(patches.flatten(0, 1))
 
 
 def _crop_side(photos: float) -> int:

@@ -6,10 +6,9 @@ address, so that states are copied into the existing tensors and never replace t
 the next update on streams of their own, so that the GPU can run both at once.
 """
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import nn
@@ -28,94 +27,6 @@ def enable_fast_math(device: torch.device) -> None:
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = True
         torch.backends.cudnn.benchmark = True
-
-
-Schedule = Literal["cosine", "constant"]
-"""Learning rate over a training: a short warm-up and a cosine to zero, or always the same."""
-
-
-Keep = Literal["best", "last"]
-"""Weights that a training ends with: the best by validation, at which it stops once it has converged, or the last."""
-PATIENCE = 10
-"""Validations without better weights after which a training has converged."""
-
-
-def schedule_factor(schedule: Schedule, step: int, steps: int) -> float:
-    """Return the factor of the learning rate at a step."""
-    return cosine_schedule(step, steps) if schedule == "cosine" else 1.0
-
-
-def cosine_schedule(step: int, steps: int) -> float:
-    """Return the factor of the learning rate: a short linear warm-up, then a cosine to zero."""
-    warm_up = max(1, min(500, steps // 10))
-    return min(1.0, (step + 1) / warm_up) * 0.5 * (1 + math.cos(math.pi * step / steps))
-
-
-class RunningMean:
-    """The mean of metrics (n,) since the last validation; its state is saved with the run."""
-
-    def __init__(self, size: int, device: torch.device) -> None:
-        self._total, self._count = torch.zeros(size, device=device), 0
-
-    def add(self, metrics: torch.Tensor) -> None:
-        """Add the metrics of one update."""
-        self._total += metrics
-        self._count += 1
-
-    def mean(self) -> list[float]:
-        """Return the mean of each metric."""
-        mean: list[float] = (self._total / self._count).tolist()
-        return mean
-
-    def reset(self) -> None:
-        """Start over."""
-        self._total.zero_()
-        self._count = 0
-
-    def state_dict(self) -> dict[str, torch.Tensor | int]:
-        """Return a copy of the state."""
-        return {"total": self._total.clone(), "count": self._count}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state."""
-        self._total.copy_(state["total"])
-        self._count = state["count"]
-
-
-class BestWeights:
-    """The weights of a network at its best validation so far; their state is saved with the run."""
-
-    def __init__(self, network: nn.Module) -> None:
-        self._network = network
-        self._weights: dict[str, torch.Tensor] = {}
-        self._highest, self._waited = -math.inf, 0
-
-    def offer(self, value: float) -> None:
-        """Keep the weights of the network if this validation is the best one."""
-        if value > self._highest:
-            self._weights = {name: tensor.detach().clone() for name, tensor in self._network.state_dict().items()}
-            self._highest, self._waited = value, 0
-        else:
-            self._waited += 1
-
-    @property
-    def converged(self) -> bool:
-        """Whether the last validations were no better."""
-        return self._waited >= PATIENCE
-
-    def restore(self) -> None:
-        """Copy the best weights into the network, in place; without any validation it stays as it is."""
-        current = self._network.state_dict()
-        for name, tensor in self._weights.items():
-            current[name].copy_(tensor)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state."""
-        return {"weights": self._weights, "highest": self._highest, "waited": self._waited}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state."""
-        self._weights, self._highest, self._waited = dict(state["weights"]), state["highest"], state["waited"]
 
 
 class Learner:

@@ -20,32 +20,23 @@ Legend: B photos and goals, D features, T = 18 side of a goal's features, P = 24
 each direction, K hard negatives of a goal.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, pad
 
+from airloc.agents.checkpoint import model_card
 from airloc.agents.pretrained import MAX_WIDTH, save_locator
 from airloc.errors import AirlocError
 from airloc.training.atlas import CropSampler, Scales
 from airloc.training.data import DataConfig, PairConfig, dataset_names, load_imagery, load_pairs, terms
-from airloc.training.learner import Learner, Prefetcher, RunningMean, cosine_schedule
+from airloc.training.learner import Learner, Prefetcher
 from airloc.training.locator_batches import CROP, PHOTO, LocatorAugmentation, LocatorBatch, sample_batch
-from airloc.training.runs import (
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    Bounds,
-    Run,
-    check_finite,
-    check_settings,
-    restore_rng,
-    rng_state,
-)
+from airloc.training.loop import OnStage, OnStep, UpdateLoop
+from airloc.training.runs import Bounds, NonNegativeFloat, PositiveFloat, PositiveInt, Run, check_settings
 from airloc.vision.feature_map import STRIDE
 from airloc.vision.locator import CANVAS
 from airloc.vision.locator_network import LocatorNetwork
@@ -59,6 +50,7 @@ NEAR = 1.0
 OVERLAP = 0.4
 """Smallest fraction of a goal that a shift must show."""
 NEVER = -1e4
+VALIDATION_BATCHES = 8
 
 
 @dataclass(frozen=True)
@@ -77,44 +69,33 @@ class LocatorConfig:
     """Dataset with image pairs to validate on: a folder, or the name of a dataset under the root."""
     validation_only: str = "*"
     """Shell pattern of the image names of these pairs."""
-    width: int = 48
+    width: Annotated[int, Bounds(low=1, high=MAX_WIDTH)] = 48
     """Channels of the first layer."""
-    channels: int = 32
+    channels: Annotated[int, Bounds(low=1, high=MAX_WIDTH)] = 32
     """Number of features."""
-    verifier: tuple[int, int] = (64, 3)
+    verifier: Annotated[tuple[int, int], Bounds(low=1, high=MAX_WIDTH)] = (64, 3)
     """Channels and convolutions of the verifier."""
-    steps: int = 8000
+    steps: PositiveInt = 8000
     """Number of updates."""
-    batch: int = 128
+    batch: Annotated[int, Bounds(low=4)] = 128
     """Photos per update, an even number."""
-    hard: int = 4
+    hard: PositiveInt = 4
     """Negatives of the verification per goal."""
-    temperature: float = 24.0
+    temperature: PositiveFloat = 24.0
     """Factor of the scores in the contrast."""
-    verification_weight: float = 1.0
+    verification_weight: NonNegativeFloat = 1.0
     """Weight of the loss of the verification."""
-    learning_rate: float = 1.5e-3
+    learning_rate: PositiveFloat = 1.5e-3
     """Highest learning rate of AdamW."""
-    weight_decay: float = 0.02
+    weight_decay: NonNegativeFloat = 0.02
     """Decoupled weight decay of AdamW."""
-    validate_every: int = 1000
+    validate_every: PositiveInt = 1000
     """Updates between validations; each validation saves the state."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            width=Bounds(low=1, high=MAX_WIDTH),
-            channels=Bounds(low=1, high=MAX_WIDTH),
-            verifier=Bounds(low=1, high=MAX_WIDTH),
-            **dict.fromkeys(("steps", "hard", "validate_every"), COUNT),
-            batch=Bounds(low=4),
-            temperature=POSITIVE,
-            verification_weight=NON_NEGATIVE,
-            learning_rate=POSITIVE,
-            weight_decay=NON_NEGATIVE,
-        )
+        check_settings(self)
         if self.batch % 2:
             raise AirlocError(
                 f"A batch has {self.batch} photos, and crops have two each", "Give an even number of --batch"
@@ -140,7 +121,7 @@ def train_locator(
     *,
     device: torch.device,
     command: str,
-    on_step: Callable[[str, int, dict[str, float]], None],
+    on_step: OnStage,
 ) -> None:
     """Train the network and write the checkpoint of the locator; a stopped training resumes.
 
@@ -155,7 +136,7 @@ def train_locator(
         if run.state:
             learner.load_state_dict(run.state["learner"])
         if run.step + 1 < config.steps:
-            _train(run, config, network, learner, lambda step, metrics: on_step("locator", step, metrics))
+            _train(run, config, network, learner, partial(on_step, "locator"))
         metrics = run.state["metrics"] if run.state else {}
     settings = {"terms": all_terms} if all_terms else {}
     save_locator(folder / "locator", network.cpu().eval(), settings, _card(config, metrics, command, all_terms))
@@ -166,7 +147,7 @@ def _train(
     config: LocatorConfig,
     network: LocatorNetwork,
     learner: Learner,
-    on_step: Callable[[int, dict[str, float]], None],
+    on_step: OnStep,
 ) -> None:
     """Run the training loop from the step of the run."""
     device = next(network.parameters()).device
@@ -188,29 +169,18 @@ def _train(
             learner.step(contrast + config.verification_weight * verification)
         return torch.stack([contrast.detach(), located, verification.detach(), correct])
 
-    fast_update = learner.capture(update)
-    running, metrics = RunningMean(4, device), dict[str, float]()
+    loop = UpdateLoop(run, config, learner, learner.capture(update), metrics=4)
+    metrics: dict[str, float] = {}
     if run.state:
-        restore_rng(run.state["rng"])
         prefetcher.load_state(run.state["batches"])
-        running.load_state_dict(run.state["running"])
         metrics = run.state["metrics"]
-    for step in range(run.step + 1, config.steps):
-        learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
-        running.add(fast_update())
-        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
-        if not (validates or run.is_due()):
-            continue
+    for step, means, validates in loop:
         # Validate, log and save.
-        means = running.mean()
-        check_finite(means[0], step, run)
         if validates:
-            running.reset()
             names = ("contrast_loss", "located", "verification_loss", "verified")
             metrics = dict(zip(names, means, strict=True)) | validate(network, validation, config.hard)
             run.log(step, **metrics)
-        state = {"learner": learner.state_dict(), "rng": rng_state(device), "batches": prefetcher.state()}
-        run.save_state(step, {**state, "running": running.state_dict(), "metrics": metrics})
+        run.save_state(step, {**loop.state(), "batches": prefetcher.state(), "metrics": metrics})
         if validates:
             on_step(step + 1, metrics)
 
@@ -320,13 +290,13 @@ def _right_shifts(batch: LocatorBatch) -> torch.Tensor:
     return _near_shifts(batch, NEAR)
 
 
-def _validation_batches(config: LocatorConfig, device: torch.device, count: int = 8) -> list[LocatorBatch]:
+def _validation_batches(config: LocatorConfig, device: torch.device) -> list[LocatorBatch]:
     """Draw photos and goals to validate on; none if the config names no pairs for it."""
     if not config.validation:
         return []
     pairs = PairConfig((config.validation,), (config.validation_only,))
     crops = CropSampler(load_pairs(pairs, config.data.root, device, SCALES), CROP, 0)
-    return [sample_batch(crops, config.batch, config.augmentation) for _ in range(count)]
+    return [sample_batch(crops, config.batch, config.augmentation) for _ in range(VALIDATION_BATCHES)]
 
 
 @torch.no_grad()
@@ -344,15 +314,11 @@ def validate(network: LocatorNetwork, batches: list[LocatorBatch], hard: int) ->
 
 def _card(config: LocatorConfig, metrics: dict[str, float], command: str, all_terms: str) -> str:
     """Return the model card, in Markdown."""
-    datasets = dataset_names(config.data)
     paired = ", ".join(Path(name).name for name in config.pairs.pairs) or "no dataset"
     scores = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
-    return (
-        "# locator\n\n"
-        "- What: the network of the locator, which finds a goal in a photo.\n"
-        f"- Data: datasets {datasets}; {config.data.synthetic} procedural areas; pairs of {paired}; "
-        f"{config.pairs.disaster_pairs} procedural pairs.\n"
-        f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
-        f"- Command: `{command}`\n"
-        f"- Last metrics: {scores}.\n"
-    )
+    about = [
+        "What: the network of the locator, which finds a goal in a photo.",
+        f"Data: datasets {dataset_names(config.data)}; {config.data.synthetic} procedural areas; pairs of {paired}; "
+        f"{config.pairs.disaster_pairs} procedural pairs.",
+    ]
+    return model_card("locator", about, all_terms, command, f"Last metrics: {scores}.")

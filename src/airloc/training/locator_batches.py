@@ -13,7 +13,7 @@ Legend: B photos and as many goals, two of each from a crop; 48 px are the side 
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch.nn.functional import grid_sample
@@ -21,17 +21,10 @@ from torch.nn.functional import grid_sample
 from airloc.areas.changes import MAX_SCALE
 from airloc.task.photos import draw_quality, expose, jpeg
 from airloc.training.atlas import CropSampler
-from airloc.training.augment import (
-    SYMMETRIES,
-    apply_symmetry,
-    colour_jitter,
-    draw_warp,
-    soften,
-    temporal_augmentation,
-)
+from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter, draw_warp, soften, temporal_augmentation
 from airloc.training.damage import damage
 from airloc.training.photos import QUALITY
-from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settings
+from airloc.training.runs import Bounds, NonNegativeFloat, Probability, check_settings
 from airloc.vision.locator import CANVAS, CELL
 
 PHOTO = 2 * CELL
@@ -51,41 +44,29 @@ _RENDERED = 80
 class LocatorAugmentation:
     """Differences between goals and photos."""
 
-    offset: float = 0.65
+    offset: Probability = 0.65
     """Largest offset of a goal from the middle of the photo, in cells, in each direction."""
-    turn: float = 5.0
+    turn: Annotated[float, Bounds(low=0, high=45)] = 5.0
     """Largest error of the goal's turn, in degrees: about half a step of the locator."""
-    scale: float = 1.07
+    scale: Annotated[float, Bounds(low=1, high=2)] = 1.07
     """Largest error of the goal's scale, a factor."""
-    footprint: tuple[float, float] = (1.1, 2.0)
+    footprint: Annotated[tuple[float, float], Bounds(low=0.5, high=2)] = (1.1, 2.0)
     """Smallest and largest side of what a photo shows, in cells."""
-    change_probability: float = 0.5
+    change_probability: Probability = 0.5
     """Probability that the days of a crop differ by a simulated season, damage, shadows or camera too."""
-    change: float = 0.6
+    change: Probability = 0.6
     """Strength of these changes, 0 to 1."""
-    damage_probability: float = 0.35
+    damage_probability: Probability = 0.35
     """Probability that parts of the photo's day are replaced too, as by a disaster or years of building."""
-    warp: float = 2.5
+    warp: NonNegativeFloat = 2.5
     """Largest standard deviation of a smooth displacement of the goal's pixels, as of two angles of view."""
-    jitter: float = 0.8
+    jitter: Probability = 0.8
     """Strength of the colour jitter of goals and photos, each its own, 0 to 1."""
-    error: float = 1.2
+    error: NonNegativeFloat = 1.2
     """Largest strength of the errors of lens, light and sensor."""
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            offset=Bounds(low=0, high=1),
-            turn=Bounds(low=0, high=45),
-            scale=Bounds(low=1, high=2),
-            footprint=Bounds(low=0.5, high=2),
-            change_probability=PROBABILITY,
-            change=PROBABILITY,
-            damage_probability=PROBABILITY,
-            warp=NON_NEGATIVE,
-            jitter=PROBABILITY,
-            error=NON_NEGATIVE,
-        )
+        check_settings(self)
 
 
 class LocatorBatch(NamedTuple):

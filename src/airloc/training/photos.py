@@ -10,13 +10,14 @@ Legend: A areas, P photos of an area, N images or photos, H, W height and width 
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 
 from airloc.grid import Grid
 from airloc.task.photos import BLOCK, MARGIN, capture, compress, crop, draw_quality, jpeg, reflect
 from airloc.training.augment import aberrate, colour_jitter, soften
-from airloc.training.runs import PROBABILITY, Bounds, check_settings
+from airloc.training.runs import Bounds, Probability, check_settings
 
 QUALITY = (35.0, 96.0)
 """Lowest and highest JPEG quality."""
@@ -30,38 +31,28 @@ MAX_STRENGTH = 1.6
 class PhotoAugmentation:
     """Probabilities of photo augmentations, per area that is augmented."""
 
-    flight_probability: float = 0.45
+    flight_probability: Probability = 0.45
     """Probability that every glimpse and goal of an area is a photo with its own errors, as in flight."""
-    flight_strength: tuple[float, float] = (0.2, MAX_STRENGTH)
+    flight_strength: Annotated[tuple[float, float], Bounds(low=0, high=10)] = (0.2, MAX_STRENGTH)
     """Smallest and largest strength of these errors. One stands for 3 % of a cell, 4 degrees and 4 % of the height."""
-    block_grid_strength: float = 0.3
+    block_grid_strength: Annotated[float, Bounds(low=0, high=10)] = 0.3
     """Smallest strength of these errors in areas of images that show a block grid, whose cells are also always
     compressed one by one. Zero treats them like the others."""
-    cell_compression_probability: float = 0.25
+    cell_compression_probability: Probability = 0.25
     """Probability that the cells of another area without such errors are compressed one by one."""
-    area_compression_probability: float = 0.5
+    area_compression_probability: Probability = 0.5
     """Probability that an area is compressed as a whole."""
-    aligned_probability: float = 0.4
+    aligned_probability: Probability = 0.4
     """Probability that the photos of an area begin with a whole block if they are compressed one by one. Patches that
     are cut first and saved then do so."""
-    saved_probability: float = 0.12
+    saved_probability: Probability = 0.12
     """Probability that the glimpses and goals of an area are saved as JPEG files of their own after they are cut. A
     decoder has no neighbours there to interpolate chroma with, so that the colours of the last pixels differ."""
-    degraded_probability: float = 0.35
+    degraded_probability: Probability = 0.35
     """Probability that the goals of an area are blurred, at a lower resolution and in another light."""
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            flight_probability=PROBABILITY,
-            flight_strength=Bounds(low=0, high=10),
-            block_grid_strength=Bounds(low=0, high=10),
-            cell_compression_probability=PROBABILITY,
-            area_compression_probability=PROBABILITY,
-            aligned_probability=PROBABILITY,
-            saved_probability=PROBABILITY,
-            degraded_probability=PROBABILITY,
-        )
+        check_settings(self)
 
 
 def compress_areas(images: torch.Tensor) -> torch.Tensor:
@@ -136,6 +127,17 @@ def take_photos(
     return shots.view(areas, photos, 3, grid.cell, grid.cell)
 
 
+def cell_corners(cells: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Return row and column of the upper left pixel of cells (...), given as indices: (2, ...)."""
+    return torch.stack([cells // grid.cols, cells % grid.cols]) * float(grid.pitch)
+
+
+def cut_cells(images: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Cut the cells of areas (A, 3, H, W) at the size of the grid: (A, C, 3, S, S)."""
+    cells = images.unfold(2, grid.cell, grid.pitch).unfold(3, grid.cell, grid.pitch)  # (A, 3, rows, cols, S, S)
+    return cells.permute(0, 2, 3, 1, 4, 5).flatten(1, 2)
+
+
 def photograph_cells(images: torch.Tensor, grid: Grid, share: float) -> torch.Tensor:
     """Photograph all cells of areas (A, 3, H, W) with `MARGIN` pixels around the grid, (A, C, 3, S, S).
 
@@ -145,7 +147,7 @@ def photograph_cells(images: torch.Tensor, grid: Grid, share: float) -> torch.Te
     chosen, strength, aligned = torch.rand(3, areas, 1, device=device)
     chosen = chosen < share
     cells = torch.arange(grid.count, device=device).expand(areas, -1)
-    corner = torch.stack([cells // grid.cols, cells % grid.cols]) * float(grid.pitch)
+    corner = cell_corners(cells, grid)
     return take_photos(
         images,
         grid,

@@ -10,34 +10,30 @@ A stopped training resumes, and finished stages are not repeated. A segmentation
 from another agent stays frozen.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 
+from airloc.agents.checkpoint import model_card
 from airloc.agents.policy import Policy, Variant
 from airloc.agents.pretrained import Units, load_units, save_airloc
 from airloc.agents.registry import find_checkpoint
 from airloc.errors import AirlocError
 from airloc.task.rules import load_reward
-from airloc.training.data import Augmentation, Crops, DataConfig, dataset_names, terms
+from airloc.training.augment import Augmentation
+from airloc.training.data import Crops, DataConfig, dataset_names, join_terms, terms
 from airloc.training.embedder import EmbedderConfig, train_embedder
-from airloc.training.learner import Keep, Schedule
-from airloc.training.reinforce import (
-    PolicyConfig,
-    PolicyResult,
-    finished_result,
-    tabulate_features,
-    train_policy,
-)
+from airloc.training.loop import Keep, OnStage, Schedule
+from airloc.training.reinforce import PolicyConfig, PolicyResult, finished_result, tabulate_features, train_policy
 from airloc.training.runs import (
     CONFIG,
-    COUNT,
     NON_NEGATIVE,
-    POSITIVE,
-    PROBABILITY,
+    PositiveFloat,
+    PositiveInt,
+    Probability,
     check_settings,
     write_settings,
 )
@@ -46,8 +42,6 @@ from airloc.vision.embedder import PAPER_LAYERS, Layers, PatchEncoder
 from airloc.vision.position import PositionEncoding
 
 Stage = Literal["segmenter", "embedder", "policy", "airloc"]
-OnStep = Callable[[str, int, dict[str, float]], None]
-"""Called with the stage, its progress (updates, or episodes of the policy) and its metrics."""
 
 
 @dataclass(frozen=True)
@@ -76,33 +70,33 @@ class AirlocConfig:
     them."""
     segmenter: str = ""
     """Use the segmentation unit of this agent, a name or a checkpoint folder, instead of training one."""
-    segmenter_steps: int = 20_000
+    segmenter_steps: PositiveInt = 20_000
     """Updates of the segmentation unit, at most."""
-    building_weight: float = 1.0
+    building_weight: PositiveFloat = 1.0
     """Weight of building pixels in the loss of the segmentation unit; others have weight 1."""
     init_from: str = ""
     """Start with the embedder of this agent, a name or a checkpoint folder, instead of random weights."""
     embedder: Literal["pairs", "blocks"] = "pairs"
     """The embedder learns from pairs of patches, or from blocks of 3 x 3 patches."""
-    embedder_steps: int = 30_000
+    embedder_steps: PositiveInt = 30_000
     """Updates of the embedder, at most."""
-    embedder_pairs: int = 256
+    embedder_pairs: PositiveInt = 256
     """Pairs of patches per update of the embedder."""
-    embedder_blocks: int = 28
+    embedder_blocks: PositiveInt = 28
     """Blocks of 3 x 3 patches per update of the embedder, instead of pairs."""
-    embedder_learning_rate: float = 1e-3
+    embedder_learning_rate: PositiveFloat = 1e-3
     """Learning rate of Adam for the embedder."""
     rescale: bool = False
     """Scale the numbers of the embedding c to one standard deviation."""
-    areas: int = 832
+    areas: PositiveInt = 832
     """Largest number of areas that policies are trained on."""
-    photos: float = 0.0
+    photos: Probability = 0.0
     """Share of the embedder's blocks, and of the policies' areas, that are photos with errors of their own."""
-    episodes: int = 3_200_000
+    episodes: PositiveInt = 3_200_000
     """Largest number of training episodes per policy."""
-    batch: int = 64
+    batch: PositiveInt = 64
     """Episodes per update and policy."""
-    learning_rate: float = 1e-4
+    learning_rate: PositiveFloat = 1e-4
     """Learning rate of Adam for the policies."""
     anneal: bool = False
     """Reduce that learning rate linearly to 2 % over the training."""
@@ -110,28 +104,24 @@ class AirlocConfig:
     """What is normalised among moves with the same distance left to the goal."""
     reward: str = ""
     """Reward function of the moves as MODULE:FUNCTION (see `airloc.task.rules`); by default 3 * found - 1."""
-    validate_every: int = 1000
+    validate_every: PositiveInt = 1000
     """Updates of the policies between validations."""
     validation: Literal["episodes", "all-pairs"] = "episodes"
     """Validate policies on one fixed episode for each distance and area, or on all pairs of start and goal."""
-    patience: int = 50
+    patience: PositiveInt = 50
     """Validations without a better mean success before the training of policies stops."""
     select: Literal["own", "both"] = "own"
     """Keep the best policies by success on 5 x 5, or by its mean with success on 7 x 7."""
-    table_bytes: int | None = None
+    table_bytes: Annotated[int | None, NON_NEGATIVE] = None
     """Memory limit of a feature table of the policies; a larger table is mapped from a file. By default half of the
     free memory of a GPU, or of the memory of the machine."""
-    seeds: int = 5
+    seeds: PositiveInt = 5
     """Number of policies trained at once; the one with the median validation success is kept."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        units = ("segmenter_steps", "embedder_steps", "embedder_pairs", "embedder_blocks")
-        policy = ("areas", "episodes", "batch", "validate_every", "patience", "seeds")
-        counts = dict.fromkeys((*units, *policy), COUNT)
-        rates = dict.fromkeys(("learning_rate", "embedder_learning_rate", "building_weight"), POSITIVE)
-        check_settings(self, **counts, **rates, photos=PROBABILITY, table_bytes=NON_NEGATIVE)
+        check_settings(self)
 
     @property
     def for_segmenter(self) -> SegmenterConfig:
@@ -257,7 +247,7 @@ CPU cores. docs/paper-map.md has the differences."""
 
 
 def train_stages(
-    folder: Path, config: AirlocConfig, until: Stage, *, device: torch.device, command: str, on_step: OnStep
+    folder: Path, config: AirlocConfig, until: Stage, *, device: torch.device, command: str, on_step: OnStage
 ) -> None:
     """Train all stages up to `until`; the last stage, `airloc`, also writes the checkpoint of the agent.
 
@@ -273,7 +263,7 @@ def train_stages(
         )
     taken, initial = _pretrained(config, until), _initial_embedder(config, until)
     agents = [units.config.get("terms", "") for units in (taken, initial) if units is not None]
-    all_terms = " and ".join(dict.fromkeys(filter(None, (terms(config.data), *agents))))
+    all_terms = join_terms(terms(config.data), *agents)
     torch.manual_seed(config.seed)
     encoder = taken.encoder if taken and config.encoder else PatchEncoder(config.variant.sem_seg, config.layers)
     encoder.to(device)
@@ -289,12 +279,12 @@ def train_stages(
         encoder.segmenter = taken.encoder.segmenter
         encoder.to(device)
     elif encoder.segmenter is not None:
-        train_segmenter(folder / "segmenter", segmenter, encoder.segmenter, on_step=_of_stage("segmenter", report))
+        train_segmenter(folder / "segmenter", segmenter, encoder.segmenter, on_step=partial(report, "segmenter"))
     if until == "segmenter":
         return
     # Embedder.
     if not config.encoder:
-        train_embedder(folder / "embedder", embedder, encoder, on_step=_of_stage("embedder", report))
+        train_embedder(folder / "embedder", embedder, encoder, on_step=partial(report, "embedder"))
     if until == "embedder":
         return
     # Policies.
@@ -302,7 +292,7 @@ def train_stages(
     result = finished_result(run_folder, policy)
     if result is None:
         tables = tabulate_features(encoder, policy, device, run_folder)
-        result = train_policy(run_folder, policy, *tables, on_step=_of_stage("policy", report))
+        result = train_policy(run_folder, policy, *tables, on_step=partial(report, "policy"))
     if until == "policy":
         return
     # Checkpoint of the agent.
@@ -368,27 +358,23 @@ def _initial_embedder(config: AirlocConfig, until: Stage) -> Units | None:
     return units
 
 
-def _of_stage(stage: str, on_step: OnStep) -> Callable[[int, dict[str, float]], None]:
-    return lambda step, metrics: on_step(stage, step, metrics)
-
-
 def _airloc_card(config: AirlocConfig, result: PolicyResult, command: str, all_terms: str = "") -> str:
     """Return the model card, in Markdown; `all_terms` are terms other than the project's licence."""
     data = config.data
-    datasets = dataset_names(data)
     only = "" if data.only == "*" else f" (files that match `{data.only}`)"
     fold = "" if data.fold is None else f"; fold {data.fold} of {data.folds} was held out and validated on"
-    units = f"- Segmentation unit: that of `{config.segmenter}`, frozen.\n" if config.segmenter else ""
-    units += f"- Segmentation unit and embedder: those of `{config.encoder}`, frozen.\n" if config.encoder else ""
-    units += f"- Initial embedder: that of `{config.init_from}`.\n" if config.init_from else ""
+    about = [f"Data: datasets {dataset_names(data)}{only}; {data.synthetic} procedural areas{fold}."]
+    if config.segmenter:
+        about.append(f"Segmentation unit: that of `{config.segmenter}`, frozen.")
+    if config.encoder:
+        about.append(f"Segmentation unit and embedder: those of `{config.encoder}`, frozen.")
+    if config.init_from:
+        about.append(f"Initial embedder: that of `{config.init_from}`.")
     on = "all pairs, equal distances" if config.validation == "all-pairs" else "one episode per distance and area"
     mean = "; mean of 5 x 5 and 7 x 7" if config.select == "both" else ""
     successes = ", ".join(f"{100 * success:.1f} %" for success in result.success)
-    return (
-        f"# {config.variant.name}\n\n"
-        f"- Data: datasets {datasets}{only}; {data.synthetic} procedural areas{fold}.\n{units}"
-        f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
-        f"- Command: `{command}`\n"
-        f"- Validation success of the {config.seeds} policies trained ({on}{mean}): "
-        f"{successes}; this is the median one, {100 * result.success[result.median]:.1f} %.\n"
+    success = (
+        f"Validation success of the {config.seeds} policies trained ({on}{mean}): "
+        f"{successes}; this is the median one, {100 * result.success[result.median]:.1f} %."
     )
+    return model_card(config.variant.name, about, all_terms, command, success)

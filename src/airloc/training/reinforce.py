@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,28 +43,12 @@ from airloc.task import rules
 from airloc.task.cells import ORIENTATIONS, flip_image
 from airloc.task.suites import all_pairs, per_distance
 from airloc.training.atlas import Atlas
-from airloc.training.data import (
-    Crops,
-    DataConfig,
-    large_validation_areas,
-    load_atlas,
-    training_areas,
-    validation_areas,
-)
+from airloc.training.data import Crops, DataConfig, large_validation_areas, load_atlas, training_areas, validation_areas
 from airloc.training.features import FeatureTable, PrivilegedMoves, tabulate
-from airloc.training.learner import Learner, RunningMean
+from airloc.training.learner import Learner
+from airloc.training.loop import OnStep, UpdateLoop, constant_schedule
 from airloc.training.returns import discounted_returns, normalise_by_group
-from airloc.training.runs import (
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    PROBABILITY,
-    Run,
-    check_finite,
-    check_settings,
-    restore_rng,
-    rng_state,
-)
+from airloc.training.runs import NON_NEGATIVE, PositiveFloat, PositiveInt, Probability, Run, check_settings
 from airloc.vision.embedder import PatchEncoder
 from airloc.vision.position import PositionEncoding
 
@@ -86,58 +70,56 @@ class PolicyConfig:
     """Agent whose segmentation unit and embedder compute the features, if they are not those trained before."""
     grid: str = "5x5"
     """Training grid; square."""
-    areas: int = 3000
+    areas: PositiveInt = 3000
     """Number of areas cropped from the training images; the largest number with one area in each image."""
     crops: Crops = "random"
     """Areas at any offset and scale of the images, or one in each image."""
     position: PositionEncoding = field(default_factory=PositionEncoding)
     """How positions are encoded."""
-    photos: float = 0.0
+    photos: Probability = 0.0
     """Share of these areas in which glimpses and goals are photos with errors of their own."""
-    episodes: int = 3_200_000
+    episodes: PositiveInt = 3_200_000
     """Largest number of training episodes per policy."""
-    batch: int = 64
+    batch: PositiveInt = 64
     """Episodes per update and policy."""
-    budget: int = 10
+    budget: PositiveInt = 10
     """Moves in an episode."""
-    learning_rate: float = 1e-4
+    learning_rate: PositiveFloat = 1e-4
     """Learning rate of Adam."""
     anneal: bool = False
     """Reduce the learning rate linearly to 2 % over the training."""
-    gamma: float = 0.9
+    gamma: Probability = 0.9
     """Discount factor."""
     normalise: Literal["returns", "rewards"] = "returns"
     """What is normalised among moves with the same distance left to the goal."""
     reward: str = ""
     """Reward function of the moves as MODULE:FUNCTION (see `airloc.task.rules`); by default 3 * found - 1."""
-    validate_every: int = 1000
+    validate_every: PositiveInt = 1000
     """Updates between validations; each validation saves the state."""
     validation: Literal["all-pairs", "episodes"] = "all-pairs"
     """Validate on all pairs of start and goal, or on one fixed episode for each distance and area."""
-    patience: int = 15
+    patience: PositiveInt = 15
     """Validations without a better mean success before training stops."""
     larger_grid: str = "7x7"
     """A second validation grid, with twice its side as the budget, used if validation areas are large enough."""
     select: Literal["own", "both"] = "own"
     """Keep the best weights by success on the training grid, or by its mean with success on the larger grid."""
-    table_bytes: int | None = None
+    table_bytes: Annotated[int | None, NON_NEGATIVE] = None
     """Memory limit of a feature table on the device; a larger table is mapped from a file in the run folder. By default
     half of the free memory of a GPU, or of the memory of the machine."""
-    seeds: int = 1
+    seeds: PositiveInt = 1
     """Number of policies trained at once, with different initial weights."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        counts = dict.fromkeys(("areas", "episodes", "batch", "budget", "validate_every", "patience", "seeds"), COUNT)
-        shares = dict.fromkeys(("photos", "gamma"), PROBABILITY)
-        check_settings(self, **counts, **shares, learning_rate=POSITIVE, table_bytes=NON_NEGATIVE)
-        if self.updates < 1:
+        check_settings(self)
+        if self.steps < 1:
             problem = f"{self.episodes} episodes do not fill one batch of {self.batch}"
             raise AirlocError(problem, "Give more --episodes, or a smaller --batch")
 
     @property
-    def updates(self) -> int:
+    def steps(self) -> int:
         """Number of updates."""
         return self.episodes // self.batch
 
@@ -189,7 +171,7 @@ def train_policy(
     validation: FeatureTable,
     larger: FeatureTable | None = None,
     *,
-    on_step: Callable[[int, dict[str, float]], None],
+    on_step: OnStep,
 ) -> PolicyResult:
     """Train policies in a run folder.
 
@@ -203,38 +185,29 @@ def train_policy(
     validate = _validator(policy, config, validation, larger)
 
     with Run.open(folder, config) as run:
-        eager = partial(reinforce_update, policy, learner, features, config)
-        update = learner.capture(eager) if features.on_device else eager
         best = {name: tensor.detach().clone() for name, tensor in policy.named_parameters()}
         best_success = torch.full((config.seeds,), -1.0, device=device)
         highest, waited = -1.0, 0
-        running = RunningMean(2, device)
         if run.state:
             learner.load_state_dict(run.state["learner"])
             best = {name: tensor.to(device) for name, tensor in run.state["best"].items()}
             best_success = run.state["success"].to(device)
             highest, waited = run.state["highest"], run.state["waited"]
-            running.load_state_dict(run.state["running"])
-            restore_rng(run.state["rng"])
-        for step in range(run.step + 1, config.updates):
-            if waited >= config.patience:
-                break
-            if config.anneal:
-                share = max(1 - step / config.updates, FINAL_LEARNING_RATE)
-                learner.set_learning_rate(config.learning_rate * share)
-
-            # Roll out, compute returns and loss, and step.
-            running.add(update())
-            validates = (step + 1) % config.validate_every == 0 or step + 1 == config.updates
-            if not (validates or run.is_due()):
-                continue
-            loss, found = running.mean()
-            check_finite(loss, step, run)
+        update = partial(reinforce_update, policy, learner, features, config)
+        loop = UpdateLoop(
+            run,
+            config,
+            learner,
+            learner.capture(update) if features.on_device else update,
+            metrics=2,
+            schedule=linear_schedule if config.anneal else constant_schedule,
+            stop=lambda: waited >= config.patience,
+        )
+        for step, (loss, found), validates in loop:
             metrics = {"loss": loss, "success": found}
 
             # Validate, keep the best weights of each policy, and log.
             if validates:
-                running.reset()
                 success, validated = validate()
                 better = success > best_success
                 best_success = torch.where(better, success, best_success)
@@ -247,11 +220,16 @@ def train_policy(
                 run.log(step, **metrics)
 
             # Save.
-            state = {"learner": learner.state_dict(), "best": best, "success": best_success, "rng": rng_state(device)}
-            run.save_state(step, {**state, "running": running.state_dict(), "highest": highest, "waited": waited})
+            kept = {"best": best, "success": best_success, "highest": highest, "waited": waited}
+            run.save_state(step, {**loop.state(), **kept})
             if validates:
                 on_step((step + 1) * config.batch, metrics)
     return PolicyResult(best, tuple(best_success.tolist()))
+
+
+def linear_schedule(step: int, steps: int) -> float:
+    """Return the factor of a learning rate that falls linearly."""
+    return max(1 - step / steps, FINAL_LEARNING_RATE)
 
 
 def reinforce_update(policy: Policy, learner: Learner, features: FeatureTable, config: PolicyConfig) -> torch.Tensor:
@@ -390,7 +368,7 @@ def _validator(
 def finished_result(folder: Path, config: PolicyConfig) -> PolicyResult | None:
     """Return the result of a finished run; None if the run is not finished."""
     with Run.open(folder, config) as run:
-        if run.state and (run.step + 1 >= config.updates or run.state["waited"] >= config.patience):
+        if run.state and (run.step + 1 >= config.steps or run.state["waited"] >= config.patience):
             return PolicyResult(run.state["best"], tuple(run.state["success"].tolist()))
     return None
 

@@ -9,7 +9,8 @@ goals. The loss is the sum of three cross-entropies:
 3. Directions: given a glimpse beside the goal, in which of the eight directions is it? This follows from the first
    loss, but it learns faster.
 
-With a teacher (`--teacher`) the loss is the difference to its answers instead: `airloc.training.consistency`.
+With a teacher (`--teacher`) the loss is the difference to its answers instead: `airloc.training.consistency`. All
+losses are in `airloc.training.relation_losses`.
 
 Areas have grids of several sizes. The smallest one also fits on small images at coarse scales; of the largest one only
 the cells of one walk are observed, so that the network learns about goals far away.
@@ -26,12 +27,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import torch
-from torch.nn.functional import cross_entropy
 
-from airloc.agents.checkpoint import load_checkpoint
+from airloc.agents.checkpoint import load_checkpoint, model_card
 from airloc.agents.pretrained import MAX_BLOCKS, MAX_WIDTH, load_relation, save_belief
 from airloc.agents.registry import find_checkpoint
 from airloc.areas.area import SearchArea
@@ -40,34 +40,31 @@ from airloc.grid import Grid
 from airloc.task.cells import cut_patches
 from airloc.task.photos import MARGIN
 from airloc.training.atlas import CropSampler, Imagery, Scales
-from airloc.training.consistency import ConditionAugmentation, TwinBatch, consistency_loss, sample_twins
+from airloc.training.consistency import ConditionAugmentation, TwinBatch, sample_twins
 from airloc.training.data import (
     DataConfig,
     PairConfig,
     dataset_names,
+    join_terms,
     load_imagery,
     terms,
     validation_areas,
 )
-from airloc.training.learner import Learner, Prefetcher, RunningMean, cosine_schedule
+from airloc.training.learner import Learner, Prefetcher
+from airloc.training.loop import OnStage, OnStep, UpdateLoop
 from airloc.training.photos import PhotoAugmentation
-from airloc.training.relation_batches import (
-    GoalAugmentation,
-    RelationBatch,
-    random_walks,
-    sample_batch,
-)
+from airloc.training.relation_batches import GoalAugmentation, RelationBatch, random_walks, sample_batch
+from airloc.training.relation_losses import consistency_loss, direction_loss, logits_by_cell, pair_loss, walk_loss
 from airloc.training.runs import (
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    PROBABILITY,
     Bounds,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Probability,
     Run,
-    check_finite,
+    Share,
     check_settings,
-    restore_rng,
-    rng_state,
 )
 from airloc.vision.relation import Encoding, RelationNetwork, adjacent_offsets, offsets_between_cells
 
@@ -93,60 +90,48 @@ class RelationConfig:
     """Errors and compression of photos."""
     conditions: ConditionAugmentation = field(default_factory=ConditionAugmentation)
     """Conditions under which a teacher is followed."""
-    copies: int = 3
+    copies: NonNegativeInt = 3
     """Rotated, stretched and recoloured copies of every image from a file. Areas are exact in these and in procedural
     images alone, which show no block grid along their rows and columns."""
-    distortion: float = 0.0
+    distortion: Probability = 0.0
     """How much the copies are stretched and recoloured, 0 to 1. It keeps a network from learning places by heart."""
     init_from: str = ""
     """Start with the weights of this belief agent, a name or a checkpoint folder, instead of random weights."""
-    initial_share: float = 0.0
+    initial_share: Probability = 0.0
     """Save the average of initial and trained weights with this share of the initial ones (WiSE-FT, arXiv 2109.01903).
     It keeps some of what the initial weights did better."""
     teacher: str = ""
     """Learn to answer under conditions without information about place as this belief agent, a name or a checkpoint
     folder, answers without them. Batch normalisation keeps the statistics of the initial weights."""
-    width: int = 32
+    width: Annotated[int, Bounds(low=1, high=MAX_WIDTH)] = 32
     """Channels of the first layers."""
-    blocks: int = 0
+    blocks: Annotated[int, Bounds(low=0, high=MAX_BLOCKS)] = 0
     """Residual blocks of the whole patch and of its sides."""
-    steps: int = 14_000
+    steps: PositiveInt = 14_000
     """Number of updates."""
-    areas: int = 24
+    areas: PositiveInt = 24
     """Areas per update."""
-    goals: int = 10
+    goals: PositiveInt = 10
     """Goals per area."""
-    small_share: float = 0.3
+    small_share: Share = 0.3
     """Share of the areas that have 3 x 3 cells."""
-    large_share: float = 0.1
+    large_share: Share = 0.1
     """Share of the areas that have 7 x 7 cells."""
-    far_share: float = 0.1
+    far_share: Share = 0.1
     """Share of the areas that have 12 x 12 cells, of which only those of one walk are observed."""
-    direction_weight: float = 1.0
+    direction_weight: NonNegativeFloat = 1.0
     """Weight of the loss of directions."""
-    learning_rate: float = 3e-3
+    learning_rate: PositiveFloat = 3e-3
     """Highest learning rate of AdamW."""
-    weight_decay: float = 0.02
+    weight_decay: NonNegativeFloat = 0.02
     """Decoupled weight decay of AdamW."""
-    validate_every: int = 2000
+    validate_every: PositiveInt = 2000
     """Updates between validations; each validation saves the state."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            width=Bounds(low=1, high=MAX_WIDTH),
-            **dict.fromkeys(("steps", "areas", "goals", "validate_every"), COUNT),
-            copies=NON_NEGATIVE,
-            distortion=PROBABILITY,
-            blocks=Bounds(low=0, high=MAX_BLOCKS),
-            **dict.fromkeys(("small_share", "large_share", "far_share"), Bounds(low=0, high=1, exclude_high=True)),
-            initial_share=PROBABILITY,
-            direction_weight=NON_NEGATIVE,
-            learning_rate=POSITIVE,
-            weight_decay=NON_NEGATIVE,
-        )
+        check_settings(self)
         if self.initial_share and not self.init_from:
             problem = f"initial_share = {self.initial_share} would average trained with random weights"
             raise AirlocError(problem, "Name the initial weights with --init-from, or leave --initial-share out")
@@ -161,7 +146,7 @@ def train_belief(
     *,
     device: torch.device,
     command: str,
-    on_step: Callable[[str, int, dict[str, float]], None],
+    on_step: OnStage,
 ) -> None:
     """Train a relation network and write the checkpoint of the belief agent; a stopped training resumes.
 
@@ -174,18 +159,16 @@ def train_belief(
     network, initial_terms = _initial_network(config)
     network.to(device)
     initial = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    train_relation(
-        folder / "relation", config, network, on_step=lambda step, metrics: on_step("relation", step, metrics)
-    )
+    train_relation(folder / "relation", config, network, on_step=partial(on_step, "relation"))
     network.load_state_dict(average_weights(network.state_dict(), initial, config.initial_share))
     metrics = validate(network, validation_areas(config.data, GRID))
-    all_terms = " and ".join(dict.fromkeys(filter(None, (data_terms, initial_terms, teacher_terms))))
+    all_terms = join_terms(data_terms, initial_terms, teacher_terms)
     card = _belief_card(config, metrics, command, all_terms)
     save_belief(folder / "agent", network.cpu(), {"terms": all_terms} if all_terms else {}, card)
 
 
 def train_relation(
-    folder: Path, config: RelationConfig, network: RelationNetwork, *, on_step: Callable[[int, dict[str, float]], None]
+    folder: Path, config: RelationConfig, network: RelationNetwork, *, on_step: OnStep
 ) -> RelationNetwork:
     """Train a relation network in a run folder; a finished run is only loaded."""
     learner = Learner(network, config.learning_rate, config.weight_decay)
@@ -202,7 +185,7 @@ def _train(
     config: RelationConfig,
     network: RelationNetwork,
     learner: Learner,
-    on_step: Callable[[int, dict[str, float]], None],
+    on_step: OnStep,
 ) -> None:
     """Run the training loop from the step of the run."""
     device = next(network.parameters()).device
@@ -235,28 +218,16 @@ def _train(
             learner.step(total)
         return metrics[0]
 
-    fast_update = learner.capture(update)
-    running = RunningMean(3, device)
+    loop = UpdateLoop(run, config, learner, learner.capture(update), metrics=3)
     if run.state:
-        restore_rng(run.state["rng"])
         prefetcher.load_state(run.state["batches"])
-        running.load_state_dict(run.state["running"])
-    for step in range(run.step + 1, config.steps):
-        learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
-        running.add(fast_update())
-        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
-        if not (validates or run.is_due()):
-            continue
+    for step, (pair, walk, correct), validates in loop:
         # Validate, log and save.
-        pair, walk, correct = running.mean()
-        check_finite(walk, step, run)
         metrics = {"pair_loss": pair, "walk_loss": walk, "accuracy": correct}
         if validates:
-            running.reset()
             metrics |= validate(network, validation)
             run.log(step, **metrics)
-        state = {"learner": learner.state_dict(), "rng": rng_state(device), "batches": prefetcher.state()}
-        run.save_state(step, {**state, "running": running.state_dict()})
+        run.save_state(step, {**loop.state(), "batches": prefetcher.state()})
         if validates:
             on_step(step + 1, metrics)
 
@@ -304,8 +275,7 @@ class _Board(NamedTuple):
         by_cell = logits_by_cell(logits, batch.observed, self.grid)
         walk, correct = walk_loss(by_cell, batch.cell, batch.observed, self.walks)
         if config.teacher:
-            cells = offsets_between_cells(self.grid, logits.device)[batch.observed]
-            pair, walk = consistency_loss(answers, logits, cells, batch.observed, self.walks)
+            pair, walk = consistency_loss(answers, logits, batch.observed, self.walks, self.grid)
             total = pair + walk
         else:
             pair = pair_loss(by_cell, batch.cell)
@@ -372,58 +342,6 @@ def pair_logits(network: RelationNetwork, batches: Sequence[RelationBatch | Twin
     return logits
 
 
-def logits_by_cell(logits: torch.Tensor, observed: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Select the logit of every cell from the logits (A, V, G, O) of glimpses of `observed` (A, V): (A, V, G, C)."""
-    offsets = offsets_between_cells(grid, logits.device)[observed][:, :, None]
-    return logits.gather(3, offsets.expand(*logits.shape[:3], -1))
-
-
-def pair_loss(by_cell: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy of the goal's cell (A, G) given single glimpses, by_cell (A, C, G, C)."""
-    target = goal[:, None].expand(by_cell.shape[:3])
-    return cross_entropy(by_cell.flatten(0, 2), target.flatten())
-
-
-def direction_loss(logits: torch.Tensor, goal: torch.Tensor, observed: torch.Tensor, grid: Grid) -> torch.Tensor:
-    """Cross-entropy of the goal's direction given glimpses beside it; logits (A, V, G, O), goal (A, G)."""
-    directions = adjacent_offsets(logits.device)
-    offset = offsets_between_cells(grid, logits.device)[observed[:, :, None], goal[:, None]]  # (A, V, G)
-    target = offset[..., None] == directions  # (A, V, G, 8)
-    beside = target.any(dim=3).float()
-    log_probs = logits[..., directions].log_softmax(dim=3)
-    return -(log_probs * target).sum() / beside.sum().clamp(min=1)
-
-
-def walk_loss(
-    by_cell: torch.Tensor, goal: torch.Tensor, observed: torch.Tensor, walks: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cross-entropy of the goal's cell among the unvisited cells given all glimpses of a walk, and the accuracy.
-
-    Args:
-        by_cell: Logits of the cells, (A, V, G, C).
-        goal: Index of the cell of every goal, (A, G).
-        observed: Index of the cell of every glimpse, (A, V).
-        walks: Indices of glimpses in the order of the visits, (W, T).
-    """
-    areas, _, goals, cells = by_cell.shape
-    device = by_cell.device
-    walk = walks[torch.randint(len(walks), (areas, goals), device=device)]  # (A, G, T)
-    place = observed[:, None].expand(-1, goals, -1)  # (A, G, V)
-    steps = torch.arange(walk.shape[2], device=device)
-    when = steps.expand_as(walk).masked_fill(place.gather(2, walk) != goal[..., None], len(steps))
-    reached = when.amin(dim=2)  # the walk ends before the goal
-    length = torch.minimum(torch.randint(1, len(steps) + 1, (areas, goals), device=device), reached)
-    made = (steps < length[..., None]).float()
-    used = torch.zeros(place.shape, device=device).scatter_reduce(2, walk, made, "amax")  # (A, G, V)
-    visited = torch.zeros(areas, goals, cells, device=device).scatter_reduce(2, place, used, "amax")
-    belief = torch.einsum("agv,avgc->agc", used, by_cell).masked_fill(visited > 0, -torch.inf)
-    weight = (length > 0).float()  # a walk that starts at the goal does not count
-    loss = cross_entropy(belief.flatten(0, 1), goal.flatten(), reduction="none").view_as(weight)
-    correct = (belief.argmax(dim=2) == goal).float()
-    count = weight.sum().clamp(min=1)
-    return (loss * weight).sum() / count, (correct * weight).sum() / count
-
-
 @torch.no_grad()
 def all_pair_logits(network: RelationNetwork, areas: Sequence[SearchArea], grid: Grid) -> torch.Tensor:
     """Compute the logits of every pair of cells of every area, (A, C glimpses, C goals, O)."""
@@ -482,20 +400,19 @@ def average_weights(
 
 def _belief_card(config: RelationConfig, metrics: dict[str, float], command: str, all_terms: str = "") -> str:
     """Return the model card, in Markdown; `all_terms` are terms other than the project's licence."""
-    datasets = dataset_names(config.data)
     paired = "".join(f"; pairs of {Path(name).name}" for name in config.pairs.pairs)
     paired += f"; {config.pairs.disaster_pairs} procedural pairs" if config.pairs.disaster_pairs else ""
     averaged = f", {100 * config.initial_share:g} % of the average that is saved" if config.initial_share else ""
-    initial = f"- Initial weights: those of `{config.init_from}`{averaged}.\n" if config.init_from else ""
-    initial += f"- Teacher: `{config.teacher}`, under conditions without information about place.\n" * bool(
-        config.teacher
+    about = [
+        "What: the relation network of a belief agent.",
+        f"Data: datasets {dataset_names(config.data)}; {config.data.synthetic} procedural areas{paired}.",
+    ]
+    if config.init_from:
+        about.append(f"Initial weights: those of `{config.init_from}`{averaged}.")
+    if config.teacher:
+        about.append(f"Teacher: `{config.teacher}`, under conditions without information about place.")
+    result = (
+        f"On the validation areas: 8-way accuracy of adjacent pairs {100 * metrics['val_accuracy']:.1f} %, "
+        f"loss of single glimpses {metrics['val_pair_loss']:.3f}."
     )
-    return (
-        "# belief\n\n"
-        "- What: the relation network of a belief agent.\n"
-        f"- Data: datasets {datasets}; {config.data.synthetic} procedural areas{paired}.\n{initial}"
-        f"- Terms: {all_terms + ', not the licence of airloc' if all_terms else 'those of the training data'}.\n"
-        f"- Command: `{command}`\n"
-        f"- On the validation areas: 8-way accuracy of adjacent pairs {100 * metrics['val_accuracy']:.1f} %, "
-        f"loss of single glimpses {metrics['val_pair_loss']:.3f}.\n"
-    )
+    return model_card("belief", about, all_terms, command, result)

@@ -13,7 +13,7 @@ Legend: A areas, V glimpses and G goals of an area, S side of a cell, W walks, T
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 
@@ -22,8 +22,8 @@ from airloc.task.photos import MARGIN
 from airloc.task.rules import inside, moves_on
 from airloc.training.atlas import CropSampler
 from airloc.training.augment import colour_jitter, temporal_augmentation
-from airloc.training.photos import PhotoAugmentation, compress_alone, compress_areas, take_photos
-from airloc.training.runs import NON_NEGATIVE, PROBABILITY, Bounds, check_settings
+from airloc.training.photos import PhotoAugmentation, cell_corners, compress_alone, compress_areas, take_photos
+from airloc.training.runs import Bounds, NonNegativeFloat, Probability, check_settings
 from airloc.vision.embedder import standardise
 
 INNER = 4.0
@@ -34,43 +34,31 @@ INNER = 4.0
 class GoalAugmentation:
     """Differences between the image of the goal and the glimpses of the flight."""
 
-    exact_probability: float = 0.55
+    exact_probability: Probability = 0.55
     """Probability that an area of a clean image has glimpses and goals cut from one rendering, without errors and
     compression of their own. Areas of images that show a block grid are never exact."""
-    shared_jitter: float = 0.6
+    shared_jitter: Probability = 0.6
     """Strength of the colour jitter that glimpses and goal share, 0 to 1."""
-    aberration_probability: float = 0.15
+    aberration_probability: Probability = 0.15
     """Probability of chromatic aberration in the photos of an area that is augmented, up to one pixel at their border.
     Aberration of a whole area tells where in it a patch lies, and a network learns to read that."""
-    goal_jitter: float = 0.9
+    goal_jitter: Probability = 0.9
     """Strength of the temporal augmentation of glimpses and goal, each its own, 0 to 1."""
-    goal_jitter_probability: float = 0.65
+    goal_jitter_probability: Probability = 0.65
     """Probability of that augmentation, per area that is augmented."""
-    misregistration: float = 3.0
+    misregistration: NonNegativeFloat = 3.0
     """Largest shift between augmented images, in pixels."""
-    off_grid_probability: float = 0.35
+    off_grid_probability: Probability = 0.35
     """Probability that the goals of an area are cut off the grid, rotated and scaled."""
-    shift: float = 0.5
+    shift: NonNegativeFloat = 0.5
     """Largest shift of goals off the grid, in cells."""
-    turn: float = 12.0
+    turn: Annotated[float, Bounds(low=0, high=180)] = 12.0
     """Largest rotation of goals off the grid, in degrees."""
-    scale: float = 1.2
+    scale: Annotated[float, Bounds(low=1, high=2)] = 1.2
     """Largest factor by which goals off the grid show more or less ground than a cell."""
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            exact_probability=PROBABILITY,
-            shared_jitter=PROBABILITY,
-            aberration_probability=PROBABILITY,
-            goal_jitter=PROBABILITY,
-            goal_jitter_probability=PROBABILITY,
-            misregistration=NON_NEGATIVE,
-            off_grid_probability=PROBABILITY,
-            shift=NON_NEGATIVE,
-            turn=Bounds(low=0, high=180),
-            scale=Bounds(low=1, high=2),
-        )
+        check_settings(self)
 
 
 class RelationBatch(NamedTuple):
@@ -123,7 +111,7 @@ def sample_batch(
         "aligned": torch.rand(areas, 1, device=device) < photos.aligned_probability,
         "aberration": aberrated * (2 * torch.rand(areas, 1, device=device) - 1),
     }
-    corner = torch.stack([observed // grid.cols, observed % grid.cols]) * float(grid.pitch)
+    corner = cell_corners(observed, grid)
     upright, sharp = torch.zeros_like(corner[0]), torch.zeros_like(flying)
     glimpses = take_photos(glimpse_day, grid, corner, upright, **common, degraded=sharp)
     cell = torch.rand(areas, grid.count, device=device).argsort(dim=1)[:, :goals]

@@ -7,19 +7,8 @@
     lock             held while a process trains here
 
 A loop saves its state after each validation, and at least every `SAVE_SECONDS`. It logs a step before it saves it. When
-a run resumes, it drops the metrics that were logged after the last save, and logs them again:
-
-    with Run.open(folder, config) as run:
-        if run.state:
-            model.load_state_dict(run.state["model"])
-            optimizer.load_state_dict(run.state["optimizer"])
-            restore_rng(run.state["rng"])
-        for step in range(run.step + 1, config.steps):
-            loss = ...
-            check_finite(loss, step, run)
-            run.log(step, loss=loss)
-            if run.is_due():
-                run.save_state(step, {"model": model.state_dict(), ..., "rng": rng_state(device)})
+a run resumes, it drops the metrics that were logged after the last save, and logs them again. `airloc.training.loop`
+is such a loop.
 
 Loading a state runs no code from the file. A state therefore holds tensors, numbers, text, `None`, and lists, tuples
 and dicts of them. The results of `Learner.state_dict` and `rng_state` are such values.
@@ -37,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import torch
 
@@ -78,25 +67,32 @@ class Bounds(NamedTuple):
         return " and ".join(text for text, bound in ((low, self.low), (high, self.high)) if math.isfinite(bound))
 
 
-COUNT = Bounds(low=1)
-POSITIVE = Bounds(low=0, exclude_low=True)
 NON_NEGATIVE = Bounds(low=0)
-PROBABILITY = Bounds(low=0, high=1)
+PositiveInt = Annotated[int, Bounds(low=1)]
+PositiveFloat = Annotated[float, Bounds(low=0, exclude_low=True)]
+NonNegativeInt = Annotated[int, NON_NEGATIVE]
+NonNegativeFloat = Annotated[float, NON_NEGATIVE]
+Probability = Annotated[float, Bounds(low=0, high=1)]
+Share = Annotated[float, Bounds(low=0, high=1, exclude_high=True)]
+"""A part of a whole that leaves something for the rest."""
 
 
-def check_settings(config: "DataclassInstance", **bounds: Bounds) -> None:
-    """Check numeric settings against bounds by the name of the field; None is accepted, tuples are checked by element.
+def check_settings(config: "DataclassInstance") -> None:
+    """Check the settings of fields whose type is annotated with `Bounds`.
+
+    None is accepted, and tuples are checked by element.
 
     Raises:
         AirlocError: If a value is not a finite number, or out of bounds. The message names the field and the option.
     """
-    for name, bound in bounds.items():
+    for name, hint in get_type_hints(type(config), include_extras=True).items():
         setting = getattr(config, name)
         values = () if setting is None else setting if isinstance(setting, tuple) else (setting,)
-        for value in values:
-            if value not in bound:
-                option = "--" + name.replace("_", "-")
-                raise AirlocError(f"The setting {name} = {value} is invalid", f"Give {option} a number, {bound}")
+        for bound in (each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Bounds)):
+            for value in values:
+                if value not in bound:
+                    option = "--" + name.replace("_", "-")
+                    raise AirlocError(f"The setting {name} = {value} is invalid", f"Give {option} a number, {bound}")
 
 
 class Run:

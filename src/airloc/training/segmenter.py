@@ -16,7 +16,7 @@ the validation, so that `fold_overlaps` can pool the folds exactly.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -30,21 +30,11 @@ from airloc.errors import AirlocError
 from airloc.evaluation.metrics import Overlap, pooled
 from airloc.grid import Grid
 from airloc.task.cells import cut_patches
-from airloc.training.augment import SYMMETRIES, apply_symmetry, colour_jitter
-from airloc.training.data import FLIPS, Augmentation, Crops, DataConfig, load_atlas, validation_areas
-from airloc.training.learner import BestWeights, Keep, Learner, RunningMean, Schedule, schedule_factor
-from airloc.training.runs import (
-    CONFIG,
-    COUNT,
-    METRICS,
-    POSITIVE,
-    PROBABILITY,
-    Run,
-    check_finite,
-    check_settings,
-    restore_rng,
-    rng_state,
-)
+from airloc.training.augment import FLIPS, SYMMETRIES, Augmentation, apply_symmetry, colour_jitter
+from airloc.training.data import Crops, DataConfig, load_atlas, validation_areas
+from airloc.training.learner import Learner
+from airloc.training.loop import SCHEDULES, BestWeights, Keep, OnStep, Schedule, UpdateLoop
+from airloc.training.runs import CONFIG, METRICS, PositiveFloat, PositiveInt, Probability, Run, check_settings
 from airloc.vision.embedder import Segmenter, standardise
 
 GRID = Grid()
@@ -56,39 +46,36 @@ class SegmenterConfig:
 
     data: DataConfig = field(default_factory=DataConfig)
     """Training and validation images; images without building masks are skipped."""
-    steps: int = 20_000
+    steps: PositiveInt = 20_000
     """Number of updates."""
-    batch: int = 128
+    batch: PositiveInt = 128
     """Patches per update."""
-    learning_rate: float = 1e-4
+    learning_rate: PositiveFloat = 1e-4
     """Highest learning rate of Adam."""
     schedule: Schedule = "cosine"
     """The learning rate falls along a cosine, or is constant."""
     keep: Keep = "last"
     """Keep the last weights, or train until convergence and keep those with the highest IoU in validation."""
-    building_weight: float = 3.0
+    building_weight: PositiveFloat = 3.0
     """Weight of building pixels in the loss; others have weight 1."""
     crops: Crops = "random"
     """Patches at any offset and scale of the images, or the cells of the search areas."""
     augmentation: Augmentation = "full"
     """All symmetries and colour jitter, or flips alone."""
-    jitter: float = 0.8
+    jitter: Probability = 0.8
     """Strength of colour jitter, 0 to 1."""
     unet: Literal["light", "paper"] = "light"
     """Form of the network; see `airloc.vision.embedder.Layers`."""
-    validate_every: int = 2000
+    validate_every: PositiveInt = 2000
     """Updates between validations; each validation saves the state."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        counts = dict.fromkeys(("steps", "batch", "validate_every"), COUNT)
-        check_settings(self, **counts, learning_rate=POSITIVE, building_weight=POSITIVE, jitter=PROBABILITY)
+        check_settings(self)
 
 
-def train_segmenter(
-    folder: Path, config: SegmenterConfig, segmenter: Segmenter, *, on_step: Callable[[int, dict[str, float]], None]
-) -> Segmenter:
+def train_segmenter(folder: Path, config: SegmenterConfig, segmenter: Segmenter, *, on_step: OnStep) -> Segmenter:
     """Train the segmentation unit in a run folder; a finished run is only loaded."""
     if next(segmenter.parameters()).device.type == "cpu":
         segmenter.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # three quarters of the time
@@ -106,7 +93,7 @@ def _train(
     config: SegmenterConfig,
     segmenter: Segmenter,
     learner: Learner,
-    on_step: Callable[[int, dict[str, float]], None],
+    on_step: OnStep,
 ) -> None:
     """Run the training loop from the step of the run."""
     device = next(segmenter.parameters()).device
@@ -130,24 +117,14 @@ def _train(
         learner.step(loss)
         return loss.detach()[None]
 
-    fast_update = learner.capture(update)
-    running, best = RunningMean(1, device), BestWeights(segmenter)
+    best = BestWeights(segmenter)
+    loop = UpdateLoop(run, config, learner, learner.capture(update), metrics=1, schedule=SCHEDULES[config.schedule])
     if run.state:
-        restore_rng(run.state["rng"])
-        running.load_state_dict(run.state["running"])
         best.load_state_dict(run.state["best"])
-    for step in range(run.step + 1, config.steps):
-        learner.set_learning_rate(config.learning_rate * schedule_factor(config.schedule, step, config.steps))
-        running.add(fast_update())
-        validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
-        if not (validates or run.is_due()):
-            continue
+    for step, (loss,), validates in loop:
         # Validate, log and save.
-        [loss] = running.mean()
-        check_finite(loss, step, run)
         metrics: dict[str, float] = {"loss": loss}
         if validates:
-            running.reset()
             if (match := overlap(segmenter, validation, device)) is not None:
                 metrics |= {"iou": match.iou, "f1": match.f1, **match._asdict()}
                 if config.keep == "best":
@@ -156,8 +133,7 @@ def _train(
         done = best.converged or step + 1 == config.steps
         if done:
             best.restore()
-        state = {"learner": learner.state_dict(), "rng": rng_state(device), "running": running.state_dict()}
-        run.save_state(step, {**state, "best": best.state_dict(), "done": done})
+        run.save_state(step, {**loop.state(), "best": best.state_dict(), "done": done})
         if validates:
             on_step(step + 1, metrics)
         if done:
@@ -166,7 +142,7 @@ def _train(
 
 @torch.no_grad()
 def overlap(segmenter: Segmenter, areas: Sequence[SearchArea], device: torch.device) -> Overlap | None:
-    """Count the pixels of the building class over all cells of areas with masks; None if there are no areas."""
+    """PositiveInt the pixels of the building class over all cells of areas with masks; None if there are no areas."""
     if not areas:
         return None
     was_training = segmenter.training

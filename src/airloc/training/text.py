@@ -18,28 +18,30 @@ Of some captions only the whole sentence, all clauses or some clauses count, so 
 Legend: A areas, C = V cells, G goals of an area, R rows of a caption, D numbers of a row, M images, S side of a patch.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 
-from airloc.agents.checkpoint import save_checkpoint, stored_as
+from airloc.agents.checkpoint import model_card, save_checkpoint, stored_as
 from airloc.agents.pretrained import load_text
 from airloc.training.augment import SYMMETRIES, apply_symmetry, change_appearance, random_views
-from airloc.training.learner import Learner, RunningMean, cosine_schedule
-from airloc.training.relation import logits_by_cell, pair_loss, walk_loss
+from airloc.training.learner import Learner
+from airloc.training.loop import OnStage, OnStep, UpdateLoop
+from airloc.training.photos import cut_cells
 from airloc.training.relation_batches import random_walks
+from airloc.training.relation_losses import logits_by_cell, pair_loss, walk_loss
 from airloc.training.runs import (
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
     Bounds,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
     Run,
-    check_finite,
     check_settings,
     restore_rng,
     rng_state,
@@ -56,7 +58,6 @@ from airloc.training.text_data import (
 from airloc.training.text_facts import FactHeads
 from airloc.vision.embedder import standardise
 from airloc.vision.offsets import RADIUS
-from airloc.vision.sentences import Embeddings, embed_sentences
 from airloc.vision.text import TextNetwork
 
 WALKS, WALK_LENGTH = 4096, 10
@@ -64,6 +65,8 @@ METRICS = ("pair_loss", "walk_loss", "ground_loss", "stated_loss", "accuracy")
 """Metrics of an update."""
 VALIDATION_AREAS = 60
 """Procedural areas to validate on, with seeds before those of training."""
+CALIBRATION_AREAS, CALIBRATION_STEPS = 110, 60
+"""Areas that the logits are calibrated on, and steps of the optimiser."""
 DROPPED = 0.15
 """Share of the captions of which only the whole sentence counts, and share of which only the clauses count."""
 SHORTENED, DROPPED_CLAUSES = 0.35, 0.3
@@ -85,63 +88,45 @@ class TextConfig:
     """Terms of these images, for the card."""
     init_from: str = ""
     """Start with these weights, text or a checkpoint folder, instead of random weights."""
-    procedural: int = 6000
+    procedural: NonNegativeInt = 6000
     """Number of procedural scenes."""
-    variants: int = 3
+    variants: Annotated[int, Bounds(low=1, high=8)] = 3
     """Areas of every scene, turned and flipped, each with its own captions."""
-    masked: int = 1500
+    masked: NonNegativeInt = 1500
     """Number of areas cropped from the images with masks."""
-    captions: int = 3
+    captions: PositiveInt = 3
     """Captions of every cell."""
-    width: int = 40
+    width: Annotated[int, Bounds(low=8, high=512)] = 40
     """Channels of the first layers."""
-    features: int = 192
+    features: PositiveInt = 192
     """Numbers of an encoding."""
-    steps: int = 6000
+    steps: PositiveInt = 6000
     """Number of updates."""
-    areas: int = 64
+    areas: PositiveInt = 64
     """Areas per update."""
-    goals: int = 16
+    goals: PositiveInt = 16
     """Goals per area."""
-    images: int = 256
+    images: PositiveInt = 256
     """Images with captions per update, if there are any."""
-    contrastive_weight: float = 0.25
+    contrastive_weight: NonNegativeFloat = 0.25
     """Weight of the contrastive loss of cells."""
-    ground_weight: float = 0.5
+    ground_weight: NonNegativeFloat = 0.5
     """Weight of the loss of what covers the patches."""
-    stated_weight: float = 0.1
+    stated_weight: NonNegativeFloat = 0.1
     """Weight of the loss of what the captions state."""
-    image_weight: float = 0.5
+    image_weight: NonNegativeFloat = 0.5
     """Weight of the contrastive loss of images with captions."""
-    learning_rate: float = 1e-3
+    learning_rate: PositiveFloat = 1e-3
     """Highest learning rate of AdamW."""
-    weight_decay: float = 0.05
+    weight_decay: NonNegativeFloat = 0.05
     """Decoupled weight decay of AdamW."""
-    validate_every: int = 1000
+    validate_every: PositiveInt = 1000
     """Updates between validations; each validation saves the state."""
     seed: int = 0
     """Random seed for initial weights and sampling."""
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            **dict.fromkeys(("captions", "steps", "areas", "goals", "images", "validate_every", "features"), COUNT),
-            **dict.fromkeys(
-                (
-                    "procedural",
-                    "masked",
-                    "contrastive_weight",
-                    "ground_weight",
-                    "stated_weight",
-                    "image_weight",
-                    "weight_decay",
-                ),
-                NON_NEGATIVE,
-            ),
-            variants=Bounds(low=1, high=8),
-            width=Bounds(low=8, high=512),
-            learning_rate=POSITIVE,
-        )
+        check_settings(self)
 
 
 class TextData(NamedTuple):
@@ -159,7 +144,7 @@ def train_text(
     *,
     device: torch.device,
     command: str,
-    on_step: Callable[[str, int, dict[str, float]], None],
+    on_step: OnStage,
 ) -> None:
     """Train a text network; its checkpoint is the folder `agent` in the run folder.
 
@@ -171,23 +156,19 @@ def train_text(
         network.load_state_dict(load_text(config.init_from).state_dict())
     network.to(device)
     data = load_text_data(config, device)
-    metrics = fit_text(folder / "text", config, network, data, lambda step, values: on_step("text", step, values))
+    metrics = fit_text(folder / "text", config, network, data, partial(on_step, "text"))
     save_text(folder / "agent", network, config, metrics, command)
 
 
-def load_text_data(
-    config: TextConfig, device: torch.device, embed: Callable[[Sequence[str]], Embeddings] = embed_sentences
-) -> TextData:
-    """Read and generate the training and validation data; `embed` returns the embeddings of sentences."""
+def load_text_data(config: TextConfig, device: torch.device) -> TextData:
+    """Read and generate the training and validation data."""
     masked = read_masked_images(config.masks, config.unmasked)
-    areas = load_captioned_areas(
-        config.procedural, config.masked, masked, config.captions, config.variants, device, embed
-    )
+    areas = load_captioned_areas(config.procedural, config.masked, masked, config.captions, config.variants, device)
     first = FIRST - VALIDATION_AREAS
-    validation = load_captioned_areas(VALIDATION_AREAS, 0, (), 1, 1, device, embed, first=first)
+    validation = load_captioned_areas(VALIDATION_AREAS, 0, (), 1, 1, device, first=first)
     if config.captioned_images is None:
         return TextData(areas, validation, None, None)
-    images = (load_captioned_images(config.captioned_images, split, device, embed) for split in ("train", "val"))
+    images = (load_captioned_images(config.captioned_images, split, device) for split in ("train", "val"))
     return TextData(areas, validation, *images)
 
 
@@ -196,7 +177,7 @@ def fit_text(
     config: TextConfig,
     network: TextNetwork,
     data: TextData,
-    on_step: Callable[[int, dict[str, float]], None],
+    on_step: OnStep,
 ) -> dict[str, float]:
     """Train a network in a run folder and return its last metrics; a finished run is only loaded."""
     device = data.areas.images.device
@@ -220,26 +201,14 @@ def fit_text(
             learner.step(loss)
             return metrics
 
-        fast_update = learner.capture(update)
-        running = RunningMean(len(METRICS), device)
-        if run.state:
-            restore_rng(run.state["rng"])
-            running.load_state_dict(run.state["running"])
-        for step in range(run.step + 1, config.steps):
-            learner.set_learning_rate(config.learning_rate * cosine_schedule(step, config.steps))
-            running.add(fast_update())
-            validates = (step + 1) % config.validate_every == 0 or step + 1 == config.steps
-            if not (validates or run.is_due()):
-                continue
+        loop = UpdateLoop(run, config, learner, learner.capture(update), metrics=len(METRICS))
+        for step, means, validates in loop:
             # Validate, log and save.
-            values = dict(zip(METRICS, running.mean(), strict=True))
-            check_finite(values["walk_loss"], step, run)
+            values = dict(zip(METRICS, means, strict=True))
             if validates:
-                running.reset()
                 values |= validate(network, data)
                 run.log(step, **values)
-            state = {"learner": learner.state_dict(), "rng": rng_state(device), "running": running.state_dict()}
-            run.save_state(step, state)
+            run.save_state(step, loop.state())
             if validates:
                 on_step(step + 1, values)
     network.eval()
@@ -247,15 +216,13 @@ def fit_text(
     return validate(network, data)
 
 
-def calibrate(network: TextNetwork, areas: CaptionedAreas, count: int = 110, steps: int = 60) -> None:
+def calibrate(network: TextNetwork, areas: CaptionedAreas) -> None:
     """Scale the logits of every distance so that their sum over a walk is calibrated, and fold the scales in.
 
     Training fits single glimpses and walks at once, which makes the logits of distant cells too large for sums.
     """
-    device, cells, count = areas.images.device, GRID.count, min(count, len(areas.images))
-    patch = torch.cat(
-        [network.encode(standardise(cut_cells(_rgb(areas.images[one : one + 1])))) for one in range(count)]
-    )
+    device, cells, count = areas.images.device, GRID.count, min(CALIBRATION_AREAS, len(areas.images))
+    patch = torch.cat([network.encode(_cells(areas.images[one : one + 1])) for one in range(count)])
     text = network.encode_text(areas.table[areas.captions[:count, :, 0].flatten(0, 1)].float())
     patch, text = (part.detach().view(count, cells, -1) for part in (patch, text))
     with torch.no_grad():
@@ -267,7 +234,7 @@ def calibrate(network: TextNetwork, areas: CaptionedAreas, count: int = 110, ste
     walks = random_walks(GRID, WALKS, WALK_LENGTH, device)
     scale = torch.ones(RADIUS + 1, device=device, requires_grad=True)
     optimizer = torch.optim.Adam([scale], lr=0.05)
-    for _ in range(steps):
+    for _ in range(CALIBRATION_STEPS):
         loss, _ = walk_loss(by_cell * scale[away][:, None], every, every, walks)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -286,6 +253,11 @@ def _rgb(images: torch.Tensor) -> torch.Tensor:
     return images.permute(0, 3, 1, 2).float() / 255
 
 
+def _cells(images: torch.Tensor) -> torch.Tensor:
+    """Cut the cells of areas (A, H, W, 3) uint8, standardised, (A C, 3, S, S)."""
+    return standardise(cut_cells(_rgb(images), GRID).flatten(0, 1))
+
+
 def area_loss(
     network: TextNetwork,
     heads: FactHeads,
@@ -300,7 +272,7 @@ def area_loss(
     goal = torch.rand(len(chosen), cells, device=device).argsort(dim=1)[:, : config.goals]  # (A, G)
     which = torch.randint(areas.captions.shape[2], goal.shape, device=device)
     rows, whole = drop_rows(areas.table[areas.captions[chosen[:, None], goal, which].flatten(0, 1)].float())
-    maps, text = network.encode_maps(standardise(cut_cells(images))), network.encode_text(rows)
+    maps, text = network.encode_maps(standardise(cut_cells(images, GRID).flatten(0, 1))), network.encode_text(rows)
     known = areas.known[chosen].repeat_interleave(cells, dim=0)
     ground = heads.ground_loss(maps, areas.shares[chosen].flatten(0, 1), known, areas.buildings[chosen].flatten(0, 1))
     stated = heads.stated_loss(text, areas.stated[chosen[:, None], goal, which].flatten(0, 1), whole)
@@ -354,12 +326,6 @@ def relate_all(network: TextNetwork, patch: torch.Tensor, text: torch.Tensor) ->
     return network.relate(*pairs).view(areas, cells, goals, -1)
 
 
-def cut_cells(images: torch.Tensor) -> torch.Tensor:
-    """Cut the cells of areas (A, 3, H, W): (A C, 3, S, S)."""
-    cells = images.unfold(2, GRID.cell, GRID.pitch).unfold(3, GRID.cell, GRID.pitch)
-    return cells.permute(0, 2, 3, 1, 4, 5).reshape(-1, 3, GRID.cell, GRID.cell)
-
-
 def drop_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Drop the whole sentence of some captions (B, R, D), the clauses of others, and single clauses of yet others.
 
@@ -385,7 +351,7 @@ def validate(network: TextNetwork, data: TextData) -> dict[str, float]:
     was_training, state = network.training, rng_state(device)
     network.eval()
     torch.manual_seed(0)
-    patch = network.encode(standardise(cut_cells(_rgb(areas.images))))
+    patch = network.encode(_cells(areas.images))
     text = network.encode_text(areas.table[areas.captions[:, :, 0].flatten(0, 1)].float())
     logits = relate_all(network, patch.view(count, GRID.count, -1), text.view(count, GRID.count, -1)).float()
     cells = torch.arange(GRID.count, device=device).expand(count, -1)
@@ -438,13 +404,9 @@ def text_card(config: TextConfig, metrics: dict[str, float], command: str) -> st
     masks = f"; {config.masked} crops of the images of {config.masks.name} with building masks" if config.masks else ""
     masks += "".join(f"; images of {folder.name} with predicted building masks" for folder in config.unmasked)
     images = f"; the images and captions of {config.captioned_images.name}" if config.captioned_images else ""
-    terms = config.captioned_terms
     scores = ", ".join(f"{name} {value:.3f}" for name, value in metrics.items())
-    return (
-        "# text\n\n"
-        "- What: the text network, which relates patches to descriptions in words.\n"
-        f"- Data: {config.procedural} procedural scenes with generated captions{masks}{images}.\n"
-        f"- Terms: {terms + ', not the licence of airloc' if terms else 'those of the training data'}.\n"
-        f"- Command: `{command}`\n"
-        f"- On the validation data: {scores}.\n"
-    )
+    about = [
+        "What: the text network, which relates patches to descriptions in words.",
+        f"Data: {config.procedural} procedural scenes with generated captions{masks}{images}.",
+    ]
+    return model_card("text", about, config.captioned_terms, command, f"On the validation data: {scores}.")

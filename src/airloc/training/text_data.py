@@ -9,7 +9,7 @@ with captions.
 """
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -45,7 +45,7 @@ from airloc.seeding import stream
 from airloc.training.data import generate_parallel
 from airloc.training.text_facts import Ground, measure_ground, stated_values
 from airloc.vision.embedder import Segmenter, standardise
-from airloc.vision.sentences import DIM, ROWS, Embeddings, clauses, embed_sentences
+from airloc.vision.sentences import DIM, ROWS, clauses, embed_sentences
 
 GRID = Grid()
 FIRST = 800_000_000
@@ -58,6 +58,8 @@ SEGMENTED_M = 2.2
 """Metres per pixel at which buildings are predicted."""
 BUILDINGS_ONLY, COARSE = 0.15, 0.3
 """Shares of the procedural areas whose captions know buildings alone, and the classes of a coarse land cover."""
+IMAGE_CAPTIONS = 5
+"""Captions of every image."""
 _DETAILS: tuple[Detail, ...] = ("detailed", "detailed", "detailed", "plain", "vague")
 _COARSE = frozenset({Cover.BUILDING, Cover.ROAD, Cover.TREES, Cover.GROUND, Cover.LAKE})
 """Classes of a coarse land cover."""
@@ -228,7 +230,7 @@ def load_captioned_areas(
     captions: int,
     variants: int,
     device: torch.device,
-    embed: Callable[[Sequence[str]], Embeddings] = embed_sentences,
+    *,
     first: int = FIRST,
 ) -> CaptionedAreas:
     """Generate areas with captions on all cores, and embed their captions.
@@ -240,7 +242,6 @@ def load_captioned_areas(
         captions: Captions of every cell.
         variants: Areas of every scene, each turned and flipped in its own way, 1 to 8.
         device: Device of the result.
-        embed: Returns the embeddings (n, D) of sentences.
         first: Seed of the first procedural area.
     """
     make = partial(procedural_areas, captions=captions, variants=variants)
@@ -251,16 +252,14 @@ def load_captioned_areas(
         areas += generate_parallel(work, 0, masked, "areas from masks", chunk=max(1, masked // 16))
     if not areas:
         raise AirlocError("There are no areas to train on", "Give --procedural 1000 or more")
-    return stack_areas(areas, device, embed)
+    return stack_areas(areas, device)
 
 
-def stack_areas(
-    areas: Sequence[CaptionedArea], device: torch.device, embed: Callable[[Sequence[str]], Embeddings] = embed_sentences
-) -> CaptionedAreas:
+def stack_areas(areas: Sequence[CaptionedArea], device: torch.device) -> CaptionedAreas:
     """Embed the captions of areas, and put all on a device. All cells have the same number of captions."""
     shape = len(areas), GRID.count, len(areas[0].captions[0])
     captions = [caption for area in areas for cell in area.captions for caption in cell]
-    index, table = embed_rows([caption.text for caption in captions], device, embed)
+    index, table = embed_rows([caption.text for caption in captions], device)
     stated = np.stack([stated_values(caption.facts) for caption in captions]).reshape(*shape, -1)
 
     def stack(parts: Iterable[npt.NDArray[Any]]) -> torch.Tensor:
@@ -277,13 +276,7 @@ def stack_areas(
     )
 
 
-def load_captioned_images(
-    folder: Path,
-    split: str,
-    device: torch.device,
-    embed: Callable[[Sequence[str]], Embeddings] = embed_sentences,
-    captions: int = 5,
-) -> CaptionedImages:
+def load_captioned_images(folder: Path, split: str, device: torch.device) -> CaptionedImages:
     """Read images with captions: a folder with `images` and `captions.csv` (image, split, caption), as `rsicd`."""
     path = folder / "captions.csv"
     try:
@@ -295,22 +288,19 @@ def load_captioned_images(
     for line in lines:
         texts.setdefault(line["image"], []).append(line["caption"])
     images = [np.asarray(Image.open(folder / "images" / name).convert("RGB")) for name in texts]
-    chosen = [own[place % len(own)] for own in texts.values() for place in range(captions)]
-    index, table = embed_rows(chosen, device, embed)
+    chosen = [own[place % len(own)] for own in texts.values() for place in range(IMAGE_CAPTIONS)]
+    index, table = embed_rows(chosen, device)
     return CaptionedImages(
-        torch.from_numpy(np.stack(images)).to(device), index.view(len(images), captions, ROWS), table
+        torch.from_numpy(np.stack(images)).to(device), index.view(len(images), IMAGE_CAPTIONS, ROWS), table
     )
 
 
-def embed_rows(
-    texts: Sequence[str], device: torch.device, embed: Callable[[Sequence[str]], Embeddings]
-) -> tuple[torch.Tensor, torch.Tensor]:
+def embed_rows(texts: Sequence[str], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     """Embed the rows of texts once each: indices (texts, R) into a table, and the table (n, D), whose first is zero."""
     numbers: dict[str, int] = {}
     index = np.zeros((len(texts), ROWS), dtype=np.int64)
     for place, text in enumerate(texts):
         for row, part in enumerate(clauses(text)):
             index[place, row] = numbers.setdefault(part, len(numbers) + 1)
-    embedded = embed(list(numbers))
-    table = np.concatenate([np.zeros((1, DIM), dtype=np.float32), embedded])
+    table = np.concatenate([np.zeros((1, DIM), dtype=np.float32), embed_sentences(list(numbers))])
     return torch.from_numpy(index).to(device), torch.from_numpy(table).to(device)

@@ -40,8 +40,6 @@ class Table:
     """One table of the paper."""
 
     number: int
-    label: str
-    """Label in the LaTeX source of the paper."""
     title: str
     data: str
     """Dataset of the evaluation: masa, dubai or xbd-disaster."""
@@ -102,7 +100,6 @@ class SuccessorProtocol:
     moves: Literal[4, 8]
     budget: int
     distances: tuple[int, ...]
-    episodes_per_area_and_distance: int
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,6 @@ class SuccessorResult:
     """A result that a later paper publishes under its protocol."""
 
     agent: str
-    data: str
     success: float
     source: str
 
@@ -134,7 +130,7 @@ def _read(name: str) -> dict[str, Any]:
 def _table(entry: dict[str, Any]) -> Table:
     columns = tuple(entry["columns"])
     rows = tuple(_row(row, columns) for row in entry["rows"])
-    return Table(entry["number"], entry["label"], entry["title"], entry["data"], entry["split"], columns, rows)
+    return Table(entry["number"], entry["title"], entry["data"], entry["split"], columns, rows)
 
 
 def _row(row: dict[str, Any], columns: tuple[str, ...]) -> Row:

@@ -27,11 +27,11 @@ class PrepareSpec:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the dataset."""
 
-    def arguments(self, root: str, caches: str) -> list[str]:
+    def arguments(self) -> list[str]:
         """Return the arguments after the options of the command itself."""
-        words = ["--out", caches + self.cache, self.dataset]
-        if self.folder and (root != ROOT or self.folder != self.dataset):
-            words += ["--path" if self.dataset == "folder" else "--root", f"{root}/{self.folder}"]
+        words = ["--out", self.cache, self.dataset]
+        if self.folder and self.folder != self.dataset:
+            words += ["--path" if self.dataset == "folder" else "--root", f"{ROOT}/{self.folder}"]
         for name, value in self.options.items():
             words += _option(name, value)
         return words
@@ -90,33 +90,29 @@ class SuiteSpec:
         """Return True if an agent was trained on the areas of this suite."""
         return self.trained is not None and self.trained.matches(agent)
 
-    def prepare_command(self, root: str = ROOT, caches: str = "") -> list[str]:
-        """Return the words of the command that prepares the areas; empty if none is needed.
-
-        `root` is the folder of all datasets, `caches` a prefix of the prepared folder.
-        """
+    def prepare_command(self) -> list[str]:
+        """Return the words of the command that prepares the areas; empty if none is needed."""
         if self.prepare is None:
             return []
-        return ["airloc", "data", "prepare", *_option("grid", self.grid, "5x5"), *self.prepare.arguments(root, caches)]
+        return ["airloc", "data", "prepare", *_option("grid", self.grid, "5x5"), *self.prepare.arguments()]
 
-    def texts_command(self, root: str = ROOT, caches: str = "") -> list[str]:
+    def texts_command(self) -> list[str]:
         """Return the words of the command that describes the goals; empty if they have pictures."""
         if self.texts is None:
             return []
-        words = ["airloc", "data", "captions", *_option("grid", self.grid, "5x5"), "--out", f"{caches}{self.texts}.csv"]
+        words = ["airloc", "data", "captions", *_option("grid", self.grid, "5x5"), "--out", f"{self.texts}.csv"]
         if self.prepare is not None:
-            return [*words, *self.prepare.arguments(root, caches)[2:]]
-        words += [self.dataset, *([] if root == ROOT else ["--root", f"{root}/{self.dataset}"])]
-        return [*words, *_option("split", self.split)]
+            return [*words, *self.prepare.arguments()[2:]]
+        return [*words, self.dataset, *_option("split", self.split)]
 
-    def evaluate_command(self, agent: str, root: str = ROOT, caches: str = "", seed: int = 0) -> list[str]:
+    def evaluate_command(self, agent: str, seed: int = 0) -> list[str]:
         """Return the words of the command that evaluates an agent."""
-        folder = f"{root}/{self.areas}" if self.prepare is None else caches + self.prepare.cache
+        folder = f"{ROOT}/{self.areas}" if self.prepare is None else self.prepare.cache
         source = ["--dataset", self.dataset] if self.dataset else ["--areas", folder]
         words = ["airloc", "evaluate", agent, *source, *(["--pairs"] if self.pairs else [])]
         words += [*_option("split", self.split), *_option("grid", self.grid, "5x5"), *_option("budget", self.budget)]
         words += _option("cell_metres", self.cell_metres)
-        words += [] if self.texts is None else ["--goal-texts", f"{caches}{self.texts}.csv"]
+        words += [] if self.texts is None else ["--goal-texts", f"{self.texts}.csv"]
         words += [word for pattern in self.names.only for word in ("--only", pattern)]
         words += [word for pattern in self.names.without for word in ("--except", pattern)]
         words += [*_option("episodes", self.episodes, "per-distance"), *_option("per_area", self.per_area, 1)]
@@ -127,7 +123,7 @@ class SuiteSpec:
 
     def commands(self, agent: str = "AGENT", seed: int = 0) -> list[str]:
         """Return the commands as typed in a shell."""
-        commands = [self.prepare_command(), self.texts_command(), self.evaluate_command(agent, seed=seed)]
+        commands = [self.prepare_command(), self.texts_command(), self.evaluate_command(agent, seed)]
         return [" ".join(map(_quote, words)) for words in commands if words]
 
 
