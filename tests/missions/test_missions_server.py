@@ -304,6 +304,8 @@ LARGE_TIFF = large_tiff()
         ({"budget": 5000}, "budget"),
         ({"cell_m": 2.5}, "20000"),
         ({"outline": [{"lat": 1, "lon": 1}, {"lat": 1, "lon": 1}]}, "1"),
+        ({"outline": [{"lat": lat, "lon": lon} for lat, lon in [(0, 0), (1, 1), (1, 0), (0, 1)] * 100]}, "crosses itself"),
+        ({"no_fly": [[{"lat": 1, "lon": 1}] * 3]}, "no-fly zone"),
         ({"start": {"lat": 0, "lon": 0}}, "start"),
         ({"goal_heading": 400}, "goal_heading"),
         ({"goal_heading": "north"}, "goal_heading"),
@@ -336,6 +338,7 @@ def test_an_invalid_request_creates_no_search(shared_client, search_ground: Sear
     assert response.status_code == 422
     assert set(response.json()) == {"problem", "cure"}
     assert fact in response.json()["problem"]
+    assert len(response.json()["problem"]) < 300
     assert shared_client.get("/searches").json()["searches"] == []
 
 

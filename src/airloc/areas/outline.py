@@ -41,31 +41,43 @@ def read_outline(text: str) -> MultiPolygon:
     path = Path(text)
     if path.suffix.lower() in SUFFIXES:
         polygons = [feature.rings for feature in read_features(path, "outline") if feature.kind == "Polygon"]
-        return _join(polygons, text)
+        return _join(polygons, f"outline {text!r}")
     if re.search("[a-zA-Z]", text):
         cure = "Give a .geojson, .kml or .kmz file, or corners as 'lat,lon lat,lon ...'"
         raise AirlocError(f"{text!r} is not an outline", cure)
-    return _join([[_corners(text)]], text)
+    return outline_of(_corners(text), f"outline {text!r}")
+
+
+def outline_of(corners: Ring, name: str = "outline") -> MultiPolygon:
+    """Return the outline with these corners (lon, lat); two are opposite corners of a box.
+
+    Args:
+        corners: The corners.
+        name: What it is, for error messages.
+
+    Raises:
+        AirlocError: If the outline is not on Earth, or crosses itself.
+    """
+    if len(corners) == 2:
+        (west, south), (east, north) = corners
+        corners = [(west, south), (east, south), (east, north), (west, north)]
+    return _join([[corners]], name)
 
 
 def _corners(text: str) -> Ring:
-    """Parse corners `lat,lon` separated by spaces; two are opposite corners of a box."""
+    """Parse corners `lat,lon` separated by spaces."""
     try:
         pairs = [tuple(map(float, pair.split(","))) for pair in text.split()]
-        corners = [(lon, lat) for lat, lon in pairs]
+        return [(lon, lat) for lat, lon in pairs]
     except ValueError:
         cure = "Write two corners of a box or three or more of a polygon as 'lat,lon lat,lon', such as '59.33,18.06'"
         raise AirlocError(f"{text!r} is not a list of corners", cure) from None
-    if len(corners) == 2:
-        (west, south), (east, north) = corners
-        return [(west, south), (east, south), (east, north), (west, north)]
-    return corners
 
 
 def _join(polygons: list[list[Ring]], name: str) -> MultiPolygon:
     """Check polygons and join them to one geometry."""
     if not polygons:
-        raise AirlocError(f"The outline {name!r} has no polygon", "Draw the area to search as a polygon")
+        raise AirlocError(f"The {name} has no polygon", "Draw the area to search as a polygon")
     parts = [valid_polygon(rings, name) for rings in polygons]
     centre = parts[0].centroid.x
     # Join parts on both sides of the antimeridian.
@@ -82,12 +94,12 @@ def valid_polygon(rings: list[Ring], name: str) -> Polygon:
     """Return a polygon on Earth that does not cross itself."""
     for ring in rings:
         if len(ring) < 3 or not all(math.isfinite(number) for point in ring for number in point):
-            raise AirlocError(f"The outline {name!r} has a ring of fewer than three corners", "Draw a polygon")
+            raise AirlocError(f"The {name} has a ring of fewer than three corners", "Draw a polygon")
         if any(abs(lat) > 90 or abs(lon) > 360 for lon, lat in ring):
-            problem = f"The outline {name!r} has corners that are not a latitude and longitude"
+            problem = f"The {name} has corners that are not a latitude and longitude"
             raise AirlocError(problem, "Export it in WGS 84 (EPSG:4326); on the command line write lat,lon")
     if not rings:
-        raise AirlocError(f"The outline {name!r} has a polygon without corners", "Draw the polygon again")
+        raise AirlocError(f"The {name} has a polygon without corners", "Draw the polygon again")
     outer, *inner = [_unwrap(ring) for ring in rings]
     middle = sum(lon for lon, _ in outer) / len(outer)
     holes = [[(lon + round((middle - ring[0][0]) / 360) * 360.0, lat) for lon, lat in ring] for ring in inner]
@@ -95,7 +107,7 @@ def valid_polygon(rings: list[Ring], name: str) -> Polygon:
     if not polygon.is_valid or polygon.area == 0:
         where = re.search(r"\[(\S+) (\S+)\]", explain_validity(polygon))
         near = f" near {float(where[2]):.5f},{float(where[1]):.5f}" if where else ""
-        raise AirlocError(f"The outline {name!r} crosses itself or has no area{near}", "Draw it without crossings")
+        raise AirlocError(f"The {name} crosses itself or has no area{near}", "Draw it without crossings")
     return polygon
 
 

@@ -7,7 +7,7 @@ import shapely
 from pydantic import Field, field_validator
 from shapely.geometry import MultiPolygon, Polygon
 
-from airloc.areas.outline import read_outline
+from airloc.areas.outline import outline_of
 from airloc.missions.endurance import MAX_RESERVE, FlightSettings
 from airloc.missions.flight import Camera
 from airloc.missions.messages import Message, Position
@@ -133,7 +133,7 @@ class SearchSettings(Message):
 
     def shape(self) -> MultiPolygon:
         """Return the outline as a geometry in (lon, lat)."""
-        return read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in self.outline))
+        return outline_of([(corner.lon, corner.lat) for corner in self.outline])
 
     def plan(self, default_agent: str) -> SearchPlan:
         """Return the plan of the search."""
@@ -180,7 +180,7 @@ def _degrees(position: Position | None) -> tuple[float, float] | None:
 
 def _zones(zones: list[list[Position]]) -> MultiPolygon | Polygon | None:
     """Return no-fly zones as one geometry in (lon, lat)."""
-    outlines = [read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in zone)) for zone in zones]
+    outlines = [outline_of([(corner.lon, corner.lat) for corner in zone], "no-fly zone") for zone in zones]
     return shapely.union_all(outlines) if outlines else None
 
 
