@@ -188,7 +188,7 @@ def test_a_search_is_started_from_the_form(open_page, url: str, client, search_g
     page.click("text=More about the goal and the flight")
     page.set_input_files("#no-fly-file", zone_file(search_ground))
     page.click("text=What is already known")
-    page.fill("#lkp", "{},{}".format(*search_ground.layout.lat_lon((1, 1))))
+    page.fill("#lkp", "{:.6f}, {:.6f}".format(*search_ground.layout.lat_lon((1, 1))))  # as the page shows positions
     page.select_option("#subject", "child-1-3")
     page.click("text=Start the search >> visible=true")
     wait_for_photos(page, 0)
@@ -303,11 +303,14 @@ def test_an_invalid_outline_is_refused_with_the_reason(open_page, url: str):
 def test_an_invalid_form_creates_no_search(open_page, url: str, client):
     before = client.get("/searches").json()
     page = signed_in(open_page, url, "new", ignore_console=True)  # Chromium writes the status 422 to the console
+    page.set_viewport_size({"width": 390, "height": 844})
     for corners, goal, fact in (
         ("59.1,15.1", b"\xff\xd8", "outline"),
+        ("0,0 1,1 1,0 0,1", b"\xff\xd8", "crosses itself"),  # a message of several lines, which must leave the button free
         ("59.1,15.1 59.2,15.2", b"\xff\xd8 half a picture", "goal image"),
         ("99.1,15.1 59.2,15.2", b"\xff\xd8", "outline"),
         ("59.1,15.1 x,15.2", b"\xff\xd8", "x,15.2"),
+        ("59.1,15.1 59.2,", b"\xff\xd8", '"59.2,"'),
     ):
         page.fill("#corners", corners)
         page.set_input_files("#goal-file", {"name": "g.jpg", "mimeType": "image/jpeg", "buffer": goal})
@@ -360,6 +363,10 @@ def test_an_unknown_search_leads_to_the_list(open_page, url: str):
     page = signed_in(open_page, url, "%3Cscript%3E", ignore_console=True)
     expect(page.locator("#error")).to_contain_text("There is no search '<script>'")
     assert page.is_visible("#list")
+    page.goto(f"{url}/#/%E0%A4%A")
+    expect(page.locator("#error")).to_contain_text("There is no search '%E0%A4%A'")
+    page.click("text=New search")
+    expect(page.locator("#new")).to_be_visible()
 
 
 def test_the_map_is_used_with_the_keyboard_and_read_as_text(open_page, url: str, client, search_ground: SearchGround):
