@@ -64,6 +64,7 @@ def test_a_search_is_flown_while_the_page_watches(open_page, url: str, client, s
         assert page.locator(".leaflet-photos-pane img").count() == flown
     expect(page.locator("#summary")).to_contain_text("A photo shows the goal")
     expect(page.locator("#facts")).to_contain_text(f"{state['declared']['lat']:.6f}")
+    expect(page.locator("#drones td").first).to_have_text("none, the search has ended")
     expect(page.locator("#photos li").first).to_contain_text(f"row {NEAR[0] + 1}, column {NEAR[1] + 1}")
     assert page.title().startswith("Found · North ridge")
     page.wait_for_function(
@@ -94,6 +95,48 @@ def test_a_verdict_on_one_page_changes_the_belief_on_all(open_page, url: str, cl
     assert client.get(f"/searches/{state['id']}/belief").json()["poa"][row][col] < before
     second.locator("#photos li.rejected").get_by_text("Confirm").click()
     expect(first.locator("#summary")).to_contain_text("A person has confirmed the goal")
+
+
+def test_the_second_click_of_a_double_click_judges_no_other_photo(open_page, url: str, client, search_ground):
+    state = create(client, search_ground, GOAL)
+    for cell in ((3, 0), (3, 1), (3, 2)):
+        post(client, search_ground, state, cell)
+    page = signed_in(open_page, url, state["id"])
+    wait_for_photos(page, 3)
+    box = page.get_by_text("Reject", exact=True).first.bounding_box()
+    page.mouse.click(box["x"] + 9, box["y"] + 9)
+    expect(page.locator("#photos li").last).to_contain_text("rejected")
+    page.mouse.down(click_count=2)  # over another photo, which has moved there
+    page.mouse.up(click_count=2)
+    page.locator("#add-drone").dblclick()
+    expect(page.locator("#drones th")).to_have_text(["1", "2"])
+    expect(page.locator("#error")).to_be_hidden()
+    verdicts = [photo["verdict"] for photo in client.get(f"/searches/{state['id']}/candidates").json()["candidates"]]
+    assert verdicts == [None, None, False]
+
+
+def hide(page: Any) -> None:
+    """Let a page believe that nobody sees it."""
+    page.evaluate("Object.defineProperty(document, 'hidden', { get: () => true })")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def test_more_tabs_than_connections_may_be_open_and_hidden_ones_are_up_to_date(
+    open_page, url: str, client, search_ground: SearchGround
+):
+    state = create(client, search_ground, GOAL, name="North ridge")
+    first = signed_in(open_page, url)
+    first.clock.install()
+    first.goto(f"{url}/#/{state['id']}")
+    for number in range(7):
+        page = open_page(f"{url}/#/{state['id']}", context=first.context) if number else first
+        wait_for_photos(page, 0)
+        hide(page)
+    post(client, search_ground, state)
+    client.post(f"/searches/{state['id']}/photos/1/verdict", json={"goal": True})
+    first.clock.run_for(20_000)
+    wait_for_photos(first, 1)
+    assert first.title() == "Found · North ridge · airloc"
 
 
 def test_three_drones_have_tracks_and_waypoints_of_their_own(open_page, url: str, client, search_ground: SearchGround):
