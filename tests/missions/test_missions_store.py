@@ -75,6 +75,13 @@ def test_the_list_of_searches_has_names_and_counts_of_photos(tmp_path: Path):
         assert store.glimpses("b")[0].received == "2024-01-02T10:00:00+00:00"
 
 
+def test_of_searches_begun_in_the_same_second_the_last_is_listed_first(tmp_path: Path):
+    with closing(SearchStore(tmp_path / "a.sqlite")) as store:
+        for name in ("m", "z", "a"):
+            store.add(SEARCH._replace(id=name))
+        assert store.list_ids() == [summary.id for summary in store.summaries()] == ["a", "z", "m"]
+
+
 VERSION_1 = """
 CREATE TABLE searches (id TEXT PRIMARY KEY, begun TEXT NOT NULL, config TEXT NOT NULL, goal BLOB NOT NULL,
                        cancelled INTEGER NOT NULL DEFAULT 0);

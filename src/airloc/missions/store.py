@@ -201,13 +201,13 @@ class SearchStore:
 
     def list_ids(self) -> list[str]:
         """Return the ids of all searches, newest first."""
-        return [row[0] for row in self._read("SELECT id FROM searches ORDER BY begun DESC, id")]
+        return [row[0] for row in self._read("SELECT id FROM searches ORDER BY begun DESC, rowid DESC")]
 
     def summaries(self) -> list[StoredSummary]:
         """Return all searches with their numbers of photos, newest first."""
         photos = "(SELECT count(*) FROM glimpses WHERE search = searches.id)"
         columns = f"id, begun, json_extract(config, '$.name'), cancelled, {photos}"
-        rows = self._read(f"SELECT {columns} FROM searches ORDER BY begun DESC, id")
+        rows = self._read(f"SELECT {columns} FROM searches ORDER BY begun DESC, rowid DESC")
         return [
             StoredSummary(search, created, name if isinstance(name, str) else None, bool(cancelled), photos)
             for search, created, name, cancelled, photos in rows
