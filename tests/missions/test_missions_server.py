@@ -342,6 +342,12 @@ def test_an_invalid_request_creates_no_search(shared_client, search_ground: Sear
     assert shared_client.get("/searches").json()["searches"] == []
 
 
+def test_a_name_of_spaces_is_no_name(client: TestClient, search_ground: SearchGround):
+    for name in (" North ridge ", " \t\n"):
+        create(client, search_ground, GOAL, name=name)
+    assert [one["name"] for one in client.get("/searches").json()["summaries"]] == ["", "North ridge"]
+
+
 def test_what_is_known_begins_the_belief_and_survives_a_restart(tmp_path: Path, search_ground: SearchGround):
     layout = search_ground.layout
     corners = layout.lat_lon([(1.5, -0.5), (1.5, 3.5), (3.5, 3.5), (3.5, -0.5)])[:, ::-1].tolist()

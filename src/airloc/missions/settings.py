@@ -4,7 +4,7 @@ import json
 from typing import Annotated, Any
 
 import shapely
-from pydantic import Field, field_validator
+from pydantic import Field, StringConstraints, field_validator
 from shapely.geometry import MultiPolygon, Polygon
 
 from airloc.areas.outline import outline_of
@@ -21,7 +21,10 @@ __all__ = ["NewSearch", "SearchSettings", "StoredSettings"]
 class SearchSettings(Message):
     """Settings of a search; the store keeps them."""
 
-    name: Annotated[str | None, Field(max_length=100, description="name of the search for people")] = None
+    name: Annotated[
+        Annotated[str, StringConstraints(strip_whitespace=True)] | None,
+        Field(max_length=100, description="name of the search for people"),
+    ] = None
     outline: Annotated[
         list[Position], Field(min_length=2, max_length=2000, description="corners of the search area; two are a box")
     ]
