@@ -277,5 +277,20 @@ def test_start_goal_area_and_agents_are_chosen_on_the_page(open_page, url: str):
     for name in ("lawnmower", "spiral"):
         page.uncheck(f"input[value={name}]")
     expect(page.locator(".panel")).to_have_count(1)
-    page.uncheck("input[value=blind]")
-    assert "agent" in page.inner_text("#error")
+    page.click("input[value=blind]")
+    expect(page.locator("#error")).to_have_text("Choose at least one agent.")
+    page.click("#random")
+    expect(page.locator("#error")).to_be_hidden()
+    expect(page.locator(".panel[data-agent=blind]")).to_have_count(1)
+
+
+def test_a_search_that_could_not_be_loaded_leaves_no_other_one_in_its_place(open_page, url: str):
+    page = open_page(f"{url}watch?{SEARCH}&agents=lawnmower", ignore_console=True)  # Chromium writes the failed request
+    page.route("**/api/watch/search?*", lambda route: route.abort())
+    page.click("#random")
+    expect(page.locator("#error")).to_contain_text("The server does not respond")
+    expect(page.locator(".panel")).to_have_count(0)
+    page.unroute("**/api/watch/search?*")
+    page.click("#random")
+    expect(page.locator(".panel")).to_have_count(1)
+    expect(page.locator("#error")).to_be_hidden()
