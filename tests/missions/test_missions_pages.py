@@ -432,11 +432,13 @@ def test_the_map_is_used_with_the_keyboard_and_read_as_text(open_page, url: str,
     )
     page.locator("#table-details summary").press("Enter")
     assert page.locator("#best tr").count() == 8
-    post(client, search_ground, state)
-    wait_for_photos(page, 1)
-    page.locator("#photos .verdict button").last.focus()
+    for cell in ((3, 0), (3, 1), (3, 2)):
+        post(client, search_ground, state, cell)
+    wait_for_photos(page, 3)
+    page.locator("#photos .verdict button").nth(1).focus()
     page.keyboard.press("Enter")
-    expect(page.locator("#photos li")).to_contain_text("rejected")
+    expect(page.locator("#photos li").last).to_contain_text("rejected")
+    expect(page.locator("#photos .thumbnail").first).to_be_focused()  # the next photo to judge
 
 
 def test_the_layers_of_the_map_are_switched_off_and_on(open_page, url: str, client, search_ground: SearchGround):

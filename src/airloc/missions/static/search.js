@@ -243,7 +243,12 @@ export class SearchPage {
     const photos = [...this.view.photos];
     if (by("order").value === "latest") photos.sort((a, b) => b.number - a.number);
     const shown = this.showAll ? photos : photos.slice(0, FEW);
+    const focused = document.activeElement;
+    const place = [...by("photos").children].indexOf(focused.closest("#photos li"));
     replaceChildren(by("photos"), shown.map((photo) => this.cardOf(photo)));
+    if (place >= 0 && (focused.disabled || !focused.isConnected)) {  // go on with the photo that has moved there
+      by("photos").children[Math.min(place, shown.length - 1)].querySelector("button").focus({ preventScroll: true });
+    }
     by("no-photos").hidden = photos.length > 0;
     by("all").hidden = photos.length <= FEW;
     by("all").textContent = this.showAll ? `Show ${FEW} photos` : `Show all ${photos.length} photos`;
