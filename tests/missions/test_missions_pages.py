@@ -337,6 +337,7 @@ def test_an_invalid_outline_is_refused_with_the_reason(open_page, url: str):
         ("a.json", b'{"type": "Point", "coordinates": [1, 2]}', "has 0 polygons"),
         ("a.json", b'{"type": "Polygon", "coordinates": [[[1, "x"], [2, 2], [3, 3]]]}', "no valid coordinates"),
         ("a.geojson", b" " * 5_000_001, "larger than 5 MB"),
+        ("a.json", b'{"type": "Polygon", "coordinates": [[[5e5, 6e6], [5e5, 7e6], [6e5, 6e6]]]}', "in WGS 84"),
     ):
         page.set_input_files("#outline-file", {"name": name, "mimeType": "text/plain", "buffer": content})
         expect(page.locator("#error")).to_contain_text(fact)

@@ -20,7 +20,7 @@ export async function readPolygons(file) {
     if (holes.length) throw new Error(`A polygon of ${file.name} has a hole. Export it without holes.`);
     const corners = closesItself(outer) ? outer.slice(0, -1) : outer;
     if (corners.length > MAX_CORNERS) throw new Error(`A polygon of ${file.name} has more than ${MAX_CORNERS} corners. Simplify it first.`);
-    if (corners.some(([lon, lat]) => !Number.isFinite(lat) || !Number.isFinite(lon))) throw new Error(`A polygon of ${file.name} has no valid coordinates. Export it again.`);
+    if (!corners.every(([lon, lat]) => Math.abs(lat) <= 90 && Math.abs(lon) <= 180)) throw new Error(`A polygon of ${file.name} has no valid coordinates. Export it in WGS 84.`);
     return corners.map(([lon, lat]) => ({ lat, lon }));
   });
 }
