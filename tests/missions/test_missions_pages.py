@@ -350,7 +350,7 @@ def test_an_invalid_form_creates_no_search(open_page, url: str, client):
     page.set_viewport_size({"width": 390, "height": 844})
     for corners, goal, fact in (
         ("59.1,15.1", b"\xff\xd8", "outline"),
-        ("0,0 1,1 1,0 0,1", b"\xff\xd8", "crosses itself"),  # a message of several lines, which must leave the button free
+        ("0,0 1,1 1,0 0,1", b"\xff\xd8", "crosses itself"),  # in lines that leave the button free
         ("59.1,15.1 59.2,15.2", b"\xff\xd8 half a picture", "goal image"),
         ("99.1,15.1 59.2,15.2", b"\xff\xd8", "outline"),
         ("59.1,15.1 x,15.2", b"\xff\xd8", "x,15.2"),
