@@ -185,11 +185,13 @@ class SearchStore:
         """Close the file."""
         self._file.close()
 
-    def add(self, search: StoredSearch) -> None:
-        """Add a new search."""
+    def add(self, search: StoredSearch, orthophoto: bytes | None = None) -> None:
+        """Add a new search, with its orthophoto if it has one."""
         values = (search.id, search.created, json.dumps(search.settings), search.goal, search.picture)
         with self._writing():
             self._file.execute("INSERT INTO searches (id, begun, config, goal, picture) VALUES (?, ?, ?, ?, ?)", values)
+            if orthophoto is not None:
+                self._file.execute("INSERT INTO orthophotos VALUES (?, ?)", (search.id, orthophoto))
 
     def find(self, search: str) -> StoredSearch | None:
         """Return a search by its id, or None."""
