@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airloc.areas.outline import read_outline
+from airloc.areas.outline import outline_of, read_outline
 from airloc.errors import AirlocError
 
 SQUARE = [[18.0, 59.0], [18.2, 59.0], [18.2, 59.1], [18.0, 59.1], [18.0, 59.0]]
@@ -104,6 +104,14 @@ def test_broken_coordinates_are_named(text: str):
     with pytest.raises(AirlocError) as error:
         read_outline(text)
     assert text in str(error.value)
+
+
+def test_an_outline_of_corners_may_touch_the_equator_and_its_errors_do_not_list_them():
+    assert outline_of([(0.0, 0.00001), (0.1, 0.2)]).bounds == (0.0, 0.00001, 0.1, 0.2)
+    with pytest.raises(AirlocError) as error:
+        outline_of([(0, 0), (1, 1), (1, 0), (0, 1)] * 100)
+    assert "crosses itself" in str(error.value)
+    assert len(str(error.value)) < 200
 
 
 def test_broken_kml_is_named(tmp_path: Path):

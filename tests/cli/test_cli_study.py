@@ -63,6 +63,16 @@ def test_an_invalid_study_is_refused_and_leaves_no_file(
     assert not out.parent.exists()
 
 
+def test_a_file_name_that_is_no_text_is_refused_before_it_is_stored_or_served(
+    airloc, areas_folder: Path, tmp_path: Path
+):
+    (areas_folder / "a.png").rename(areas_folder / "\udcff.png")
+    out = tmp_path / "study.db"
+    for command in (["study", "create", out, "--people", 2, "--per-distance", 1], ["play", "--no-open", "--port", 0]):
+        assert airloc(*command, "--areas", areas_folder).refused("'\\udcff.png'", "UTF-8")
+    assert not out.exists()
+
+
 def test_a_full_disk_is_refused_in_one_sentence_and_leaves_no_file(airloc, areas_folder: Path, tmp_path: Path):
     out = tmp_path / "new" / "study.db"
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

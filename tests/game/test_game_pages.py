@@ -223,6 +223,26 @@ def test_the_board_fits_on_the_screen_and_both_pictures_have_one_size(open_page,
         assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
 
 
+def test_a_description_of_the_goal_is_shown_whole_beside_the_board(open_page):
+    sampler = noise_sampler()
+    text = "Loosely built houses with red roofs, and more of them to the east, " * 4 + "<b>a pond</b>"
+    texts = {(name, cell): text for name in sampler.names for cell in sampler.grid.cells()}
+    with playing(play_room(sampler, texts=texts)) as url:
+        page = open_page(url)
+        start_game(page)
+        for width, height in SCREENS:
+            page.set_viewport_size({"width": width, "height": height})
+            words, glimpse, board = (page.locator(name).bounding_box() for name in ("#goal-text", "#glimpse", "#board"))
+            assert page.inner_text("#goal-text") == text
+            for name in ("#goal-text", ".counts"):
+                fits = "node => node.scrollHeight <= node.clientHeight && node.scrollWidth <= node.clientWidth"
+                assert page.locator(name).evaluate(fits)
+            assert words["width"] >= 200
+            assert words["x"] + words["width"] <= glimpse["x"] or words["y"] + words["height"] <= glimpse["y"]
+            assert board["y"] + board["height"] <= height
+            assert not page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+
+
 def test_the_numbers_do_not_hide_the_cells_of_a_large_board_on_a_phone(open_page):
     room = play_room(noise_sampler(1, grid="12x12"))
     with playing(room) as url:

@@ -171,6 +171,28 @@ def test_the_pages_of_a_study_are_accessible_and_need_a_link_or_a_token(open_pag
         check_screens(admin)
 
 
+def test_the_progress_is_shown_again_after_the_server_could_not_answer(open_page, tmp_path: Path):
+    study, people = small_study(tmp_path / "s.db", people=2), "**/api/admin/people"
+    with serving_study(study) as (url, _):
+        admin = open_page(f"{url}admin", ready="#enter", ignore_console=True)  # Chromium writes the failed requests
+        admin.clock.install()
+        admin.reload()
+        admin.route(people, lambda route: route.abort())
+        admin.fill("#token", study.admin_token)
+        admin.click("#enter button")
+        expect(admin.locator("#error")).to_contain_text("The server does not respond")
+        admin.unroute(people)
+        admin.click("#enter button")
+        expect(admin.locator("#rows tr")).to_have_count(2)
+        admin.route(people, lambda route: route.fulfill(status=503, json={"message": "Try again in a moment."}))
+        admin.clock.run_for(5000)
+        expect(admin.locator("#error")).to_have_text("Try again in a moment.")
+        admin.unroute(people)
+        admin.clock.run_for(5000)
+        expect(admin.locator("#error")).to_be_hidden()
+        expect(admin.locator("#people")).to_be_visible()
+
+
 def test_the_game_page_is_accessible(open_page, url: str, room: PlayRoom):
     page = open_page(url)
     check_screens(page)
@@ -255,5 +277,20 @@ def test_start_goal_area_and_agents_are_chosen_on_the_page(open_page, url: str):
     for name in ("lawnmower", "spiral"):
         page.uncheck(f"input[value={name}]")
     expect(page.locator(".panel")).to_have_count(1)
-    page.uncheck("input[value=blind]")
-    assert "agent" in page.inner_text("#error")
+    page.click("input[value=blind]")
+    expect(page.locator("#error")).to_have_text("Choose at least one agent.")
+    page.click("#random")
+    expect(page.locator("#error")).to_be_hidden()
+    expect(page.locator(".panel[data-agent=blind]")).to_have_count(1)
+
+
+def test_a_search_that_could_not_be_loaded_leaves_no_other_one_in_its_place(open_page, url: str):
+    page = open_page(f"{url}watch?{SEARCH}&agents=lawnmower", ignore_console=True)  # Chromium writes the failed request
+    page.route("**/api/watch/search?*", lambda route: route.abort())
+    page.click("#random")
+    expect(page.locator("#error")).to_contain_text("The server does not respond")
+    expect(page.locator(".panel")).to_have_count(0)
+    page.unroute("**/api/watch/search?*")
+    page.click("#random")
+    expect(page.locator(".panel")).to_have_count(1)
+    expect(page.locator("#error")).to_be_hidden()

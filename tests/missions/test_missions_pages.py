@@ -64,6 +64,7 @@ def test_a_search_is_flown_while_the_page_watches(open_page, url: str, client, s
         assert page.locator(".leaflet-photos-pane img").count() == flown
     expect(page.locator("#summary")).to_contain_text("A photo shows the goal")
     expect(page.locator("#facts")).to_contain_text(f"{state['declared']['lat']:.6f}")
+    expect(page.locator("#drones td").first).to_have_text("none, the search has ended")
     expect(page.locator("#photos li").first).to_contain_text(f"row {NEAR[0] + 1}, column {NEAR[1] + 1}")
     assert page.title().startswith("Found · North ridge")
     page.wait_for_function(
@@ -94,6 +95,48 @@ def test_a_verdict_on_one_page_changes_the_belief_on_all(open_page, url: str, cl
     assert client.get(f"/searches/{state['id']}/belief").json()["poa"][row][col] < before
     second.locator("#photos li.rejected").get_by_text("Confirm").click()
     expect(first.locator("#summary")).to_contain_text("A person has confirmed the goal")
+
+
+def test_the_second_click_of_a_double_click_judges_no_other_photo(open_page, url: str, client, search_ground):
+    state = create(client, search_ground, GOAL)
+    for cell in ((3, 0), (3, 1), (3, 2)):
+        post(client, search_ground, state, cell)
+    page = signed_in(open_page, url, state["id"])
+    wait_for_photos(page, 3)
+    box = page.get_by_text("Reject", exact=True).first.bounding_box()
+    page.mouse.click(box["x"] + 9, box["y"] + 9)
+    expect(page.locator("#photos li").last).to_contain_text("rejected")
+    page.mouse.down(click_count=2)  # over another photo, which has moved there
+    page.mouse.up(click_count=2)
+    page.locator("#add-drone").dblclick()
+    expect(page.locator("#drones th")).to_have_text(["1", "2"])
+    expect(page.locator("#error")).to_be_hidden()
+    verdicts = [photo["verdict"] for photo in client.get(f"/searches/{state['id']}/candidates").json()["candidates"]]
+    assert verdicts == [None, None, False]
+
+
+def hide(page: Any) -> None:
+    """Let a page believe that nobody sees it."""
+    page.evaluate("Object.defineProperty(document, 'hidden', { get: () => true })")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def test_more_tabs_than_connections_may_be_open_and_hidden_ones_are_up_to_date(
+    open_page, url: str, client, search_ground: SearchGround
+):
+    state = create(client, search_ground, GOAL, name="North ridge")
+    first = signed_in(open_page, url)
+    first.clock.install()
+    first.goto(f"{url}/#/{state['id']}")
+    for number in range(7):
+        page = open_page(f"{url}/#/{state['id']}", context=first.context) if number else first
+        wait_for_photos(page, 0)
+        hide(page)
+    post(client, search_ground, state)
+    client.post(f"/searches/{state['id']}/photos/1/verdict", json={"goal": True})
+    first.clock.run_for(20_000)
+    wait_for_photos(first, 1)
+    assert first.title() == "Found · North ridge · airloc"
 
 
 def test_three_drones_have_tracks_and_waypoints_of_their_own(open_page, url: str, client, search_ground: SearchGround):
@@ -188,7 +231,7 @@ def test_a_search_is_started_from_the_form(open_page, url: str, client, search_g
     page.click("text=More about the goal and the flight")
     page.set_input_files("#no-fly-file", zone_file(search_ground))
     page.click("text=What is already known")
-    page.fill("#lkp", "{},{}".format(*search_ground.layout.lat_lon((1, 1))))
+    page.fill("#lkp", "{:.6f}, {:.6f}".format(*search_ground.layout.lat_lon((1, 1))))  # as the page shows positions
     page.select_option("#subject", "child-1-3")
     page.click("text=Start the search >> visible=true")
     wait_for_photos(page, 0)
@@ -294,6 +337,7 @@ def test_an_invalid_outline_is_refused_with_the_reason(open_page, url: str):
         ("a.json", b'{"type": "Point", "coordinates": [1, 2]}', "has 0 polygons"),
         ("a.json", b'{"type": "Polygon", "coordinates": [[[1, "x"], [2, 2], [3, 3]]]}', "no valid coordinates"),
         ("a.geojson", b" " * 5_000_001, "larger than 5 MB"),
+        ("a.json", b'{"type": "Polygon", "coordinates": [[[5e5, 6e6], [5e5, 7e6], [6e5, 6e6]]]}', "in WGS 84"),
     ):
         page.set_input_files("#outline-file", {"name": name, "mimeType": "text/plain", "buffer": content})
         expect(page.locator("#error")).to_contain_text(fact)
@@ -303,11 +347,14 @@ def test_an_invalid_outline_is_refused_with_the_reason(open_page, url: str):
 def test_an_invalid_form_creates_no_search(open_page, url: str, client):
     before = client.get("/searches").json()
     page = signed_in(open_page, url, "new", ignore_console=True)  # Chromium writes the status 422 to the console
+    page.set_viewport_size({"width": 390, "height": 844})
     for corners, goal, fact in (
         ("59.1,15.1", b"\xff\xd8", "outline"),
+        ("0,0 1,1 1,0 0,1", b"\xff\xd8", "crosses itself"),  # in lines that leave the button free
         ("59.1,15.1 59.2,15.2", b"\xff\xd8 half a picture", "goal image"),
         ("99.1,15.1 59.2,15.2", b"\xff\xd8", "outline"),
         ("59.1,15.1 x,15.2", b"\xff\xd8", "x,15.2"),
+        ("59.1,15.1 59.2,", b"\xff\xd8", '"59.2,"'),
     ):
         page.fill("#corners", corners)
         page.set_input_files("#goal-file", {"name": "g.jpg", "mimeType": "image/jpeg", "buffer": goal})
@@ -360,6 +407,10 @@ def test_an_unknown_search_leads_to_the_list(open_page, url: str):
     page = signed_in(open_page, url, "%3Cscript%3E", ignore_console=True)
     expect(page.locator("#error")).to_contain_text("There is no search '<script>'")
     assert page.is_visible("#list")
+    page.goto(f"{url}/#/%E0%A4%A")
+    expect(page.locator("#error")).to_contain_text("There is no search '%E0%A4%A'")
+    page.click("text=New search")
+    expect(page.locator("#new")).to_be_visible()
 
 
 def test_the_map_is_used_with_the_keyboard_and_read_as_text(open_page, url: str, client, search_ground: SearchGround):
@@ -382,11 +433,13 @@ def test_the_map_is_used_with_the_keyboard_and_read_as_text(open_page, url: str,
     )
     page.locator("#table-details summary").press("Enter")
     assert page.locator("#best tr").count() == 8
-    post(client, search_ground, state)
-    wait_for_photos(page, 1)
-    page.locator("#photos .verdict button").last.focus()
+    for cell in ((3, 0), (3, 1), (3, 2)):
+        post(client, search_ground, state, cell)
+    wait_for_photos(page, 3)
+    page.locator("#photos .verdict button").nth(1).focus()
     page.keyboard.press("Enter")
-    expect(page.locator("#photos li")).to_contain_text("rejected")
+    expect(page.locator("#photos li").last).to_contain_text("rejected")
+    expect(page.locator("#photos .thumbnail").first).to_be_focused()  # the next photo to judge
 
 
 def test_the_layers_of_the_map_are_switched_off_and_on(open_page, url: str, client, search_ground: SearchGround):

@@ -1,13 +1,15 @@
 """Photos become glimpses: cropped to the cell from any pose; unreadable photos are errors."""
 
 import io
+import os
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
 from airloc.areas.area import read_image
 from airloc.errors import AirlocError
@@ -103,6 +105,22 @@ def test_unreadable_data_is_an_error_that_names_the_photo(data: bytes):
     with pytest.raises(AirlocError, match="goal image") as error:
         read_photo(data, "goal image")
     assert "object at 0x" not in str(error.value)
+
+
+def test_a_photo_that_is_a_program_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    ghostscript, started = tmp_path / "gs", tmp_path / "started"
+    ghostscript.write_text(f"#!/bin/sh\ntouch {started}\n")
+    ghostscript.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)
+    with pytest.raises(AirlocError, match="unknown image format"):
+        read_photo(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 99 99\n%%EndComments\nshowpage\n")
+    assert not started.exists()
+
+
+@pytest.mark.parametrize("kind", ["BMP", "GIF", "JPEG", "JPEG2000", "MPO", "PNG", "TIFF", "WEBP"])
+def test_photos_have_the_formats_of_cameras(world, kind: str):
+    assert read_photo(encoded(world[:60, :80], kind)).shape == (60, 80, 3)
 
 
 def test_an_image_with_too_many_pixels_is_an_error_that_names_the_limit():

@@ -304,6 +304,8 @@ LARGE_TIFF = large_tiff()
         ({"budget": 5000}, "budget"),
         ({"cell_m": 2.5}, "20000"),
         ({"outline": [{"lat": 1, "lon": 1}, {"lat": 1, "lon": 1}]}, "1"),
+        ({"outline": [{"lat": n % 3, "lon": n % 2} for n in range(400)]}, "crosses itself"),
+        ({"no_fly": [[{"lat": 1, "lon": 1}] * 3]}, "no-fly zone"),
         ({"start": {"lat": 0, "lon": 0}}, "start"),
         ({"goal_heading": 400}, "goal_heading"),
         ({"goal_heading": "north"}, "goal_heading"),
@@ -336,7 +338,14 @@ def test_an_invalid_request_creates_no_search(shared_client, search_ground: Sear
     assert response.status_code == 422
     assert set(response.json()) == {"problem", "cure"}
     assert fact in response.json()["problem"]
+    assert len(response.json()["problem"]) < 300
     assert shared_client.get("/searches").json()["searches"] == []
+
+
+def test_a_name_of_spaces_is_no_name(client: TestClient, search_ground: SearchGround):
+    for name in (" North ridge ", " \t\n"):
+        create(client, search_ground, GOAL, name=name)
+    assert [one["name"] for one in client.get("/searches").json()["summaries"]] == ["", "North ridge"]
 
 
 def test_what_is_known_begins_the_belief_and_survives_a_restart(tmp_path: Path, search_ground: SearchGround):

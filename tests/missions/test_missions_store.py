@@ -1,6 +1,8 @@
 """The store keeps every search, refuses files that it cannot use, and never changes a damaged file."""
 
+import base64
 import json
+import resource
 import sqlite3
 import stat
 from contextlib import closing, suppress
@@ -71,6 +73,30 @@ def test_the_list_of_searches_has_names_and_counts_of_photos(tmp_path: Path):
             ("c", "2024-01-01", None, True, 0),
         ]
         assert store.glimpses("b")[0].received == "2024-01-02T10:00:00+00:00"
+
+
+def test_of_searches_begun_in_the_same_second_the_last_is_listed_first(tmp_path: Path):
+    with closing(SearchStore(tmp_path / "a.sqlite")) as store:
+        for name in ("m", "z", "a"):
+            store.add(SEARCH._replace(id=name))
+        assert store.list_ids() == [summary.id for summary in store.summaries()] == ["a", "z", "m"]
+
+
+def test_a_search_whose_orthophoto_does_not_fit_on_the_disk_is_not_created(tmp_path: Path, search_ground: SearchGround):
+    path, ground = tmp_path / "a.sqlite", search_ground.raster.path.read_bytes()
+    with closing(SearchStore(path)) as store:
+        client = client_of(store)
+        request = search_ground.request((0, 3), map_tif=base64.b64encode(ground).decode())
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        for size in (len(ground) // 2, len(ground) + 10_000):  # of the temporary file that is read, and of the store
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+            try:
+                refused = client.post("/searches", json=request)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            assert (refused.status_code, set(refused.json())) == (503, {"problem", "cure"})
+        assert client.get("/searches").json()["searches"] == []
+        assert client.post("/searches", json=request).status_code == 201, "the client sends it again"
 
 
 VERSION_1 = """

@@ -45,21 +45,33 @@ def read_outline(text: str, noun: str = "outline") -> MultiPolygon:
     if re.search("[a-zA-Z]", text):
         cure = "Give a .geojson, .kml or .kmz file, or corners as 'lat,lon lat,lon ...'"
         raise AirlocError(f"{text!r} is not an outline", cure)
-    return _join([[_corners(text)]], f"the {noun} {text!r}")
+    return outline_of(_corners(text), f"the {noun} {text!r}")
+
+
+def outline_of(corners: Ring, name: str = "the outline") -> MultiPolygon:
+    """Return the outline with these corners (lon, lat); two are opposite corners of a box.
+
+    Args:
+        corners: The corners.
+        name: What it is, for error messages.
+
+    Raises:
+        AirlocError: If the outline is not on Earth, or crosses itself.
+    """
+    if len(corners) == 2:
+        (west, south), (east, north) = corners
+        corners = [(west, south), (east, south), (east, north), (west, north)]
+    return _join([[corners]], name)
 
 
 def _corners(text: str) -> Ring:
-    """Parse corners `lat,lon` separated by spaces; two are opposite corners of a box."""
+    """Parse corners `lat,lon` separated by spaces."""
     try:
         pairs = [tuple(map(float, pair.split(","))) for pair in text.split()]
-        corners = [(lon, lat) for lat, lon in pairs]
+        return [(lon, lat) for lat, lon in pairs]
     except ValueError:
         cure = "Write two corners of a box or three or more of a polygon as 'lat,lon lat,lon', such as '59.33,18.06'"
         raise AirlocError(f"{text!r} is not a list of corners", cure) from None
-    if len(corners) == 2:
-        (west, south), (east, north) = corners
-        return [(west, south), (east, south), (east, north), (west, north)]
-    return corners
 
 
 def _join(polygons: list[list[Ring]], name: str) -> MultiPolygon:

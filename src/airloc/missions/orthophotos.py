@@ -40,7 +40,11 @@ def open_tiff(content: bytes, name: str, max_pixels: int = MAX_PIXELS) -> Iterat
         raise RequestError(422, f"The {name} is not a GeoTIFF", "Send a GeoTIFF")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sent.tif"
-        path.write_bytes(content)
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            problem = f"The server cannot write the {name} to a temporary file: {error.strerror}"
+            raise RequestError(503, problem, "Check the disk of the server, and send the request again") from error
         try:
             with Raster(path) as raster:
                 if raster.width * raster.height > max_pixels:

@@ -45,6 +45,8 @@ __all__ = [
 SIDE = 48
 """Side of a glimpse in pixels."""
 MAX_PIXELS = 120_000_000
+FORMATS = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "TIFF", "WEBP")
+"""Formats of photos. Pillow reads others too, and runs Ghostscript on some."""
 MIN_COVERAGE = 0.5
 """Smallest fraction of a cell that a photo must show to count as a photo of it."""
 MAX_OVERSAMPLING = 16
@@ -136,7 +138,7 @@ def read_photo(data: bytes, name: str = "photo") -> Pixels:
         AirlocError: If the data is not an image, is damaged, or has too many pixels.
     """
     try:
-        with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(data)) as image:
+        with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(data), formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise _too_large(name, image.width * image.height)
             image.draft("RGB", (1024, 1024))  # decodes large JPEGs at a fraction of their size

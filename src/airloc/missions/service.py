@@ -133,9 +133,7 @@ class SearchService:
             settings["map_weights"] = self._match_map(active, ground)
             active = self._build(stored)
         active = active._replace(stored=stored._replace(goal=active.field.goal.patch.tobytes()))
-        self._store.add(active.stored)
-        if ground is not None:
-            self._store.set_orthophoto(stored.id, ground)
+        self._store.add(active.stored, ground)
         self._remember(active)
         return active.state(cancelled=False)
 

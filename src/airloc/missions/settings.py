@@ -4,10 +4,10 @@ import json
 from typing import Annotated, Any
 
 import shapely
-from pydantic import Field, field_validator
+from pydantic import Field, StringConstraints, field_validator
 from shapely.geometry import MultiPolygon, Polygon
 
-from airloc.areas.outline import read_outline
+from airloc.areas.outline import outline_of
 from airloc.missions.endurance import MAX_RESERVE, FlightSettings
 from airloc.missions.flight import Camera
 from airloc.missions.messages import Message, Position
@@ -19,7 +19,10 @@ from airloc.task.rules import FALSE_ALARM_COST, MAX_BUDGET
 class SearchSettings(Message):
     """Settings of a search; the store keeps them."""
 
-    name: Annotated[str | None, Field(max_length=100, description="name of the search for people")] = None
+    name: Annotated[
+        Annotated[str, StringConstraints(strip_whitespace=True)] | None,
+        Field(max_length=100, description="name of the search for people"),
+    ] = None
     outline: Annotated[
         list[Position], Field(min_length=2, max_length=2000, description="corners of the search area; two are a box")
     ]
@@ -178,12 +181,13 @@ def _degrees(position: Position | None) -> tuple[float, float] | None:
 
 def _zones(zones: list[list[Position]]) -> MultiPolygon | Polygon | None:
     """Return no-fly zones as one geometry in (lon, lat)."""
-    return shapely.union_all([_outline(zone) for zone in zones]) if zones else None
+    outlines = [_outline(zone, "the no-fly zone") for zone in zones]
+    return shapely.union_all(outlines) if outlines else None
 
 
-def _outline(corners: list[Position]) -> MultiPolygon:
+def _outline(corners: list[Position], name: str = "the outline") -> MultiPolygon:
     """Return the polygon with these corners, or the box with these two, in (lon, lat)."""
-    return read_outline(" ".join(f"{corner.lat!r},{corner.lon!r}" for corner in corners))
+    return outline_of([(corner.lon, corner.lat) for corner in corners], name)
 
 
 class NewSearch(SearchSettings):

@@ -174,11 +174,13 @@ class SearchStore:
         """Close the file."""
         self._file.close()
 
-    def add(self, search: StoredSearch) -> None:
-        """Add a new search."""
+    def add(self, search: StoredSearch, orthophoto: bytes | None = None) -> None:
+        """Add a new search, with its orthophoto if it has one."""
         values = (search.id, search.created, json.dumps(search.settings), search.goal, search.picture)
         with self._writing():
             self._file.execute("INSERT INTO searches (id, begun, config, goal, picture) VALUES (?, ?, ?, ?, ?)", values)
+            if orthophoto is not None:
+                self._file.execute("INSERT INTO orthophotos VALUES (?, ?)", (search.id, orthophoto))
 
     def find(self, search: str) -> StoredSearch | None:
         """Return a search by its id, or None."""
@@ -190,13 +192,13 @@ class SearchStore:
 
     def list_ids(self) -> list[str]:
         """Return the ids of all searches, newest first."""
-        return [row[0] for row in self._read("SELECT id FROM searches ORDER BY begun DESC, id")]
+        return [row[0] for row in self._read("SELECT id FROM searches ORDER BY begun DESC, rowid DESC")]
 
     def summaries(self) -> list[StoredSummary]:
         """Return all searches with their numbers of photos, newest first."""
         photos = "(SELECT count(*) FROM glimpses WHERE search = searches.id)"
         columns = f"id, begun, json_extract(config, '$.name'), cancelled, {photos}"
-        rows = self._read(f"SELECT {columns} FROM searches ORDER BY begun DESC, id")
+        rows = self._read(f"SELECT {columns} FROM searches ORDER BY begun DESC, rowid DESC")
         return [
             StoredSummary(search, created, name if isinstance(name, str) else None, bool(cancelled), photos)
             for search, created, name, cancelled, photos in rows

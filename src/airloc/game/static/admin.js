@@ -6,15 +6,15 @@ const STAGES = { consent: "not started", practice: "practising", games: "playing
 async function show() {
   const response = await fetch("/api/admin/people", {
     headers: { Authorization: `Bearer ${by("token").value.trim()}` }, cache: "no-store",
-  });
-  const answer = await response.json();
-  by("error").hidden = response.ok;
-  by("people").hidden = !response.ok;
-  if (!response.ok) {
-    by("error").textContent = answer.message;
+  }).catch(() => null);
+  const answer = await response?.json().catch(() => null);
+  by("error").hidden = Boolean(answer?.people);
+  if (!answer?.people) {  // what was shown stays, and is asked for again
+    by("error").textContent = answer?.message ?? "The server does not respond. Try again in a moment.";
     return;
   }
   by("enter").hidden = true;
+  by("people").hidden = false;
   by("rows").replaceChildren(...answer.people.map(row));
 }
 

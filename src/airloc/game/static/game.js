@@ -137,6 +137,7 @@ function play(state) {
   paint(by("goal"), state.goal, state.cell);
   by("goal").hidden = state.text !== null;
   by("goal-text").hidden = state.text === null;
+  by("game").classList.toggle("described", state.text !== null);
   by("goal-text").textContent = state.text ?? "";
   paint(by("glimpse"), state.patches.at(-1), state.cell);
   board.begin(state);

@@ -4,7 +4,7 @@
 import { describe } from "./agents.js";
 import { box, drawEnds, makeMap, makePicture } from "./overlay.js";
 import { Panel } from "./panel.js";
-import { ask } from "./server.js";
+import { Refusal, ask } from "./server.js";
 
 const by = (id) => document.getElementById(id);
 const SPEEDS = [0.4, 0.7, 1, 1.5, 2, 3, 5, 8];  // moves per second
@@ -24,6 +24,10 @@ const lastStep = () => Math.max(1, ...panels.map((panel) => panel.record.path.le
 function showError(text) {
   by("error").textContent = text;
   by("error").hidden = !text;
+}
+
+function showFailure(error) {
+  showError(error instanceof Refusal ? error.message : "The server does not respond. Try again in a moment.");
 }
 
 // Read the search from the URL; draw a random one if the URL describes none.
@@ -75,7 +79,11 @@ async function load() {
     go(0);
     document.documentElement.dataset.ready = "yes";
   } catch (error) {
-    showError(error.message);
+    if (request !== loading) return;
+    panels = [];
+    by("panels").replaceChildren();
+    go(0);
+    showFailure(error);
   }
 }
 
@@ -183,9 +191,14 @@ function fillLists() {
     input.type = "checkbox";
     input.value = name;
     input.addEventListener("change", () => {
-      agents = options.agents.filter((agent) => by("agents").querySelector(`input[value="${agent}"]`).checked);
-      if (agents.length) load();
-      else showError("Choose at least one agent.");
+      const chosen = options.agents.filter((agent) => by("agents").querySelector(`input[value="${agent}"]`).checked);
+      if (chosen.length) {
+        agents = chosen;
+        load();
+      } else {
+        input.checked = true;
+        showError("Choose at least one agent.");
+      }
     });
     label.append(input, describe(name).name);
     label.title = name;
@@ -209,4 +222,4 @@ by("back").addEventListener("click", () => { pause(); go(step - 1); });
 by("forward").addEventListener("click", () => { pause(); go(step + 1); });
 by("step").addEventListener("input", () => { pause(); go(Number(by("step").value)); });
 by("share").addEventListener("click", share);
-start().catch((error) => showError(error.message));
+start().catch(showFailure);

@@ -33,11 +33,30 @@ export async function sendFile(method, path, file) {
 
 export const pathOf = (search, rest = "") => `/searches/${encodeURIComponent(search)}${rest}`;
 
-// Receive the view of a search now and after every change, whatever happens to the connection.
+const HIDDEN_SECONDS = 15;
+
+// Receive the view of a search now and after every change, whatever happens to the connection. A browser has only six
+// connections to a server for all of its tabs: a tab that nobody sees asks for the view now and then instead.
 export class Feed {
   constructor(search, onView, onState) {
-    Object.assign(this, { search, onView, onState, timer: 0 });
-    this.open();
+    Object.assign(this, { search, onView, onState, timer: 0, listeners: new AbortController() });
+    document.addEventListener("visibilitychange", () => this.follow(), { signal: this.listeners.signal });
+    this.follow();
+  }
+
+  follow() {
+    this.stop();
+    if (!document.hidden) return this.open();
+    const timer = setInterval(() => this.poll(timer), 1000 * HIDDEN_SECONDS);
+    this.timer = timer;
+    return this.poll(timer);
+  }
+
+  async poll(timer) {
+    const [view, refusal] = await ask("GET", pathOf(this.search, "/view")).then((answer) => [answer], (error) => [null, error]);
+    if (this.timer !== timer) return;
+    this.onState(!refusal ? "live" : refusal.status === 401 ? "refused" : "lost");
+    if (view) this.onView(view);
   }
 
   open() {
@@ -53,16 +72,23 @@ export class Feed {
   retry() {
     this.onState("lost");
     if (this.source.readyState !== EventSource.CLOSED) return;
-    this.timer = setTimeout(async () => {
+    const timer = setTimeout(async () => {
       const error = await ask("GET", "/searches").then(() => null, (refusal) => refusal);
+      if (this.timer !== timer) return;
       if (error?.status === 401) this.onState("refused");
-      else if (this.timer) this.open();
+      else this.open();
     }, 1000);
+    this.timer = timer;
+  }
+
+  stop() {
+    clearTimeout(this.timer);
+    this.timer = 0;
+    this.source?.close();
   }
 
   close() {
-    clearTimeout(this.timer);
-    this.timer = 0;
-    this.source.close();
+    this.listeners.abort();
+    this.stop();
   }
 }

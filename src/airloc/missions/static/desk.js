@@ -53,7 +53,7 @@ async function route() {
   showError("");
   visits += 1;
   const visit = visits;
-  const wanted = decodeURIComponent(location.hash.replace(/^#\/?/, ""));
+  const wanted = wantedSection();
   try {
     const show = await (wanted === "new" ? loadForm() : wanted ? loadSearch(wanted) : loadList());
     if (visit === visits) show();
@@ -68,6 +68,15 @@ async function route() {
       by("nav").hidden = false;
       showError(error.message);
     }
+  }
+}
+
+function wantedSection() {
+  const text = location.hash.replace(/^#\/?/, "");
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;  // a damaged link names no search
   }
 }
 

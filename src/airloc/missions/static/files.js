@@ -20,7 +20,7 @@ export async function readPolygons(file) {
     if (holes.length) throw new Error(`A polygon of ${file.name} has a hole. Export it without holes.`);
     const corners = closesItself(outer) ? outer.slice(0, -1) : outer;
     if (corners.length > MAX_CORNERS) throw new Error(`A polygon of ${file.name} has more than ${MAX_CORNERS} corners. Simplify it first.`);
-    if (corners.some(([lon, lat]) => !Number.isFinite(lat) || !Number.isFinite(lon))) throw new Error(`A polygon of ${file.name} has no valid coordinates. Export it again.`);
+    if (!corners.every(([lon, lat]) => Math.abs(lat) <= 90 && Math.abs(lon) <= 180)) throw new Error(`A polygon of ${file.name} has no valid coordinates. Export it in WGS 84.`);
     return corners.map(([lon, lat]) => ({ lat, lon }));
   });
 }
@@ -64,11 +64,12 @@ function kmlPolygons(text, name) {
   return [...root.getElementsByTagNameNS("*", "Polygon")].map((polygon) => [...rings(polygon, "outerBoundaryIs"), ...rings(polygon, "innerBoundaryIs")]);
 }
 
-// Parse "lat,lon lat,lon ..."; the server checks the outline itself.
+// Parse "lat,lon lat,lon ...", also with a space after a comma as the page shows positions; the server checks the outline itself.
 export function readCorners(text) {
-  return text.trim().split(/\s+/).map((pair) => {
-    const [lat, lon, ...rest] = pair.split(",").map(Number);
-    if (rest.length || !Number.isFinite(lat) || !Number.isFinite(lon)) throw new Error(`"${pair.slice(0, 40)}" is not a latitude and a longitude. Write 59.3570,15.0010.`);
+  return text.trim().replace(/\s*,\s*/g, ",").split(/\s+/).map((pair) => {
+    const parts = pair.split(",");
+    const [lat, lon] = parts.map(Number);
+    if (parts.length !== 2 || parts.includes("") || !Number.isFinite(lat) || !Number.isFinite(lon)) throw new Error(`"${pair.slice(0, 40)}" is not a latitude and a longitude. Write 59.3570,15.0010.`);
     return { lat, lon };
   });
 }

@@ -74,6 +74,8 @@ export class SearchPage {
   listen() {
     const { signal } = this.listeners;
     const on = (id, event, action) => by(id).addEventListener(event, action, { signal });
+    // The second click of a double click would meet what has moved there since the first: another photo.
+    by("search").addEventListener("click", (event) => { if (event.detail > 1 && event.target.closest("button")) event.stopPropagation(); }, { signal, capture: true });
     on("order", "change", () => this.listPhotos());
     on("all", "click", () => { this.showAll = !this.showAll; this.listPhotos(); });
     on("look-up", "submit", (event) => { event.preventDefault(); this.select(by("row").value - 1, by("col").value - 1); });
@@ -162,7 +164,7 @@ export class SearchPage {
     replaceChildren(by("drones"), vehicles.map(({ id, next, moves_left: left, active }) => {
       const row = this.drones.get(id) ?? this.makeDrone(id);
       const [where, moves] = row.querySelectorAll("td");
-      where.textContent = !active ? "withdrawn" : next ? `${segment(next)}\n${position(next.lat, next.lon)}` : "none in reach";
+      where.textContent = !active ? "withdrawn" : next ? `${segment(next)}\n${position(next.lat, next.lon)}` : ended ? "none, the search has ended" : "none in reach";
       moves.textContent = left;
       const button = row.querySelector("button");
       const onDuty = active && next;
@@ -241,7 +243,12 @@ export class SearchPage {
     const photos = [...this.view.photos];
     if (by("order").value === "latest") photos.sort((a, b) => b.number - a.number);
     const shown = this.showAll ? photos : photos.slice(0, FEW);
+    const focused = document.activeElement;
+    const place = [...by("photos").children].indexOf(focused.closest("#photos li"));
     replaceChildren(by("photos"), shown.map((photo) => this.cardOf(photo)));
+    if (place >= 0 && (focused.disabled || !focused.isConnected)) {  // go on with the photo that has moved there
+      by("photos").children[Math.min(place, shown.length - 1)].querySelector("button").focus({ preventScroll: true });
+    }
     by("no-photos").hidden = photos.length > 0;
     by("all").hidden = photos.length <= FEW;
     by("all").textContent = this.showAll ? `Show ${FEW} photos` : `Show all ${photos.length} photos`;
