@@ -58,6 +58,14 @@ def test_one_drone_finds_what_it_finds_alone():
         assert np.array_equal(alone.steps, team.steps)
 
 
+def test_random_drones_that_launch_together_fly_apart():
+    suite = with_drones(episodes(8), 3, "together")
+    paths = play_variant(make_agent("random"), suite, BatchEnv.from_areas(AREAS, GRID, 8), batch=7).team
+    assert paths is not None
+    for one, other in ((0, 1), (1, 2), (0, 2)):
+        assert (paths[:, :, one] != paths[:, :, other]).any(axis=(1, 2)).mean() > 0.9
+
+
 def test_three_drones_find_more_goals_sooner_than_one_with_the_same_total_moves():
     agent, suite = make_agent("belief"), episodes(12, per_area=6)
     one = evaluate(agent, suite, AREAS)

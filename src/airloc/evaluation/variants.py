@@ -22,6 +22,7 @@ from airloc.agents.registry import make_agent
 from airloc.agents.team import TeamAgent
 from airloc.errors import AirlocError
 from airloc.rollout import AgentClock, GoalPatches, RolloutLog, agent_noise
+from airloc.seeding import derive
 from airloc.task.batch import BatchEnv, Observation
 from airloc.task.cells import CellTable
 from airloc.task.rules import moves_on
@@ -86,7 +87,7 @@ class _Played(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Independent:
-    """Guides every drone as if it were alone."""
+    """Guides every drone as if it were alone: an episode of its own, with random numbers of its own."""
 
     agent: Agent
     drones: int
@@ -96,8 +97,8 @@ class _Independent:
         return self.agent.name
 
     def reset(self, episodes: EpisodeBatch) -> Any:
-        goal, noise = (part.repeat_interleave(self.drones, dim=0) for part in (episodes.goal, episodes.noise))
-        return self.agent.reset(EpisodeBatch(goal, episodes.grid, episodes.budget, noise))
+        goal = episodes.goal.repeat_interleave(self.drones, dim=0)
+        return self.agent.reset(EpisodeBatch(goal, episodes.grid, episodes.budget, episodes.noise))
 
     def act(self, observation: Observation, state: Any) -> tuple[torch.Tensor, Any]:
         left = observation.moves_left.repeat_interleave(self.drones)
@@ -131,12 +132,15 @@ def _play(
         patch = env.goal_cells.patches(area, walk[:, 0])
     else:
         patch = goal_patches(torch.arange(these.start, these.stop, device=device))
-    noise = torch.from_numpy(agent_noise(seed, these, suite.budget)).to(device)
+    independent = suite.drones if isinstance(player, _Independent) else 1
+    seeds = [seed, *(derive(seed, "drone", drone) for drone in range(1, independent))]
+    noise = np.stack([agent_noise(one, these, suite.budget) for one in seeds], axis=1)  # (B, drones, T, 8)
     every = area.repeat_interleave(suite.drones)
     found, steps = torch.zeros_like(area, dtype=torch.bool), torch.zeros_like(area)
     team, clock = [position], AgentClock(device)
     with clock:
-        state = player.reset(EpisodeBatch(patch, suite.grid, suite.budget, noise))
+        drawn = torch.from_numpy(noise).to(device).flatten(0, 1)
+        state = player.reset(EpisodeBatch(patch, suite.grid, suite.budget, drawn))
     for made in range(suite.budget):
         glimpses = env.cells.patches(every, position.flatten(0, 1))
         glimpses = glimpses.view(len(area), suite.drones, *glimpses.shape[1:])
