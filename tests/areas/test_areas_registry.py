@@ -183,8 +183,8 @@ def test_weights_carry_the_terms_of_their_data(tmp_path: Path, monkeypatch: pyte
     assert weight_terms(load_dataset(tmp_path / "deepglobe")) == DATASETS["deepglobe"].weight_terms != ""
     for source in ({"name": "xbd"}, {"name": "folder", "path": str(tmp_path / "xbd" / "images")}):
         areas = Folder(tmp_path / "own").areas(GRID)
-        prepared = write_prepared(areas, GRID, tmp_path / "cache", source=source, overwrite=True)
-        assert weight_terms(load_dataset(prepared.path)) == Xbd.weight_terms
+        write_prepared(areas, GRID, tmp_path / "cache", source=source, overwrite=True)
+        assert weight_terms(load_dataset(tmp_path / "cache")) == Xbd.weight_terms
     monkeypatch.chdir(tmp_path / "xbd")
     assert weight_terms(load_dataset(tmp_path / "own")) == weight_terms(load_dataset("synthetic")) == ""
 

@@ -27,7 +27,7 @@ from airloc.areas.area import Mask, Pixels, SearchArea
 from airloc.areas.dataset import Dataset
 from airloc.areas.folder import check_partners, match_goals, place_and_day
 from airloc.areas.records import ImageRecord
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, reason_of
 from airloc.grid import Grid
 
 VERSION = 1
@@ -318,7 +318,7 @@ def _map(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArra
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError, SyntaxError, TypeError) as error:
-        raise _damaged(path, str(error).splitlines()[0] if str(error) else repr(error)) from error
+        raise _damaged(path, reason_of(error)) from error
     if array.shape != shape or array.dtype != dtype:
         raise _damaged(path, f"it holds {array.shape} {array.dtype}, but the index expects {shape} {dtype}")
     plain: npt.NDArray[Any] = array.view(np.ndarray)

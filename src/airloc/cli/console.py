@@ -170,20 +170,27 @@ def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def collect_areas(areas: Iterator[SearchArea]) -> list[SearchArea]:
-    """Return all areas, and show how many were read.
-
-    Raises:
-        AirlocError: If the name of an area is not UTF-8, so that it could not be stored or sent.
-    """
+    """Return all areas, and show how many were read."""
     columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed:.0f}"))
     with _progress(*columns) as progress:
         task = progress.add_task("reading areas", total=None)
         collected = []
         for area in areas:
-            if area.name.encode(errors="ignore").decode() != area.name:
-                raise AirlocError(f"The file name {area.name!r} is not UTF-8", "Rename the file")
             collected.append(area)
             progress.advance(task)
+    return collected
+
+
+def collect_game_areas(areas: Iterator[SearchArea]) -> list[SearchArea]:
+    """Return the areas of a game, whose names are stored and sent.
+
+    Raises:
+        AirlocError: If the name of an area is not UTF-8.
+    """
+    collected = collect_areas(areas)
+    for area in collected:
+        if area.name.encode(errors="ignore").decode() != area.name:
+            raise AirlocError(f"The file name {area.name!r} is not UTF-8", "Rename the file")
     return collected
 
 

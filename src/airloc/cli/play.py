@@ -12,7 +12,7 @@ from airloc.areas.area import SearchArea
 from airloc.areas.captions import describe_cells
 from airloc.areas.dataset import Dataset
 from airloc.areas.registry import load_dataset
-from airloc.cli.console import collect_areas, need
+from airloc.cli.console import collect_game_areas, need
 from airloc.errors import AirlocError
 from airloc.evaluation.texts import check_reader
 from airloc.grid import Cell, Grid
@@ -146,10 +146,12 @@ def time_limit(seconds: float) -> float:
 def _areas(options: Play, grid: Grid) -> tuple[list[SearchArea], list[SearchArea]]:
     """Return areas to play on and other areas to watch agents on, because spectators see areas whole."""
     if options.areas is not None:
-        areas = collect_areas(load_dataset(options.areas).areas(grid))
+        areas = collect_game_areas(load_dataset(options.areas).areas(grid))
         if len(areas) > 1:
             watched = areas[:: max(2, len(areas) // WATCH_AREAS)]
             return [area for area in areas if area not in watched], watched
-        return areas, collect_areas(load_dataset("synthetic", count=WATCH_AREAS, seed=options.seed + 1).areas(grid))
-    areas = collect_areas(_procedural(options).areas(grid))
+        return areas, collect_game_areas(
+            load_dataset("synthetic", count=WATCH_AREAS, seed=options.seed + 1).areas(grid)
+        )
+    areas = collect_game_areas(_procedural(options).areas(grid))
     return areas[:PLAY_AREAS], areas[PLAY_AREAS:]

@@ -15,7 +15,7 @@ from airloc.agents.registry import DEFAULT_AGENT, available_agents, make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.dataset import Dataset
 from airloc.areas.registry import load_dataset
-from airloc.cli.console import collect_areas, need, plural, say, writable_outputs
+from airloc.cli.console import collect_game_areas, need, plural, say, writable_outputs
 from airloc.cli.options import PROCEDURAL_AREAS, score_agents
 from airloc.cli.play import check_agents, check_screen, time_limit
 from airloc.errors import AirlocError
@@ -109,7 +109,7 @@ class Create:
         from airloc import game
 
         listed = None if self.episodes is None else read_suite(self.episodes, grid, budget=self.budget)
-        areas = collect_areas(self._dataset(None if listed is None else listed.areas).areas(grid))
+        areas = collect_game_areas(self._dataset(None if listed is None else listed.areas).areas(grid))
         if listed is None:
             names = [area.name for area in areas]
             return areas, game.draw_games(names, grid, self.people, self.per_distance, self.seed)
@@ -129,8 +129,8 @@ class Create:
 
     def _practice_areas(self, grid: Grid) -> list[SearchArea]:
         if self.practice is None:
-            return collect_areas(load_dataset("synthetic", count=PRACTICE_AREAS, seed=PRACTICE_SEED).areas(grid))
-        return collect_areas(load_dataset(self.practice).areas(grid))
+            return collect_game_areas(load_dataset("synthetic", count=PRACTICE_AREAS, seed=PRACTICE_SEED).areas(grid))
+        return collect_game_areas(load_dataset(self.practice).areas(grid))
 
 
 @dataclass(frozen=True)

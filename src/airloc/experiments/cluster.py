@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, reason_of
 from airloc.experiments.graph import Task, package_digest
 from airloc.experiments.runner import KINDS, Progress, run_task, run_tasks
 from airloc.experiments.store import Files, Store, read_files, write_files
@@ -112,7 +112,7 @@ def _fetch(reference: Any, task: Task) -> Files:
         raise
     except RayError as error:
         raise AirlocError(
-            f"The cluster could not run the task {task.title!r}: {str(error).splitlines()[0]}",
+            f"The cluster could not run the task {task.title!r}: {reason_of(error)}",
             "Repair the cluster and run the same command again; finished results are kept",
         ) from error
 
@@ -130,7 +130,7 @@ def _connection(address: str) -> Iterator[None]:
             log_to_driver=False,
         )
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        raise _unreachable(address, str(error).splitlines()[0]) from error
+        raise _unreachable(address, reason_of(error)) from error
     try:
         yield
     finally:
