@@ -83,6 +83,29 @@ def test_files_replace_others_together_or_not_at_all(tmp_path):
     assert (files(out), (out / "a").read_text()) == (["a", "b", "c"], "new")
 
 
+def test_of_files_that_are_links_the_ones_behind_are_replaced_also_on_another_file_system(tmp_path, monkeypatch):
+    out, disk = tmp_path / "out", tmp_path / "disk"
+    rename = Path.replace
+
+    def rename_on_one_disk(path: Path, to: Path) -> Path:
+        if path.is_relative_to(disk) != Path(to).is_relative_to(disk):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "replace", rename_on_one_disk)
+    for folder in (out, disk):
+        folder.mkdir()
+    for name in ("b", "c/b"):
+        (out / "b").unlink(missing_ok=True)
+        (out / "b").symlink_to(disk / name)
+        with replacing_together(out) as stage:
+            for file in ("a", "b"):
+                write_atomically(stage / file, name)
+        assert ((out / "a").read_text(), (disk / name).read_text()) == (name, name)
+        assert (out / "b").is_symlink()
+    assert (files(out), files(disk), files(disk / "c")) == (["a", "b"], ["b", "c"], ["b"])
+
+
 def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
     def interrupted(*args: object) -> None:
         raise KeyboardInterrupt

@@ -89,28 +89,36 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 
 @contextlib.contextmanager
 def replacing_together(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a folder to write files to, which then replace those of the same names in `folder`, all or none.
+    """Yield a folder to write files to, which then replace those of the same names in `folder`.
 
-    After errors and interrupts `folder` is as before.
+    After an error or an interrupt before the end of the context, `folder` is as before. Links are followed: the files
+    behind them are replaced.
 
     Raises:
         AirlocError: If the files cannot be written.
     """
     target = Path(folder)
     stage = target / f".airloc-{secrets.token_hex(8)}.tmp"
-    try:
+    with contextlib.ExitStack() as temporaries:
+        temporaries.callback(shutil.rmtree, stage, ignore_errors=True)
         with _explained(target):
             stage.mkdir(parents=True)
         yield stage
-        files = {path: target / path.name for path in stage.iterdir()}
-        for path in files.values():
+        moves = []
+        for staged in stage.iterdir():
+            path = target / staged.name
             with _explained(path):
-                _refuse_folder(path)
-        for staged, path in files.items():
-            with _explained(path):
-                staged.replace(path.resolve())
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
+                real = path.resolve()
+                _refuse_folder(real)
+                if path.is_symlink():  # the file behind it may be on another file system
+                    real.parent.mkdir(parents=True, exist_ok=True)
+                    beside = temporaries.enter_context(_temporary_beside(real))
+                    _write_synced(beside, staged.read_bytes())
+                    staged = beside
+                moves.append((staged, real))
+        for staged, real in moves:
+            with _explained(real):
+                staged.replace(real)
 
 
 def save_png(pixels: npt.NDArray[np.uint8], path: str | os.PathLike[str]) -> Path:
@@ -147,11 +155,16 @@ def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
 def _replace(path: Path, data: bytes) -> None:
     """Write a temporary file beside `path` and rename it."""
     with _temporary_beside(path) as temporary:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_synced(temporary, data)
         os.replace(temporary, path)  # noqa: PTH105 - the one call that tests make fail
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    """Write a new file and flush it to the disk."""
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextlib.contextmanager

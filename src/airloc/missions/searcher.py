@@ -325,7 +325,11 @@ class Searcher:
         )
 
     def belief(self) -> Belief:
-        """Return the probability of area (POA) of every cell, (rows, cols)."""
+        """Return the probability of area (POA) of every cell, (rows, cols).
+
+        A cell whose photo the agent has observed has its prior times 1 - POD, because the belief of the agent excludes
+        it. A photo that the agent has not observed multiplies the agent's belief in its cell by 1 - POD.
+        """
         weight = self._weight / self._weight.sum()
         own = self._session.belief()
         if own is not None:  # the agent shares out what is left for the cells that it has not observed

@@ -142,7 +142,7 @@ def _train(
 
 @torch.no_grad()
 def overlap(segmenter: Segmenter, areas: Sequence[SearchArea], device: torch.device) -> Overlap | None:
-    """PositiveInt the pixels of the building class over all cells of areas with masks; None if there are no areas."""
+    """Count the pixels of the building class over all cells of areas with masks; None if there are no areas."""
     if not areas:
         return None
     was_training = segmenter.training
