@@ -476,6 +476,19 @@ def test_a_black_collar_is_not_searched(airloc, tmp_path: Path, nodata: int | No
     assert min(photo["coverage"] for photo in photos) >= 0.5
 
 
+def test_every_warning_begins_with_the_name_of_the_program(airloc, tmp_path: Path, area: Path):
+    with Raster(area) as raster:
+        layout = lay_out(raster, None, 96.0)
+        outline, zone = layout.lat_lon([(-1, 0), (4, 3)]), layout.lat_lon([(0.9, 0), (3.1, 1.6)])
+    within, no_fly = (" ".join(f"{lat:.8f},{lon:.8f}" for lat, lon in corners) for corners in (outline, zone))
+    options = ("--area", area, "--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--budget", 2)
+    outcome = airloc("search", *options, "--within", within, "--no-fly", no_fly, "--out", tmp_path / "out")
+    assert outcome.code == 0, outcome
+    assert "of the outline is outside the image" in outcome.err
+    assert "in no-fly zones or out of reach" in outcome.err
+    assert all(line.startswith("airloc: ") for line in outcome.err.splitlines())
+
+
 def test_a_second_search_into_the_same_folder_leaves_no_stale_files(airloc, tmp_path: Path, area: Path):
     out = tmp_path / "out"
     options = ("--area", area, "--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--budget", 2)
