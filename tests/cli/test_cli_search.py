@@ -476,6 +476,21 @@ def test_a_black_collar_is_not_searched(airloc, tmp_path: Path, nodata: int | No
     assert min(photo["coverage"] for photo in photos) >= 0.5
 
 
+@pytest.mark.parametrize("option", ["--prior", "--map"])
+def test_a_file_beside_the_area_without_a_reference_system_works_with_the_cure_of_the_error(
+    airloc, tmp_path: Path, area: Path, option: str
+):
+    Image.fromarray(ground(4)[:48, :48]).save(tmp_path / "goal.png")
+    bare = write_tiff(tmp_path / "bare.tif", ground(4), GEOREFERENCE[0], None)
+    options = ("--area", area, "--goal", tmp_path / "goal.png", "--cell", "96m", "--agent", "spiral", "--budget", 2)
+    outcome = airloc("search", *options, option, bare, "--out", tmp_path / "out")
+    assert outcome.refused("bare.tif does not name its coordinate reference system", "gdal_translate -a_srs EPSG:32633")
+    assert not (tmp_path / "out").exists()
+    with rasterio.open(bare, "r+") as file:  # as gdal_translate does
+        file.crs = METRE
+    assert airloc("search", *options, option, bare, "--out", tmp_path / "out").code == 0
+
+
 def test_every_warning_begins_with_the_name_of_the_program(airloc, tmp_path: Path, area: Path):
     with Raster(area) as raster:
         layout = lay_out(raster, None, 96.0)
