@@ -41,6 +41,18 @@ def test_kml_placemarks_give_their_name_and_extended_data_to_each_geometry(tmp_p
     assert found[2].rings == [[(18.0, 59.0), (18.1, 59.1)]]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_kml_with_a_document_type_or_an_entity_is_refused(tmp_path: Path, encoding: str):
+    head, body = KML.replace("UTF-8", encoding).replace("hut", "&a;").split("?>")
+    bomb = f'{head}?><!DOCTYPE kml [<!ENTITY a "aaaa">]>{body}'
+    (tmp_path / "a.kml").write_text(bomb, encoding=encoding)
+    with zipfile.ZipFile(tmp_path / "a.kmz", "w") as archive:
+        archive.writestr("doc.kml", bomb.encode(encoding))
+    for name in ("a.kml", "a.kmz"):
+        with pytest.raises(AirlocError, match="not KML: it declares a document type"):
+            read_features(tmp_path / name, "outline")
+
+
 def test_kmz_is_the_kml_inside(tmp_path: Path):
     (tmp_path / "a.kml").write_text(KML)
     packed = write_kmz(tmp_path / "a.kmz", style_png="", doc_kml=KML)

@@ -155,7 +155,8 @@ def test_an_image_without_georeference_is_searched_in_pixels(airloc, tmp_path: P
     assert refused.refused("plain.png", "gdal_translate")
     assert airloc("search", *options, "--out", tmp_path / "no", "--cell", "100m").refused("100m", "48px")
     assert airloc("search", *options, "--out", tmp_path / "no", "--start", "nan,1").refused("nan,1")
-    assert airloc("search", *options, "--out", tmp_path / "no", "--margin", "9m").refused("margin")
+    for option, value in {"--speed": "8m/s", "--home": "59,15", "--fov": 60, "--endurance": "9min"}.items():
+        assert airloc("search", *options, option, value, "--out", tmp_path / "no").refused(option, "no georeference")
     assert not (tmp_path / "no").exists()
 
 
@@ -200,9 +201,6 @@ def test_an_image_without_georeference_is_searched_in_pixels(airloc, tmp_path: P
         ("--subject", "hiker", "needed together"),
         ("--home", "here", "here"),
         ("--landing", "1", "1"),
-        ("--margin", "-3m", "-3m"),
-        ("--margin", "9px", "9px"),
-        ("--margin", "1e300m", "1e+300"),
         ("--speed", "1e308m/s", "1e+308"),
         ("--hover", "2h", "7200 s"),
         ("--no-fly", "zone.kml", "no no-fly zone zone.kml"),
@@ -211,8 +209,6 @@ def test_an_image_without_georeference_is_searched_in_pixels(airloc, tmp_path: P
         ("--climb", "0m/s", "0m/s"),
         ("--wind", "strong", "strong"),
         ("--wind", "5m/s,west", "west"),
-        ("--reserve", "95%", "95"),
-        ("--reserve", "half", "half"),
         ("--dem", "missing.tif", "missing.tif"),
         ("--sorties", 0, "0 sorties"),
         ("--sorties", 99, "99 sorties"),
@@ -243,11 +239,18 @@ def test_three_drones_have_flights_of_their_own_and_a_record_that_names_them(air
     ("more", "fact"),
     [
         (("--endurance", "1min", "--budget", 3), ""),
+        (("--endurance", "9min", "--reserve", "95%"), "95"),
+        (("--endurance", "9min", "--reserve", "half"), "half"),
+        (("--no-fly", "59.3,15 59.31,15.1", "--margin", "-3m"), "-3m"),
+        (("--no-fly", "59.3,15 59.31,15.1", "--margin", "9px"), "9px"),
+        (("--no-fly", "59.3,15 59.31,15.1", "--margin", "1e300m"), "1e+300"),
         (("--goal-width", "60px", "--goal", "missing.jpg"), "60px"),
         (("--truth", "59.3560,15.0020"), "--truth"),
     ],
 )
-def test_contradicting_options_are_one_sentence(airloc, tmp_path: Path, area: Path, more, fact: str):
+def test_options_that_contradict_or_are_bad_together_are_one_sentence(
+    airloc, tmp_path: Path, area: Path, more, fact: str
+):
     goal = () if "--goal" in more else ("--goal", position_of(area))
     assert airloc("search", "--area", area, *goal, *more, "--out", tmp_path / "out").refused(fact)
     assert not (tmp_path / "out").exists()
@@ -289,15 +292,6 @@ def test_a_goal_image_that_cannot_be_used_is_one_sentence(airloc, tmp_path: Path
     Image.fromarray(ground(4)[:48, :48]).save(tmp_path / "goal.png")
     options = ("--area", area, "--goal", tmp_path / "goal.png", "--cell", "96m", "--agent", "spiral")
     assert airloc("search", *options, option, value, "--out", tmp_path / "out").refused(fact)
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(("option", "value"), [("--goal-width", "60m"), ("--goal-heading", "nan")])
-def test_a_goal_in_words_alone_has_neither_width_nor_heading(airloc, tmp_path: Path, area: Path, option, value):
-    words = ("--area", area, "--goal-text", "a red roof beside a pond", "--cell", "96m")
-    assert airloc("search", *words, option, value, "--out", tmp_path / "out").refused(
-        f"{option} describes", "words alone"
-    )
     assert not (tmp_path / "out").exists()
 
 
@@ -480,6 +474,34 @@ def test_a_black_collar_is_not_searched(airloc, tmp_path: Path, nodata: int | No
     photos = record_of(tmp_path / "out")["photos"]
     assert len(photos) == record_of(tmp_path / "out")["grid"]["searchable"] == 9
     assert min(photo["coverage"] for photo in photos) >= 0.5
+
+
+@pytest.mark.parametrize("option", ["--prior", "--map"])
+def test_a_file_beside_the_area_without_a_reference_system_works_with_the_cure_of_the_error(
+    airloc, tmp_path: Path, area: Path, option: str
+):
+    Image.fromarray(ground(4)[:48, :48]).save(tmp_path / "goal.png")
+    bare = write_tiff(tmp_path / "bare.tif", ground(4), GEOREFERENCE[0], None)
+    options = ("--area", area, "--goal", tmp_path / "goal.png", "--cell", "96m", "--agent", "spiral", "--budget", 2)
+    outcome = airloc("search", *options, option, bare, "--out", tmp_path / "out")
+    assert outcome.refused("bare.tif does not name its coordinate reference system", "gdal_translate -a_srs EPSG:32633")
+    assert not (tmp_path / "out").exists()
+    with rasterio.open(bare, "r+") as file:  # as gdal_translate does
+        file.crs = METRE
+    assert airloc("search", *options, option, bare, "--out", tmp_path / "out").code == 0
+
+
+def test_every_warning_begins_with_the_name_of_the_program(airloc, tmp_path: Path, area: Path):
+    with Raster(area) as raster:
+        layout = lay_out(raster, None, 96.0)
+        outline, zone = layout.lat_lon([(-1, 0), (4, 3)]), layout.lat_lon([(0.9, 0), (3.1, 1.6)])
+    within, no_fly = (" ".join(f"{lat:.8f},{lon:.8f}" for lat, lon in corners) for corners in (outline, zone))
+    options = ("--area", area, "--goal", position_of(area), "--cell", "96m", "--agent", "spiral", "--budget", 2)
+    outcome = airloc("search", *options, "--within", within, "--no-fly", no_fly, "--out", tmp_path / "out")
+    assert outcome.code == 0, outcome
+    assert "of the outline is outside the image" in outcome.err
+    assert "in no-fly zones or out of reach" in outcome.err
+    assert all(line.startswith("airloc: ") for line in outcome.err.splitlines())
 
 
 def test_a_second_search_into_the_same_folder_leaves_no_stale_files(airloc, tmp_path: Path, area: Path):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from airloc.drawing.canvas import Canvas, Frame, dashes
 from airloc.drawing.palette import GOAL, MARGIN, OUTSIDE, PATH_A, PATH_B
-from airloc.drawing.trajectory import draw_trajectory, place_circles
+from airloc.drawing.trajectory import draw_team, draw_trajectory, place_circles
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 
@@ -139,3 +139,16 @@ def test_dashes_and_gaps_have_the_same_length_and_go_on_around_corners():
 
 def test_dashes_survive_a_stay_in_place():
     assert dashes([(1, 1), (1, 1)], 2) == []
+
+
+def test_a_leg_bends_where_it_is_flown_and_its_mark_lies_where_the_photo_is_taken():
+    image, grid = np.zeros((256, 256, 3), np.uint8), Grid(5, 5)
+    legs = [[[(2.0, 0.0)], [(0.25, 1.5), (2.0, 3.75)]]]
+    drawn = draw_team(image, grid, [[(2, 0), (2, 4)]], None, scale=2, legs=legs).astype(int)
+
+    def shows(row: float, col: float, colour=PATH_A) -> bool:
+        y, x = (round(2 * (52 * side + 24)) for side in (row, col))
+        return bool((abs(drawn[y - 3 : y + 4, x - 3 : x + 4] - colour).max(axis=-1) < 40).any())
+
+    assert all(shows(row, col) for row, col in [(1.125, 0.75), (0.25, 1.5), (1.125, 2.625), (2.1, 3.75)])
+    assert not shows(2, 2), "the straight way"

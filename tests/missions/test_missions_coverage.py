@@ -148,7 +148,7 @@ def test_photos_count_their_footprints_and_oblique_ones_do_not(airloc, tmp_path:
         ({"--track": "nothing.tlog"}, "nothing.tlog"),
         ({"--track": "track.txt"}, "not a track"),
         ({"--track": "text.gpx"}, "not GPX"),
-        ({"--track": "bomb.gpx"}, "plain GPX"),
+        ({"--track": "bomb.gpx"}, "document type"),
         ({"--track": "empty.gpx"}, "no position"),
         ({"--track": "text.tlog"}, "text.tlog"),
         ({"--track": "text.bin"}, "text.bin"),

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from airloc.missions.flight import Flight, Waypoint, great_circle_distance
+from airloc.missions.flight import Flight, Waypoint, cut_at_antimeridian, geojson, great_circle_distance
 from airloc.missions.formats import FORMATS, caltopo, dji, geopackage, kmz, litchi
 from flight_schemas import litchi_faults, wayline_faults
 
@@ -150,3 +150,56 @@ def geometry(blob: bytes) -> shapely.Geometry:
 def test_archives_depend_on_nothing_but_the_flight():
     assert dji(FLIGHT) == dji(FLIGHT)
     assert kmz(FLIGHT) == kmz(FLIGHT)
+
+
+ACROSS = replace(
+    FLIGHT,
+    waypoints=[Waypoint(-17.0, 179.998, (0, 0), 0.1), Waypoint(-17.002, -179.998, (1, 1), 0.1),
+               Waypoint(-17.004, 179.998, (2, 0), 0.1)],
+    outline=[(-16.99, 179.99), (-16.99, -179.99), (-17.01, -179.99), (-17.01, 179.99)],
+)  # fmt: skip
+"""A flight over the antimeridian and back."""
+
+
+def shapes_of(name: str, folder: Path) -> list[shapely.Geometry]:
+    """Return the grid and the path of the flight over the antimeridian, as a library reads them."""
+    suffix, write = FORMATS[name]
+    content = write(ACROSS)
+    if name == "gpkg":
+        (folder / suffix).write_bytes(content)
+        found = [pyogrio.raw.read(folder / suffix, layer=layer)[2] for layer in ("grid", "path")]
+        return [shapely.union_all(shapely.from_wkb(parts)) for parts in found]
+    if name == "kml":
+        marks = list(find_all(fastkml.KML.from_string(content.encode(), strict=False), of_type=fastkml.Placemark))
+        collections = [shapely.geometry.shape(mark.geometry) for mark in marks if mark.name in ("grid", "path")]
+        return [shapely.union_all(shapely.get_parts(collection)) for collection in collections]
+    return list(shapely.from_geojson(content).geoms)[:2]
+
+
+@pytest.mark.parametrize("name", ["geojson", "caltopo", "kml", "gpkg"])
+def test_grid_and_path_are_cut_at_the_antimeridian(tmp_path: Path, name: str):
+    grid, path = (shapely.force_2d(shape) for shape in shapes_of(name, tmp_path))
+    sides = [shapely.box(179.99, -17.01, 180, -16.99), shapely.box(-180, -17.01, -179.99, -16.99)]
+    assert grid.is_valid
+    assert grid.symmetric_difference(shapely.union_all(sides)).area < 1e-12
+    assert path.length == pytest.approx(2 * (0.002**2 + 0.004**2) ** 0.5)
+    east = shapely.LineString([(-180, -17.001), (-179.998, -17.002), (-180, -17.003)])
+    assert path.intersection(sides[1].buffer(1e-9)).hausdorff_distance(east) < 1e-8
+
+
+def test_what_lies_on_one_side_of_the_antimeridian_is_not_cut():
+    grid, path = list(shapely.from_geojson(geojson(FLIGHT)).geoms)[:2]
+    assert (grid.geom_type, path.geom_type) == ("Polygon", "LineString")
+
+
+def test_a_leg_along_the_antimeridian_lies_on_one_side():
+    line = [[179.9, 1.0], [180.0, 1.0], [-180.0, 2.0], [179.9, 2.0]]
+    assert cut_at_antimeridian("LineString", line) == [[*line[:2], [180.0, 2.0]], [[180.0, 2.0], line[3]]]
+
+
+def test_a_hole_across_the_antimeridian_is_cut_with_its_polygon():
+    square, hole = ([(lon - 360 if lon > 180 else lon, lat) for lon, lat in shapely.box(*box).exterior.coords]
+                    for box in ((179, 0, 182, 3), (179.5, 1, 181, 2)))  # fmt: skip
+    west, east = (shapely.Polygon(rings[0], rings[1:]) for rings in cut_at_antimeridian("Polygon", [square, hole]))
+    assert (west.area, east.area) == pytest.approx((3 - 0.5, 6 - 1))
+    assert (west.bounds, east.bounds) == ((179, 0, 180, 3), (-180, 0, -178, 3))

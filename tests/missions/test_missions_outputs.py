@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,13 +19,14 @@ from pymavlink import mavwp
 from pyproj import Geod, Transformer
 
 from airloc.agents.registry import make_agent
-from airloc.areas.layout import Layout
+from airloc.areas.layout import Layout, read_overview
 from airloc.areas.raster import Raster
+from airloc.drawing.palette import PATH_A
 from airloc.missions.formats import FORMATS
 from airloc.missions.outputs import write_search
 from airloc.missions.photos import Goal, describe_goal
 from airloc.missions.plan import SearchPlan, lay_out_search, prepare_goal, start_search
-from airloc.missions.report import _clues, summary
+from airloc.missions.report import SearchPainter, _clues, summary
 from airloc.missions.simulation import SearchRecord, simulate
 from airloc.missions.units import format_cell
 from field_files import ground, write_geographic, write_projected
@@ -221,3 +223,26 @@ def test_the_cell_to_photograph_next_has_no_photo(written: Written, budget: int)
     names = [f"({format_cell(photo.find.cell)})" for photo in record.searcher.photos]
     assert not any(name in named for name in names)
     assert ("none" in named) == (len(set(names)) == layout.searchable.sum())
+
+
+def test_the_path_is_drawn_around_the_corners_of_the_outline_over_cells_that_are_not_searched(tmp_path: Path):
+    with Raster(write_projected(tmp_path / "ortho.tif", ground(6))) as raster:
+        whole = lay_out_search(SearchPlan(cell_m=96.0), None, raster)
+        corners = whole.lat_lon([(0, 0), (0, 1.6), (3.3, 1.8), (3.3, 3.2), (0, 3.4), (0, 5), (5, 5), (5, 0)])
+        outline = shapely.MultiPolygon([shapely.Polygon(corners[:, ::-1])])
+        plan = SearchPlan(cell_m=96.0, budget=60, agent="spiral", detection=0.5)
+        layout, patch = lay_out_search(plan, outline, raster), np.random.default_rng(0).integers(0, 256, (48, 48, 3))
+        record = simulate(start_search(plan, layout, patch.astype(np.uint8), make_agent("spiral")), raster)
+        drawn = SearchPainter(record, read_overview(raster, layout, 600), 600).draw_path().astype(int)
+    search, pitch, hidden = record.search, 600 // max(layout.grid.shape), 0
+    for start, end in pairwise(record.searcher.flown):
+        ends = [layout.centres(search.place(cell)) for cell in (start, end)]
+        leg = shapely.LineString([ends[0], *search.bends(start, end), ends[1]])
+        for share in np.linspace(0.1, 0.9, 33):
+            point = shapely.get_coordinates(leg.interpolate(share, normalized=True))[0]
+            if not layout.searchable[layout.cell_at(point)]:
+                y, x = (round(pitch * (side + 0.5)) for side in layout.grid_position(point))
+                around = drawn[max(0, y - 9) : y + 10, max(0, x - 9) : x + 10]
+                assert (abs(around - PATH_A).max(axis=-1) < 60).any(), "the path is not drawn here"
+                hidden += 1
+    assert hidden, "the flight passes over no cell that is not searched"

@@ -64,6 +64,20 @@ def parse_geojson(node: object, name: str) -> list[Feature]:
     return list(_geojson_features(node, name, {}, 0))
 
 
+def parse_xml(data: bytes) -> ElementTree.Element:
+    """Parse XML without a document type: no format of maps or photos has one, and its entities expand without end.
+
+    Raises:
+        ValueError: If it is not XML, or has a document type or an entity.
+    """
+    if re.search(rb"<!(DOCTYPE|ENTITY)", data.replace(b"\0", b""), re.IGNORECASE):  # UTF-16 has zeros between letters
+        raise ValueError("it declares a document type or an entity")
+    try:
+        return ElementTree.fromstring(data)
+    except (ElementTree.ParseError, LookupError) as error:  # not XML, or of an unknown encoding
+        raise ValueError(str(error)) from error
+
+
 def _read(path: Path, noun: str) -> bytes:
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -136,8 +150,8 @@ def _ring(positions: Any) -> Ring:
 
 def _parse_kml(data: bytes, path: Path, noun: str) -> list[Feature]:
     try:
-        root = ElementTree.fromstring(data)
-    except (ElementTree.ParseError, LookupError, ValueError) as error:  # not XML, or of an unknown encoding
+        root = parse_xml(data)
+    except ValueError as error:
         raise AirlocError(f"The {noun} {path} is not KML: {error}", "Export it again as KML or KMZ") from error
     found: list[Feature] = []
     stack: list[tuple[ElementTree.Element, Mapping[str, Any]]] = [(root, {})]

@@ -58,6 +58,7 @@ _MIN_COLLAR = 0.02
 _CACHE_MB = 64
 """Size of GDAL's block cache."""
 _GEOREFERENCE = "Georeference it (gdal_translate -a_srs EPSG:... -a_ullr west north east south)"
+_SYSTEM = "Write the right one to the file (gdal_translate -a_srs EPSG:32633); for --area and --path --crs does, too"
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,10 +290,7 @@ class Raster:
                 )
             return None
         if own is None and crs is None:
-            raise AirlocError(
-                f"The image {self.path} does not name its coordinate reference system",
-                "Give it with --crs, such as --crs EPSG:32633",
-            )
+            raise AirlocError(f"The image {self.path} does not name its coordinate reference system", _SYSTEM)
         try:
             with contextlib.suppress(CRSError):
                 own = CRS.from_wkt(own.to_wkt()) if own is not None else None
@@ -300,10 +298,10 @@ class Raster:
             corners = self._corners(system)
         except (CRSError, ProjError) as error:
             problem = f"The coordinate reference system of the image {self.path} is not valid: {reason_of(error)[:120]}"
-            raise AirlocError(problem, "Give the right one with --crs, such as --crs EPSG:32633") from error
+            raise AirlocError(problem, _SYSTEM) from error
         if not np.isfinite(corners).all() or np.abs(corners[:, 0]).max() > 90 or np.ptp(corners[:, 1]) > 359:
             problem = f"The corners of the image {self.path} are not on Earth in {system.name}"
-            raise AirlocError(problem, "Give the right reference system with --crs, such as --crs EPSG:32633")
+            raise AirlocError(problem, _SYSTEM)
         return system
 
     def _corners(self, system: "_ReferenceSystem") -> Points:

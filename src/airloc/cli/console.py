@@ -3,6 +3,7 @@
 Progress goes to the error stream, so that results can be piped. Progress bars are shown on a terminal only.
 """
 
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -158,6 +159,24 @@ def say(text: str) -> None:
 def status(text: str) -> None:
     """Print a line about work that takes more than a second or two."""
     print(printable(text), file=sys.stderr, flush=True)
+
+
+class _WarningHandler(logging.Handler):
+    """Prints warnings as `airloc: ...`."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        status(f"airloc: {record.getMessage()}")
+
+
+@contextmanager
+def logged_warnings() -> Iterator[None]:
+    """Print the warnings that modules of airloc log."""
+    logger, handler = logging.getLogger("airloc"), _WarningHandler(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 @contextmanager

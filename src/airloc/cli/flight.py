@@ -36,12 +36,6 @@ class FlightOptions:
     dem: Path | None = None
     """Elevation model of the ground (GeoTIFF, metres): waypoints have the same height above it."""
 
-    def needing_georeference(self) -> list[str]:
-        """Return the options in use that need a georeference."""
-        used = {"home": self.home, "landing": self.landing, "no-fly": self.no_fly, "wind": self.wind, "dem": self.dem}
-        used["margin"] = None if self.margin == FlightOptions.margin else self.margin
-        return [name for name, value in used.items() if value]
-
     def settings(self) -> FlightSettings:
         """Parse the options."""
         import shapely

@@ -18,10 +18,10 @@ from airloc.agents.registry import DEFAULT_AGENT, make_agent
 from airloc.areas.area import read_image
 from airloc.cli.console import need, progress_bar, say, status, writable_outputs
 from airloc.cli.flight import FlightOptions
+from airloc.cli.tasks import ON_GROUND, check_options, given_options, is_place
 from airloc.errors import AirlocError
 from airloc.missions.flight import HEIGHT_LIMIT, Camera
 from airloc.missions.units import (
-    looks_like_position,
     parse_drift,
     parse_duration,
     parse_length,
@@ -151,21 +151,15 @@ def main(arguments: Sequence[str]) -> None:
     """Run `airloc search`."""
     options = tyro.cli(SearchOptions, args=arguments, prog="airloc search")
     need("field", "rasterio", "pyproj", "shapely", *(["pyogrio"] if "gpkg" in options.formats else []))
-    run(options, shlex.join(["airloc", "search", *arguments]))
+    run(options, arguments)
 
 
-def run(options: SearchOptions, made_by: str) -> None:
+def run(options: SearchOptions, arguments: Sequence[str]) -> None:
     """Rehearse a search over an image, rank photos, or compute the coverage of a track."""
     from airloc.cli import coverage, photos
 
-    given = {"--area": options.area, "--photos": options.photos, "--track": options.track}
-    named = [name for name, value in given.items() if value is not None]
-    if len(named) > 1:
-        raise AirlocError(f"{' and '.join(named)} are different tasks", "Give one of them")
-    if options.goal_text is not None and options.area is None and named:
-        raise AirlocError(f"--goal-text is for a search over an image, not for {named[0]}", "Leave it out")
-    if options.goal_text is not None and options.goal is None and options.map is not None:
-        raise AirlocError("Only a picture of the goal can be matched with --map", "Give --goal, or leave out --map")
+    given = given_options(arguments)
+    check_options(options, given)
     if options.track is not None:
         coverage.run(options, options.track)
     elif options.photos is not None:
@@ -174,10 +168,10 @@ def run(options: SearchOptions, made_by: str) -> None:
         cure = "Give --area and --goal or --goal-text, or --photos and --goal"
         raise AirlocError("The image or the goal is missing", cure)
     else:
-        rehearse(options, options.area, made_by)
+        rehearse(options, options.area, given, shlex.join(["airloc", "search", *arguments]))
 
 
-def rehearse(options: SearchOptions, area: Path, made_by: str) -> None:
+def rehearse(options: SearchOptions, area: Path, given: set[str], made_by: str) -> None:
     """Check the input, simulate the search, write the output folder and print the outcome."""
     from airloc.areas.raster import Raster
     from airloc.missions.outputs import PAGE, write_search
@@ -190,7 +184,7 @@ def rehearse(options: SearchOptions, area: Path, made_by: str) -> None:
     with Raster(area, crs=options.crs, bands=options.bands) as raster:
         dem = options.flight.elevation_model()
         with progress.status("planning the search"):
-            search, truth = _start(options, raster, dem)
+            search, truth = _start(options, given, raster, dem)
         most_photos = search.searcher.most_photos * options.sorties * search.searcher.part_count
         with writable_outputs(options.out / PAGE):
             with progress_bar("searching", most_photos) as advance:
@@ -242,13 +236,13 @@ def _announce_duration(advance: Callable[[int], None], total: int) -> Callable[[
 
 
 def _start(
-    options: SearchOptions, raster: "Raster", dem: "ElevationModel | None"
+    options: SearchOptions, given: set[str], raster: "Raster", dem: "ElevationModel | None"
 ) -> "tuple[FieldSearch, tuple[float, float] | None]":
     """Build the search, and locate the goal on the grid if it is known; print warnings if the input is valid."""
     from airloc.areas.outline import read_outline
     from airloc.missions.plan import lay_out_search, start_search
 
-    warnings = [] if raster.georeferenced else [_without_georeference(options)]
+    warnings = [] if raster.georeferenced else [_without_georeference(options, given)]
     if not raster.bands_marked:
         meaning = "red, green, blue" if len(raster.bands) == 3 else "grey"
         taken = f"band {', '.join(map(str, raster.bands))} as {meaning}; --bands chooses others"
@@ -292,8 +286,6 @@ def _ease(options: SearchOptions, layout: "Layout", dem: "ElevationModel | None"
     from airloc.missions.terrain import walking_ease
 
     if options.moving is None:
-        if options.roads is not None:
-            raise AirlocError("Roads are for a target that moves", "Give --moving, or use --prior for the roads")
         return None
     if options.roads is not None and options.roads.suffix.lower() not in SUFFIXES:
         raise AirlocError(f"The road file {options.roads} is not a map", f"Give a file with {', '.join(SUFFIXES)}")
@@ -371,10 +363,9 @@ def _pictured_goal(
 
     truth = None if options.truth is None else on_grid(options.truth, "true position")
     if options.goal is None:
-        _check_no_picture(options)
         return None, truth
     widths = None if options.goal_width is None else parse_range(options.goal_width, georeferenced=known)
-    if not Path(options.goal).exists() and looks_like_position(options.goal):
+    if is_place(options.goal):
         if truth is not None:
             raise AirlocError("--goal is a position and --truth another one of the same goal", "Leave out --truth")
         truth = on_grid(options.goal, "goal")
@@ -387,32 +378,20 @@ def _pictured_goal(
     return prepared.goal, truth
 
 
-def _check_no_picture(options: SearchOptions) -> None:
-    """Raise an error if an option describes the image of a goal that is in words alone."""
-    about = {"--goal-width": options.goal_width, "--goal-heading": options.goal_heading}
-    given = [name for name, value in about.items() if value is not None]
-    if given:
-        describe = "describe" if len(given) > 1 else "describes"
-        raise AirlocError(f"{' and '.join(given)} {describe} an image, and the goal is in words alone", "Add --goal")
-
-
 def _position(text: str, georeferenced: bool) -> tuple[float, float]:
     return parse_position(text) if georeferenced else parse_pixel(text)
 
 
-def _without_georeference(options: SearchOptions) -> str:
+def _without_georeference(options: SearchOptions, given: set[str]) -> str:
     """Return the warning about an image without georeference.
 
     Raises:
         AirlocError: If an option needs a georeference.
     """
-    needing = [*options.formats, *(["sweep"] if options.sweep else []), *(["endurance"] if options.endurance else [])]
-    moving = {"moving": options.moving, "drift": options.drift, "roads": options.roads}
-    needing += [name for name, value in moving.items() if value]
-    needing += options.flight.needing_georeference()
+    needing = [f"--{name}" for name in ON_GROUND if name in given]
     if needing:
         raise AirlocError(
-            f"The image {options.area} has no georeference, which {', '.join(needing)} needs",
+            f"The image {options.area} has no georeference, which is needed for {', '.join(needing)}",
             "Georeference it, for example with gdal_translate -a_srs EPSG:... -a_ullr west north east south",
         )
     return f"{options.area} has no georeference: lengths are in pixels, and no flight files are written"

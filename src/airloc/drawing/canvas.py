@@ -228,6 +228,11 @@ class Frame:
         left, top, right, bottom = self.box(cell)
         return (left + right) / 2, (top + bottom) / 2
 
+    def at(self, place: Point) -> Point:
+        """Return the point (x, y) of a fractional (row, col), which may lie outside the frame."""
+        pitch, half = self.scale * self.grid.pitch, self.cell / 2
+        return pitch * (self.left + place[1]) + half, pitch * (self.top + place[0]) + half
+
     def part(self, cell: Cell) -> tuple[slice, slice]:
         """Return the index of a cell's pixels in the picture."""
         left, top, right, bottom = self.box(cell)

@@ -59,7 +59,13 @@ def draw_trajectory(
 
 
 def draw_team(
-    image: Pixels, grid: Grid, paths: Sequence[Sequence[Cell]], goal: Cell | None, *, scale: int = 3
+    image: Pixels,
+    grid: Grid,
+    paths: Sequence[Sequence[Cell]],
+    goal: Cell | None,
+    *,
+    scale: int = 3,
+    legs: Sequence[Sequence[Sequence[Point]]] | None = None,
 ) -> Pixels:
     """Draw the paths of several drones over an area, each in its own colour, every other one dashed.
 
@@ -71,14 +77,17 @@ def draw_team(
         paths: Cells of each drone inside the grid, beginning with its start; empty paths are left out.
         goal: Cell of the goal. None hides it.
         scale: Pixels of the picture for one pixel of the grid.
+        legs: For each visit of each drone, the places (row, col) at which the leg to it bends, and that of the visit
+            itself. By default, legs are straight between the centres of the cells.
     """
     frame = Frame.around(grid, (), scale, 0)
     visited = [cell for path in paths for cell in path]
     canvas, picture = _prepare(image, frame, visited, goal, found=None, dim_unvisited=True)
     for number, path in enumerate(paths):
         if path:
-            own = goal if goal in path else None
-            draw_path(canvas, frame, path, own, colour=TEAM[number % len(TEAM)], dashed=number % 2 == 1, first=1)
+            own, colour = goal if goal in path else None, TEAM[number % len(TEAM)]
+            flown = None if legs is None else legs[number]
+            draw_path(canvas, frame, path, own, colour=colour, dashed=number % 2 == 1, first=1, legs=flown)
     return canvas.over(picture)
 
 
@@ -107,13 +116,16 @@ def draw_path(
     colour: Colour = PATH_A,
     dashed: bool = False,
     first: int | None = None,
+    legs: Sequence[Sequence[Point]] | None = None,
 ) -> None:
     """Draw a path with S at the start, the numbers of the other visits, and G if there is a goal.
 
-    With `first`, the start has this number instead of S, and the next visit the one after it.
+    With `first`, the start has this number instead of S, and the next visit the one after it. `draw_team` describes
+    `legs`.
     """
-    places = _place_marks(frame, path, goal)
-    _draw_line(canvas, frame, path, places, colour, dashed)
+    legs = [[cell] for cell in map(frame.clamp, path)] if legs is None else legs
+    places = _place_marks(frame, path, goal, legs)
+    _draw_line(canvas, frame, path, places, legs, colour, dashed)
     _draw_marks(canvas, places, colour, first)
 
 
@@ -135,7 +147,7 @@ def _draw_cells(canvas: Canvas, frame: Frame, visited: Sequence[Cell]) -> None:
             canvas.box(frame.box(cell), fill=OUTSIDE)
 
 
-def _place_marks(frame: Frame, path: Sequence[Cell], goal: Cell | None) -> Places:
+def _place_marks(frame: Frame, path: Sequence[Cell], goal: Cell | None, legs: Sequence[Sequence[Point]]) -> Places:
     """Return the place and radius of every circle. Circles in one cell lie in the directions of their lines."""
     pulls: dict[Cell, dict[Mark, Point]] = defaultdict(dict)
     cells = [frame.clamp(cell) for cell in path]
@@ -144,9 +156,10 @@ def _place_marks(frame: Frame, path: Sequence[Cell], goal: Cell | None) -> Place
         pulls[cell][visit] = sum(end[1] - cell[1] for end in ends), sum(end[0] - cell[0] for end in ends)
     if goal is not None:
         pulls[frame.clamp(goal)][_GOAL] = (0.0, 0.0)
+    middles = {cell: leg[-1] for cell, leg in zip(cells, legs, strict=True)}
     places: Places = {}
     for cell, marks in pulls.items():
-        x, y = frame.centre(cell)
+        x, y = frame.at(middles.get(cell, cell))
         strongest_first = sorted(marks.items(), key=lambda item: -math.hypot(*item[1]))
         free, radius = place_circles(len(marks), strongest_first[0][1])
         for mark, (right, down) in strongest_first:
@@ -183,11 +196,19 @@ def place_circles(count: int, towards: Point = (-1.0, -1.0)) -> tuple[list[Point
 
 
 def _draw_line(
-    canvas: Canvas, frame: Frame, path: Sequence[Cell], places: Places, colour: Colour, dashed: bool
+    canvas: Canvas,
+    frame: Frame,
+    path: Sequence[Cell],
+    places: Places,
+    legs: Sequence[Sequence[Point]],
+    colour: Colour,
+    dashed: bool,
 ) -> None:
     """Draw the line on a light casing that keeps it visible on any image."""
     width = frame.cell / 26
-    points = [places[frame.clamp(cell), visit][0] for visit, cell in enumerate(path)]
+    points: list[Point] = []
+    for visit, (cell, leg) in enumerate(zip(path, legs, strict=True)):
+        points += [*map(frame.at, leg[:-1]), places[frame.clamp(cell), visit][0]]
     if len(points) > 1:
         canvas.line(points, PAPER, 1.9 * width)
         canvas.line(points, colour, width, dash=2.4 * width if dashed else None)

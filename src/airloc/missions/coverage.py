@@ -8,19 +8,18 @@ known: what a photo shows in any heading counts, a disc as wide as its shorter s
 that fraction times the POD of a photo of a whole cell. `left.geojson` has the polygons that were not seen.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
-from xml.etree import ElementTree
 
 import numpy as np
 import numpy.typing as npt
 import shapely
 from shapely.geometry import LineString, MultiPolygon, Point, Polygon, mapping
 
+from airloc.areas.features import parse_xml
 from airloc.areas.layout import Layout, axes_of, fraction_inside
 from airloc.areas.raster import Plane
 from airloc.errors import AirlocError
@@ -193,13 +192,13 @@ def _read_photos(folder: Path) -> Track:
 
 def _read_gpx(path: Path) -> list[Pose]:
     data = _read(path)
-    if len(data) > MAX_GPX or re.search(rb"<!(DOCTYPE|ENTITY)", data, re.IGNORECASE):
-        raise AirlocError(f"The track {path} is not a plain GPX file", "Export it again")
+    if len(data) > MAX_GPX:
+        raise AirlocError(f"The track {path} is larger than {MAX_GPX / 1e6:.0f} MB", "Simplify it first")
     try:
-        root = ElementTree.fromstring(data)
+        root = parse_xml(data)
         nodes = [node for node in root.iter() if node.tag.rpartition("}")[2] in POINTS]
         places = [(float(node.attrib["lat"]), float(node.attrib["lon"])) for node in nodes]
-    except (ElementTree.ParseError, KeyError, ValueError) as error:
+    except (KeyError, ValueError) as error:
         raise AirlocError(f"The track {path} is not GPX: {error}", "Export it again as GPX") from error
     return [Pose(lat, lon) for lat, lon in places if on_earth(lat, lon)]
 

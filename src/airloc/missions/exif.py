@@ -14,13 +14,13 @@ What is missing or damaged is None: metadata never makes a photo unreadable.
 
 import io
 import math
-import re
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
-from xml.etree import ElementTree
 
 from PIL import ExifTags, Image
+
+from airloc.areas.features import parse_xml
 
 MAX_XMP = 1_000_000
 """Largest XMP packet that is parsed, in bytes."""
@@ -82,11 +82,11 @@ def read_tags(data: bytes) -> PhotoTags:
 
 def _xmp_fields(packet: bytes) -> Iterator[tuple[str, str]]:
     """Yield the fields of an XMP packet: by their name, and by the name of their parent and their own."""
-    if not packet or len(packet) > MAX_XMP or re.search(rb"<!(DOCTYPE|ENTITY)", packet, re.IGNORECASE):
-        return  # XMP has no document type; entities could expand without end
+    if not packet or len(packet) > MAX_XMP:
+        return
     try:
-        root = ElementTree.fromstring(packet.strip(b"\0 \r\n\t"))
-    except (ElementTree.ParseError, ValueError, LookupError):
+        root = parse_xml(packet.strip(b"\0 \r\n\t"))
+    except ValueError:
         return
     for parent in root.iter():
         named = list(parent.attrib.items())

@@ -17,6 +17,9 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
+import numpy as np
+import numpy.typing as npt
+
 from airloc import __version__
 from airloc.areas.area import Pixels
 from airloc.errors import AirlocError
@@ -224,26 +227,36 @@ def geojson(flight: Flight) -> str:
 def kml(flight: Flight) -> str:
     """Return KML for Google Earth and similar viewers, with heights above the ground."""
     height = f"{flight.height:.2f}"
-    line = " ".join(f"{point.lon:.9f},{point.lat:.9f},{height}" for point in flight.waypoints)
-    ring = " ".join(f"{lon:.9f},{lat:.9f},0" for lat, lon in [*flight.outline, *flight.outline[:1]])
+    grid = [
+        f"<Polygon><outerBoundaryIs><LinearRing><coordinates>{_kml_positions(ring, '0')}</coordinates></LinearRing>"
+        "</outerBoundaryIs></Polygon>"
+        for (ring,) in cut_at_antimeridian("Polygon", grid_ring(flight))
+    ]
+    lines = [
+        "<LineString><altitudeMode>relativeToGround</altitudeMode>"
+        f"<coordinates>{_kml_positions(line, height)}</coordinates></LineString>"
+        for line in cut_at_antimeridian("LineString", [lon_lat(point) for point in flight.waypoints])
+    ]
     marks = "\n".join(
         f"<Placemark><name>{number}</name><description>{format_cell(point.cell)}, "
         f"POA {100 * point.poa:.2f} %</description><Point><altitudeMode>relativeToGround</altitudeMode>"
         f"<coordinates>{point.lon:.9f},{point.lat:.9f},{height}</coordinates></Point></Placemark>"
         for number, point in enumerate(flight.stops, start=1)
     )
-    path = (
-        f"<Placemark><name>path</name><LineString><altitudeMode>relativeToGround</altitudeMode>"
-        f"<coordinates>{line}</coordinates></LineString></Placemark>\n"
-        if len(flight.waypoints) > 1
-        else ""
-    )
+    path = f"<Placemark><name>path</name>{_kml_geometry(lines)}</Placemark>\n" if len(flight.waypoints) > 1 else ""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<kml xmlns="http://www.opengis.net/kml/2.2"><Document>\n'
-        f"<name>{escape(flight.name)}</name>\n<Placemark><name>grid</name><Polygon><outerBoundaryIs><LinearRing>"
-        f"<coordinates>{ring}</coordinates></LinearRing></outerBoundaryIs></Polygon></Placemark>\n"
+        f"<name>{escape(flight.name)}</name>\n<Placemark><name>grid</name>{_kml_geometry(grid)}</Placemark>\n"
         f"{path}{marks}\n</Document></kml>\n"
     )
+
+
+def _kml_geometry(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"<MultiGeometry>{''.join(parts)}</MultiGeometry>"
+
+
+def _kml_positions(positions: Sequence[Sequence[float]], height: str) -> str:
+    return " ".join(f"{lon:.9f},{lat:.9f},{height}" for lon, lat in positions)
 
 
 def gpx(flight: Flight) -> str:
@@ -322,8 +335,55 @@ def _plan_item(item: MissionItem, number: int) -> dict[str, Any]:
 
 
 def feature(kind: str, coordinates: Any, **properties: Any) -> dict[str, Any]:
-    """Return a feature of GeoJSON."""
+    """Return a feature of GeoJSON; a line or polygon across the antimeridian is cut (RFC 7946, section 3.1.9)."""
+    parts = cut_at_antimeridian(kind, coordinates)
+    kind, coordinates = (kind, parts[0]) if len(parts) == 1 else (f"Multi{kind}", parts)
     return {"type": "Feature", "properties": properties, "geometry": {"type": kind, "coordinates": coordinates}}
+
+
+def cut_at_antimeridian(kind: str, coordinates: Any) -> list[Any]:
+    """Return the coordinates of a geometry of GeoJSON, one for each part between two crossings of the antimeridian.
+
+    Neighbouring positions more than 180 degrees of longitude apart are on both sides of it.
+    """
+    ring = coordinates[0] if kind == "Polygon" and coordinates else coordinates
+    if kind == "Point" or all(abs(a[0] - b[0]) <= 180 for a, b in pairwise(ring)):
+        return [coordinates]
+    return _cut_line(coordinates) if kind == "LineString" else _cut_polygon(coordinates)
+
+
+def _cut_line(line: Sequence[Sequence[float]]) -> list[Any]:
+    parts = [[list(line[0])]]
+    for (lon, lat), (next_lon, next_lat) in pairwise(line):
+        if abs(next_lon - lon) > 180:
+            edge = math.copysign(180, lon)
+            rest, whole = edge - lon, next_lon + 2 * edge - lon
+            crossing = round(lat + (next_lat - lat) * rest / whole, 9) if whole else next_lat
+            parts[-1].append([edge, crossing])
+            parts.append([[-edge, crossing]])
+        parts[-1].append([next_lon, next_lat])
+    return [part for part in parts if any(position != part[0] for position in part)]
+
+
+def _cut_polygon(rings: Sequence[Sequence[Sequence[float]]]) -> list[Any]:
+    import shapely
+    from shapely.affinity import translate
+
+    shape = shapely.transform(shapely.Polygon(rings[0], rings[1:]), _unwrap)
+    parts = []
+    for turn in (-360.0, 0.0, 360.0):
+        side = shape.intersection(shapely.box(turn - 180, -90, turn + 180, 90))
+        for part in shapely.get_parts(side):
+            if part.geom_type == "Polygon" and part.area > 0:
+                moved = translate(part, -turn)
+                outlines = (moved.exterior, *moved.interiors)
+                parts.append([shapely.get_coordinates(outline).round(9).tolist() for outline in outlines])
+    return parts
+
+
+def _unwrap(points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Let longitudes pass 180, so that neighbouring points (n, 2) are near each other."""
+    return np.stack([np.unwrap(points[:, 0], period=360.0), points[:, 1]], axis=1)
 
 
 def feature_collection(features: Sequence[dict[str, Any]]) -> str:

@@ -26,6 +26,7 @@ import numpy as np
 from airloc.missions.flight import (
     Flight,
     Waypoint,
+    cut_at_antimeridian,
     feature,
     feature_collection,
     geojson,
@@ -204,7 +205,7 @@ def geopackage(flight: Flight) -> bytes:
     import shapely
 
     photos = flight.stops
-    ring = shapely.Polygon([(lon, lat) for lat, lon in flight.outline])
+    rings = [shapely.Polygon(ring) for (ring,) in cut_at_antimeridian("Polygon", grid_ring(flight))]
     whole = {"name": flight.name, "height_m": flight.height, "metres": flight.metres, "seconds": flight.seconds}
     each: dict[str, list[Any]] = {
         "number": list(range(1, len(photos) + 1)),
@@ -213,14 +214,14 @@ def geopackage(flight: Flight) -> bytes:
         "poa": [point.poa for point in photos],
         "height_m": [flight.height_at(point) for point in photos],
     }
-    places = [(point.lon, point.lat) for point in flight.waypoints]
-    lines = [shapely.LineString(places)] if len(places) > 1 else []
+    path = [lon_lat(point) for point in flight.waypoints]
+    lines = [shapely.LineString(part) for part in cut_at_antimeridian("LineString", path)] if len(path) > 1 else []
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "flight.gpkg"
-        _write_layer(path, "grid", "Polygon", [ring], {"name": ["grid"]})
-        _write_layer(path, "path", "LineString", lines, {key: [value] * len(lines) for key, value in whole.items()})
-        _write_layer(path, "waypoints", "Point", [shapely.Point(point.lon, point.lat) for point in photos], each)
-        return path.read_bytes()
+        file = Path(folder) / "flight.gpkg"
+        _write_layer(file, "grid", "Polygon", rings, {"name": ["grid"] * len(rings)})
+        _write_layer(file, "path", "LineString", lines, {key: [value] * len(lines) for key, value in whole.items()})
+        _write_layer(file, "waypoints", "Point", [shapely.Point(point.lon, point.lat) for point in photos], each)
+        return file.read_bytes()
 
 
 def _write_layer(path: Path, name: str, kind: str, shapes: list[Any], columns: Mapping[str, list[Any]]) -> None:

@@ -22,7 +22,7 @@ from airloc.agents.matching import declaration_threshold
 from airloc.agents.registry import DEFAULT_AGENT
 from airloc.areas.area import Mask, Pixels
 from airloc.areas.layout import Layout, lay_out, lay_out_outline, read_square
-from airloc.areas.raster import Raster
+from airloc.areas.raster import Points, Raster
 from airloc.errors import AirlocError
 from airloc.grid import Cell
 from airloc.missions.endurance import FlightSettings, budget_from_endurance
@@ -144,6 +144,12 @@ class FieldSearch(NamedTuple):
     def place(self, cell: Cell) -> tuple[float, float]:
         """Return the fractional row and column from which a cell is photographed: its centre if that is allowed."""
         return (float(cell[0]), float(cell[1])) if self.fence is None else self.fence.place(cell)
+
+    def bends(self, start: Cell, end: Cell) -> Points:
+        """Return the points at which the leg between two cells bends around corners of the fence, (n, 2)."""
+        if self.fence is None:
+            return np.zeros((0, 2))
+        return self.fence.route(*(self.layout.centres(self.place(cell)) for cell in (start, end)))[1:-1]
 
 
 class PreparedGoal(NamedTuple):

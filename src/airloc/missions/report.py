@@ -4,13 +4,14 @@ Legend: Pixels: uint8 RGB (H, W, 3); a belief is (rows, cols).
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
 from airloc.areas.area import Pixels
-from airloc.drawing.canvas import Frame
+from airloc.drawing.canvas import Frame, Point
 from airloc.drawing.heatmap import draw_belief
 from airloc.drawing.page import Html, beside, command, figure, image_tag, link, page, paragraph, row, section, table
 from airloc.drawing.trajectory import draw_team
@@ -18,7 +19,7 @@ from airloc.grid import Cell, Grid
 from airloc.missions.flight import HEIGHT_LIMIT, Flight
 from airloc.missions.patterns import Pattern
 from airloc.missions.photos import Goal
-from airloc.missions.plan import format_position
+from airloc.missions.plan import FieldSearch, format_position
 from airloc.missions.searcher import Candidate
 from airloc.missions.simulation import SearchRecord
 from airloc.missions.units import format_cell
@@ -80,12 +81,13 @@ class SearchPainter:
         return self._draw_belief(prior, [], min(1.0, max(float(prior.max()), 4 / prior.size)), None)
 
     def draw_path(self) -> Pixels:
-        """Draw the cells in the order of the photos."""
+        """Draw the photos in their order, and the legs between them as they are flown."""
         record = self._record
         declared = record.searcher.advice().declared
         goal = record.true_cell or (None if declared is None else declared.cell)
         paths = [vehicle.flown for vehicle in record.searcher.vehicles.values()]
-        return self._shade(draw_team(self._ground, self._grid, paths, goal, scale=1))
+        legs = [_legs(record.search, path) for path in paths]
+        return draw_team(self._shade(self._ground), self._grid, paths, goal, scale=1, legs=legs)
 
     def draw_frames(self) -> list[Pixels]:
         """Draw the recorded beliefs in order, all of one size."""
@@ -119,6 +121,14 @@ class SearchPainter:
             part = frame.part((row_number, col))
             shaded[part] = (SHADE * self._ground[part]).astype(np.uint8)
         return shaded
+
+
+def _legs(search: FieldSearch, path: Sequence[Cell]) -> list[list[Point]]:
+    """Return the places (row, col) at which the leg to each cell of a path bends, and that of its photo."""
+    bends = [[], *(search.bends(start, end).tolist() for start, end in pairwise(path))]
+    return [
+        [*map(search.layout.grid_position, leg), search.place(cell)] for leg, cell in zip(bends, path, strict=False)
+    ]
 
 
 def search_page(

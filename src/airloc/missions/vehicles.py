@@ -70,10 +70,9 @@ def vehicle_states(search: FieldSearch, *, ended: bool) -> list[VehicleState]:
 
 def _bends(search: FieldSearch, vehicle: Vehicle) -> list[Position]:
     """Return the positions at which the way of a vehicle to its next cell bends around corners of the fence."""
-    if search.fence is None or vehicle.next is None:
+    if vehicle.next is None:
         return []
-    start, end = (search.layout.centres(search.place(cell)) for cell in (vehicle.position, vehicle.next))
-    bends = search.fence.route(start, end)[1:-1]
+    bends = search.bends(vehicle.position, vehicle.next)
     degrees = search.layout.require_plane().to_degrees(bends).tolist() if len(bends) else []
     return [Position(lat=lat, lon=lon) for lat, lon in degrees]
 
