@@ -152,7 +152,7 @@ class SearchService:
         """Show an orthophoto below the grid of a search."""
         with self._locked(search) as active:
             self._store.set_orthophoto(search, check_orthophoto(content, active.field.layout, "orthophoto"))
-            return active.state(self._is_cancelled(search))
+            return active.state(self._store.is_cancelled(search))
 
     def orthophoto(self, search: str) -> bytes | None:
         """Return the orthophoto that was sent for a search, if there is one."""
@@ -161,7 +161,7 @@ class SearchService:
     def state(self, search: str) -> SearchState:
         """Return the state of a search."""
         with self._locked(search) as active:
-            return active.state(self._is_cancelled(search))
+            return active.state(self._store.is_cancelled(search))
 
     def belief(self, search: str) -> BeliefMap:
         """Return the probabilities of all cells."""
@@ -177,7 +177,7 @@ class SearchService:
     def inspect(self, search: str, reader: Callable[[ActiveSearch, SearchState], T]) -> T:
         """Return what a function reads from a search, which does not change meanwhile."""
         with self._locked(search) as active:
-            return reader(active, active.state(self._is_cancelled(search)))
+            return reader(active, active.state(self._store.is_cancelled(search)))
 
     def cancel(self, search: str) -> SearchState:
         """Cancel a search; cancelling it again changes nothing."""
@@ -189,7 +189,7 @@ class SearchService:
         """Update a search with a photo; the photo is on the disk before the call returns."""
         photo, position = read_photo(data), camera_position(query, data)
         with self._locked(search) as active:
-            if self._is_cancelled(search):
+            if self._store.is_cancelled(search):
                 raise RequestError(409, "The search is cancelled", "Create another search")
             layout = active.field.layout
             cell = cell_below(layout, position)
@@ -258,7 +258,7 @@ class SearchService:
     def judge(self, search: str, number: int, goal: bool) -> SearchState:
         """Update a search with the verdict of a person; the verdict is on the disk before the call returns."""
         with self._locked(search) as active:
-            if self._is_cancelled(search):
+            if self._store.is_cancelled(search):
                 raise RequestError(409, "The search is cancelled", "Create another search")
             searcher = active.field.searcher
             check_number(searcher, number)
@@ -271,7 +271,7 @@ class SearchService:
         """Let a vehicle take part in a search; its arrival is on the disk before the call returns."""
         with self._locked(search) as active:
             searcher = active.field.searcher
-            if self._is_cancelled(search) or searcher.status == "found":
+            if self._store.is_cancelled(search) or searcher.status == "found":
                 raise RequestError(409, "The search has ended", "Create another search")
             known = searcher.vehicles.get(request.id)
             if known is not None and known.active and known.next is not None:
@@ -291,7 +291,7 @@ class SearchService:
             event = StoredVehicle(vehicle, 0, 0, 0, len(searcher.photos), len(self._store.verdicts(search)))
             self._store.append_vehicle(search, event)
             change_team(searcher, event)
-            return active.state(self._is_cancelled(search))
+            return active.state(self._store.is_cancelled(search))
 
     def require(self, search: str) -> StoredSearch:
         """Return the stored beginning of a search, or raise an error if there is none."""
@@ -357,10 +357,6 @@ class SearchService:
             replay.photo((stored.row, stored.col), stored_glimpse(active.field, stored), arrival.vehicle)
             active.arrivals.append(arrival)
         replay.events()
-
-    def _is_cancelled(self, search: str) -> bool:
-        stored = self._store.find(search)
-        return stored is not None and stored.cancelled
 
     def _remember(self, active: ActiveSearch) -> None:
         with self._lock:
