@@ -186,6 +186,24 @@ def test_images_of_a_search_are_reduced(client: TestClient, search_ground: Searc
         assert (response.status_code, set(response.json())) == (404, {"problem", "cure"}), missing
 
 
+def test_the_page_shows_photos_as_sent_and_those_that_browsers_do_not_show_as_jpeg(
+    client: TestClient, search_ground: SearchGround
+):
+    photo = search_ground.photo(GOAL)
+    tiff = io.BytesIO()
+    Image.open(io.BytesIO(photo)).resize((1500, 1000)).save(tiff, "TIFF")
+    for sent, kind, size in ((photo, "png", (96, 96)), (tiff.getvalue(), "jpeg", (1500, 1000))):
+        state = create(client, search_ground, GOAL)
+        assert post(client, search_ground, state, GOAL, sent).status_code == 200
+        path = f"/searches/{state['id']}/photos/1"
+        shown = client.get(f"{path}/image")
+        assert shown.headers["content-type"] == f"image/{kind}"
+        assert Image.open(io.BytesIO(shown.content)).size == size
+        assert (shown.content == sent) == (kind == "png")
+        assert client.get(path).content == sent
+        assert client.get(f"{path[:-1]}2/image").status_code == 404
+
+
 def test_a_search_outside_the_orthophoto_has_no_background(tmp_path: Path, search_ground: SearchGround):
     elsewhere = SearchGround(write_geographic(tmp_path / "b.tif", ground(9), lon=100.0))
     app = make_app(SearchService(SearchStore(tmp_path / "a.sqlite"), "spiral"), TOKEN, elsewhere.raster)
