@@ -38,6 +38,7 @@ from airloc.missions.messages import (
     Verdict,
     error_responses,
 )
+from airloc.missions.refusals import explain
 from airloc.missions.service import SearchService
 from airloc.missions.settings import NewSearch
 from airloc.missions.store import StoreError
@@ -222,9 +223,8 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return JSONResponse({"problem": f"{where}: {first['msg']}", "cure": "See /openapi.json"}, 422)
+        problem, cure = explain(error.errors()[0], request.url.path)
+        return JSONResponse({"problem": problem, "cure": cure}, 422)
 
     @app.exception_handler(HTTPException)
     def http_error(request: Request, error: HTTPException) -> JSONResponse:

@@ -69,6 +69,8 @@ from airloc.missions.vehicles import (
 T = TypeVar("T")
 
 MAX_CELLS = 20_000
+MAP = "orthophoto (map_tif)"
+"""Name of the orthophoto of a new search in errors."""
 MAX_IN_MEMORY = 64
 """Searches kept in memory; others are rebuilt from their photos on request."""
 
@@ -128,7 +130,7 @@ class SearchService:
         ground = decode_map(request)
         active = self._build(stored)
         if ground is not None:
-            check_orthophoto(ground, active.field.layout, "map_tif")
+            check_orthophoto(ground, active.field.layout, MAP)
         if request.match_map:
             settings["map_weights"] = self._match_map(active, ground)
             active = self._build(stored)
@@ -141,10 +143,12 @@ class SearchService:
         """Match the goal of a search against its own orthophoto, or that of the server; return the weights of cells."""
         search, agent = active.field, self._agent(active.field.plan.agent)
         if ground is not None:
-            with open_tiff(ground, "map_tif") as raster:
+            with open_tiff(ground, MAP) as raster:
                 return match_map(raster, search.goal, agent, search.layout)
         if self._orthophoto is None:
-            raise RequestError(422, "There is no orthophoto to match the goal with", "Send map_tif, or use serve --map")
+            raise RequestError(
+                422, "There is no orthophoto to match the goal with", f"Send an {MAP}, or use serve --map"
+            )
         with Raster(self._orthophoto) as raster:
             return match_map(raster, search.goal, agent, search.layout)
 
