@@ -333,6 +333,28 @@ def test_areas_in_another_order_than_that_of_the_suite_are_refused(play, suite: 
     assert (log.path == rollout(agent_of("lawnmower"), suite, toy_areas).path).all()
 
 
+@pytest.mark.parametrize("play", [rollout, evaluate])
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        ({"batch": 0}, "batch of 0"),
+        ({"batch": 1.5}, "batch = 1.5"),
+        ({"device": "cuda:99"}, "cuda:99"),
+        ({"device": "nope"}, "nope"),
+        ({"goal_areas": []}, "0 goal areas for 6 areas"),
+    ],
+)
+def test_a_suite_that_cannot_be_played_this_way_is_refused(play, suite: Suite, toy_areas, options, fact: str):
+    with pytest.raises(AirlocError, match=fact):
+        play(agent_of("lawnmower"), suite, toy_areas, **options)
+
+
+@pytest.mark.parametrize("play", [rollout, evaluate])
+def test_a_suite_without_episodes_is_refused(play, suite: Suite, toy_areas: list[SearchArea]):
+    with pytest.raises(AirlocError, match="no episodes"):
+        play(agent_of("lawnmower"), suite.subset([]), toy_areas)
+
+
 def test_an_immediate_false_alarm_ends_the_episode_at_the_start(toy_areas: list[SearchArea]):
     log = rollout(Oracle(lie=True), end_by_declaration(per_distance([toy_areas[0].name], GRID)), toy_areas[:1])
     assert (log.found.any(), log.declared.all(), log.steps.max()) == (False, True, 0)

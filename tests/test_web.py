@@ -85,7 +85,9 @@ def send_through(messages: list[dict[str, Any]], max_bytes: int = 100, timeout: 
         if left:
             received.append(await receive())
 
-    middleware = BodyLimitMiddleware(app, max_bytes=max_bytes, errors=ERRORS, timeout=timeout)
+    middleware = BodyLimitMiddleware(
+        app, max_bytes=max_bytes, errors=lambda scope, status: ERRORS[status], timeout=timeout
+    )
     asyncio.run(middleware({"type": "http", "headers": []}, receive, send))
     return received, sent
 

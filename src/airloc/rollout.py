@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from airloc.agents.agent import Agent, EpisodeBatch, belief_of, logits_of
+from airloc.agents.agent import Agent, EpisodeBatch, belief_of, check_device, logits_of
 from airloc.agents.airloc import AirlocState
 from airloc.agents.matching import MatchingAgent, with_match
 from airloc.areas.area import Pixels, SearchArea, fit
@@ -31,6 +31,7 @@ from airloc.grid import MOVES, Cell
 from airloc.seeding import derive
 from airloc.task.batch import BatchEnv
 from airloc.task.photos import FlightConditions
+from airloc.task.rules import check_integer
 from airloc.task.suites import Suite
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "GoalPatches",
     "Recorder",
     "RolloutLog",
+    "check_play",
     "rollout",
 ]
 
@@ -234,8 +236,9 @@ def rollout(
 
     Raises:
         DiagonalError: If the agent moves diagonally in a task of four moves.
-        AirlocError: If the agent lacks a required quantity.
+        AirlocError: If the agent lacks a required quantity, or as for `check_play`.
     """
+    check_play(suite, batch, device)
     if isinstance(areas, BatchEnv):
         env = areas
     else:
@@ -257,6 +260,15 @@ def rollout(
         batches.append(player.play(slice(first, min(first + batch, len(suite)))))
         on_batch(len(batches[-1].path))
     return _join(agent.name, suite, record, batches)
+
+
+def check_play(suite: Suite, batch: int, device: str) -> None:
+    """Raise an error if a suite has no episodes, a batch has none, or this machine does not have the device."""
+    if not len(suite):
+        raise AirlocError("The suite has no episodes", "Use a suite with at least one")
+    if check_integer("batch", batch) < 1:
+        raise AirlocError(f"A batch of {batch} episodes is too small", "Use a batch of 1 or more")
+    check_device(device)
 
 
 class _Batch(NamedTuple):

@@ -172,7 +172,7 @@ class BodyLimitMiddleware:
     Args:
         app: The application.
         max_bytes: Largest body in bytes.
-        errors: JSON content of the responses with status 408 and 413.
+        errors: Returns the JSON content of a response with status 408 or 413.
         timeout: Seconds for the body to arrive.
     """
 
@@ -181,7 +181,7 @@ class BodyLimitMiddleware:
         app: ASGIApp,
         *,
         max_bytes: int,
-        errors: Mapping[int, Mapping[str, Any]],
+        errors: Callable[[Scope, int], Mapping[str, Any]],
         timeout: float = BODY_TIMEOUT,
     ) -> None:
         self._app, self._max_bytes, self._errors, self._timeout = app, max_bytes, errors, timeout
@@ -201,7 +201,7 @@ class BodyLimitMiddleware:
         except (TimeoutError, _TooLargeError) as error:
             status = 413 if isinstance(error, _TooLargeError) else 408
             headers = {"cache-control": "no-store", "connection": "close"}
-            await JSONResponse(self._errors[status], status, headers)(scope, receive, send)
+            await JSONResponse(self._errors(scope, status), status, headers)(scope, receive, send)
         else:
             await self._app(scope, _replay(body, receive), send)
 

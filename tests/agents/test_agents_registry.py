@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from airloc.agents.agent import AgentOptions
 from airloc.agents.checkpoint import save_checkpoint
 from airloc.agents.policy import VARIANTS
 from airloc.agents.registry import AGENTS, KINDS, Pretrained, available_agents, make_agent, plugin_agents
@@ -27,6 +28,11 @@ def block(title: str) -> str:
     found = re.search(rf'```\w+ title="{re.escape(title)}"\n(.*?)```', PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert found, title
     return found[1]
+
+
+def test_an_agent_on_a_device_that_is_not_there_is_refused():
+    with pytest.raises(AirlocError, match="Cannot use the device 'cuda:99'"):
+        make_agent("belief", AgentOptions(device="cuda:99"))
 
 
 @pytest.fixture

@@ -175,6 +175,14 @@ def test_a_gpu_that_is_not_there_is_refused(airloc, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("stage", ["airloc", "belief", "locator"])
+def test_a_training_without_a_data_folder_needs_procedural_areas_as_its_help_says(airloc, tmp_path, stage):
+    shown = " ".join(airloc("train", stage, "--help").out.replace("│", " ").split())
+    assert "without it only the procedural areas of --synthetic are used, and there must be some" in shown
+    assert airloc("train", stage, "--out", tmp_path / "run").refused("--synthetic 500")
+    assert not (tmp_path / "run").exists()
+
+
 def test_images_without_masks_cannot_train_the_segmenter(airloc, tmp_path):
     Image.fromarray(np.zeros((200, 200, 3), dtype=np.uint8)).save(tmp_path / "a.png")
     outcome = airloc("train", "segmenter", "--root", tmp_path, *TINY, "--out", tmp_path / "run")

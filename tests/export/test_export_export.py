@@ -6,6 +6,7 @@ Small untrained networks are exported once for all tests; the pretrained ones ar
 import copy
 import functools
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -134,6 +135,29 @@ def test_the_runner_needs_numpy_and_onnxruntime_alone(export: ExportReport, tmp_
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout.split()[3].rstrip(",")) <= 1e-4
+
+
+def test_a_runner_without_its_files_names_the_missing_one_and_the_cure(export: ExportReport, tmp_path: Path):
+    runner = load_runner(export.folder)
+    with pytest.raises(FileNotFoundError, match=r"nowhere has no agent\.json.*output folder of 'airloc export'"):
+        runner.Agent(tmp_path / "nowhere")
+    copied = shutil.copytree(export.folder, tmp_path / "copied", ignore=shutil.ignore_patterns("*.onnx"))
+    with pytest.raises(FileNotFoundError, match=r"copied has no \w+\.onnx"):
+        runner.Agent(copied)
+    done = subprocess.run([sys.executable, copied / "runner.py"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert re.fullmatch(r"The folder .*copied has no \w+\.onnx\. Give .*\n", done.stderr)
+
+
+@pytest.mark.parametrize("cell", [(5, 0), (0, -1)])
+def test_the_belief_runner_refuses_a_cell_outside_the_grid(belief_export: ExportReport, patches: np.ndarray, cell):
+    runner = load_runner(belief_export.folder)
+    agent = runner.Agent(belief_export.folder)
+    for each in (agent, runner.AnyHeading(agent)):
+        state = each.reset(patches[0], 5, 4)
+        for method in (each.act, each.observe):
+            with pytest.raises(ValueError, match=rf"cell {re.escape(str(cell))} is outside the grid of 5 x 4 cells"):
+                method(patches[0], cell, state)
 
 
 @pytest.mark.parametrize("module", ["airloc", "belief"])

@@ -148,6 +148,25 @@ def test_the_map_has_the_grid_the_outline_and_the_positions_of_the_cells(
     assert turned["positions"][0][1][0] < turned["positions"][0][0][0], "to the right is south of east"
 
 
+def test_a_far_home_or_landing_gives_a_warning_and_stays_outside_the_first_view_of_the_map(
+    client: TestClient, search_ground: SearchGround
+):
+    near, (lat, lon) = search_ground.position((6, 1)), search_ground.layout.lat_lon((0, 0)).tolist()
+    bottom, right = (side - 0.5 for side in search_ground.layout.grid.shape)
+    for landing, warnings in (
+        (near, []),
+        ({"lat": lon, "lon": lat}, ["The landing is 6103 km from the search area; latitude comes first"]),
+    ):
+        state = create(client, search_ground, GOAL, home=near, landing=landing)
+        assert state["warnings"] == warnings
+        shown = client.get(f"/searches/{state['id']}/map").json()
+        assert shown["frame"] == pytest.approx([-0.5, -0.5, 6, right], abs=1e-3)
+    antipode = {"lat": -lat, "lon": lon - 180}
+    state = create(client, search_ground, GOAL, home=antipode)
+    assert "20" in state["warnings"][0]
+    assert client.get(f"/searches/{state['id']}/map").json()["frame"] == [-0.5, -0.5, bottom, right]
+
+
 def test_the_view_has_the_probabilities_the_photos_and_the_track_and_survives_a_restart(
     tmp_path: Path, search_ground: SearchGround
 ):
@@ -184,6 +203,24 @@ def test_images_of_a_search_are_reduced(client: TestClient, search_ground: Searc
     for missing in ("photos/2/thumbnail", "photos/0/cell", "photos/-1/cell"):
         response = client.get(f"/searches/{state['id']}/{missing}")
         assert (response.status_code, set(response.json())) == (404, {"problem", "cure"}), missing
+
+
+def test_the_page_shows_photos_as_sent_and_those_that_browsers_do_not_show_as_jpeg(
+    client: TestClient, search_ground: SearchGround
+):
+    photo = search_ground.photo(GOAL)
+    tiff = io.BytesIO()
+    Image.open(io.BytesIO(photo)).resize((1500, 1000)).save(tiff, "TIFF")
+    for sent, kind, size in ((photo, "png", (96, 96)), (tiff.getvalue(), "jpeg", (1500, 1000))):
+        state = create(client, search_ground, GOAL)
+        assert post(client, search_ground, state, GOAL, sent).status_code == 200
+        path = f"/searches/{state['id']}/photos/1"
+        shown = client.get(f"{path}/image")
+        assert shown.headers["content-type"] == f"image/{kind}"
+        assert Image.open(io.BytesIO(shown.content)).size == size
+        assert (shown.content == sent) == (kind == "png")
+        assert client.get(path).content == sent
+        assert client.get(f"{path[:-1]}2/image").status_code == 404
 
 
 def test_a_search_outside_the_orthophoto_has_no_background(tmp_path: Path, search_ground: SearchGround):

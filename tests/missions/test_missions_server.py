@@ -385,14 +385,22 @@ def test_a_body_that_is_not_text_is_an_error_of_the_described_form(client: TestC
     assert set(response.json()) == {"problem", "cure"}
 
 
-def test_a_body_over_the_limit_is_an_error_of_the_described_form(
-    tmp_path: Path, search_ground: SearchGround, monkeypatch
+@pytest.mark.parametrize(
+    ("method", "path", "sent"),
+    [
+        ("POST", "/searches", "request with all its files"),
+        ("POST", "/searches/a/photos", "photo"),
+        ("PUT", "/searches/a/orthophoto", "orthophoto"),
+    ],
+)
+def test_the_error_of_a_body_over_the_limit_names_what_was_sent_and_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, path: str, sent: str
 ):
-    monkeypatch.setattr(server, "MAX_BYTES", 1000)
+    monkeypatch.setattr(server, "MAX_BYTES", 500_000)
     searches = SearchService(SearchStore(tmp_path / "searches.sqlite"), "spiral")
-    response = TestClient(make_app(searches, TOKEN), headers=HEADERS).post("/searches", content=bytes(2000))
+    response = TestClient(make_app(searches, TOKEN), headers=HEADERS).request(method, path, content=bytes(500_001))
     assert response.status_code == 413
-    assert set(response.json()) == {"problem", "cure"}
+    assert response.json() == {"problem": f"The {sent} is larger than 0.5 MB", "cure": "Reduce it to at most 0.5 MB"}
 
 
 def test_the_openapi_description_names_every_field(client: TestClient):

@@ -75,6 +75,32 @@ def test_the_list_of_searches_has_names_and_counts_of_photos(tmp_path: Path):
         assert store.glimpses("b")[0].received == "2024-01-02T10:00:00+00:00"
 
 
+def test_a_request_reads_the_picture_of_the_goal_once(tmp_path: Path, search_ground: SearchGround):
+    class CountingStore(SearchStore):
+        reads = 0
+
+        def find(self, search: str) -> StoredSearch | None:
+            self.reads += 1
+            return super().find(search)
+
+    with closing(CountingStore(tmp_path / "a.sqlite")) as store:
+        client = client_of(store)
+        path = f"/searches/{client.post('/searches', json=search_ground.request((0, 3))).json()['id']}"
+        for method, rest in (
+            ("GET", ""),
+            ("GET", "/view"),
+            ("POST", "/photos?lat=0&lon=0"),
+            ("DELETE", ""),
+            ("GET", ""),
+        ):
+            store.reads = 0
+            answer = client.request(
+                method, path + rest, content=search_ground.photo((0, 0)) if "photos" in rest else None
+            )
+            assert store.reads == 1, (method, rest)
+        assert answer.json()["status"] == "cancelled"
+
+
 def test_of_searches_begun_in_the_same_second_the_last_is_listed_first(tmp_path: Path):
     with closing(SearchStore(tmp_path / "a.sqlite")) as store:
         for name in ("m", "z", "a"):

@@ -40,6 +40,15 @@ def test_suites_are_generated_by_the_name_of_their_kind():
     assert suites.generate("all-pairs", NAMES, grid, equal_distances=True).weight.std() > 0
 
 
+def test_an_unknown_kind_and_an_impossible_number_of_episodes_are_refused():
+    with pytest.raises(AirlocError, match="Did you mean 'per-distance'"):
+        suites.generate("per-distances", NAMES, Grid(3, 3))
+    for kind in ("per-distance", "uniform", "far-pairs"):
+        for count in (0, -1, 1.5):
+            with pytest.raises(AirlocError, match=r"per_area|episodes"):
+                suites.generate(kind, NAMES, Grid(5, 5, moves=8), per_area=count)
+
+
 def test_paper_counts_of_episodes_follow_from_its_counts_of_areas():
     for areas, episodes in ((178, 712), (196, 784), (1303, 5212)):
         assert len(suites.per_distance([str(n) for n in range(areas)], Grid(5, 5))) == episodes

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, reason_of
 from airloc.grid import Grid
 from airloc.task.batch import Observation
 from airloc.task.rules import inside, moves_allowed, moves_on
@@ -29,6 +29,16 @@ class AgentOptions:
     """Sample moves from the policy instead of taking the most probable move."""
     full_precision: bool = False
     """Compute in float32 even where bfloat16 is faster, so that results do not depend on the CPU."""
+
+
+def check_device(name: str) -> str:
+    """Return the name of a device, or raise an error if this machine does not have it."""
+    try:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        problem = f"Cannot use the device {str(name)!r}: {reason_of(error)}"
+        raise AirlocError(problem, "Use the device cpu, on the command line --device cpu") from None
+    return name
 
 
 class EpisodeBatch(NamedTuple):

@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from airloc.agents.agent import Agent, AgentOptions
+from airloc.agents.agent import Agent, AgentOptions, check_device
 from airloc.agents.baselines import PlannedAgent, RandomAgent, lawnmower, spiral
 from airloc.agents.blind import blind
 from airloc.agents.checkpoint import CONFIG, Checkpoint, load_checkpoint
@@ -124,6 +124,7 @@ def make_agent(name: str, options: AgentOptions | None = None) -> Agent:
     spec = AGENTS.get(name)
     if isinstance(spec, Baseline):
         return spec.create(name, options)
+    check_device(options.device)
     if isinstance(spec, Pretrained):
         checkpoint = load_checkpoint(checkpoint_folder(spec.checkpoint, name))
         return spec.load(checkpoint, name, options, **spec.settings)

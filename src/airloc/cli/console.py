@@ -23,7 +23,7 @@ from rich.progress import (
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from airloc.areas.area import SearchArea
-from airloc.errors import AirlocError, printable, reason_of
+from airloc.errors import AirlocError, printable
 from airloc.files import check_writable
 
 EXTRAS: dict[str, tuple[str, ...]] = {
@@ -55,17 +55,6 @@ def _missing(modules: Sequence[str], extra: str) -> AirlocError:
     return AirlocError(
         f"This command needs {', '.join(modules)}, which {verb} not installed", f"Run: pip install 'airloc[{extra}]'"
     )
-
-
-def check_device(name: str) -> str:
-    """Return the name of a device, or raise an error if this machine does not have it."""
-    import torch
-
-    try:
-        torch.zeros(1, device=name).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise AirlocError(f"Cannot use the device {name!r}: {reason_of(error)}", "Use --device cpu") from None
-    return name
 
 
 PICTURES = (".png", ".jpg", ".jpeg")

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from tyro.conf import UseAppendAction, arg
 
-from airloc.agents.agent import Agent, AgentOptions
+from airloc.agents.agent import Agent, AgentOptions, check_device
 from airloc.agents.registry import make_agent
 from airloc.areas.area import SearchArea
 from airloc.areas.dataset import Dataset
 from airloc.areas.prepared import Prepared
 from airloc.areas.records import NameFilter
 from airloc.areas.registry import all_datasets, find_kind, load_dataset
-from airloc.cli.console import check_device, collect_areas, progress_bar
+from airloc.cli.console import collect_areas, progress_bar
 from airloc.errors import AirlocError
 from airloc.evaluation.scores import Score, evaluate
 from airloc.grid import Grid

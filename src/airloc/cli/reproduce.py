@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import arg
 
-from airloc.cli.console import check_device, say, status
+from airloc.agents.agent import check_device
+from airloc.cli.console import say, status
 from airloc.errors import AirlocError
 from airloc.experiments.paper import PaperPlanner, Selection, Weights
 from airloc.experiments.paper_data import PRESETS, PaperData

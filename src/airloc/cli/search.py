@@ -1,6 +1,5 @@
 """`airloc search`: rehearse a search over your own georeferenced image, and write its flight files."""
 
-import math
 import re
 import shlex
 import time
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
 Format = Literal["geojson", "kml", "gpx", "plan", "waypoints", "dji", "litchi", "kmz", "gpkg", "caltopo"]
 USUAL_FORMATS: tuple[Format, ...] = ("geojson", "kml", "gpx", "plan", "waypoints")
 PatternName = Literal["expanding-square", "sector", "creeping-line", "parallel-track", "best-blind"]
-FAR_PORT = 10_000.0
-"""Distance in metres of home or landing from the search area above which there is a warning."""
 LONG_SEARCH = 60.0
 """Seconds left from which on a search says how long it takes."""
 
@@ -240,7 +237,7 @@ def _start(
 ) -> "tuple[FieldSearch, tuple[float, float] | None]":
     """Build the search, and locate the goal on the grid if it is known; print warnings if the input is valid."""
     from airloc.areas.outline import read_outline
-    from airloc.missions.plan import lay_out_search, start_search
+    from airloc.missions.plan import far_ports, lay_out_search, start_search
 
     warnings = [] if raster.georeferenced else [_without_georeference(options, given)]
     if not raster.bands_marked:
@@ -261,23 +258,9 @@ def _start(
     if search.layout.plane is not None and search.height_m > HEIGHT_LIMIT:
         limit = f"the {HEIGHT_LIMIT:.0f} m that many countries allow; smaller cells or a larger --fov lower it"
         warnings.append(f"the flight height is {search.height_m:.0f} m, above {limit}")
-    for warning in [*warnings, *_far_ports(search)]:
+    for warning in [*warnings, *far_ports(search.plan, search.layout).values()]:
         _warn(warning)
     return search, truth
-
-
-def _far_ports(search: "FieldSearch") -> list[str]:
-    """Return warnings about a home and a landing so far away that latitude and longitude may be swapped."""
-    from airloc.missions.plan import nearest_searchable, point_of
-
-    layout, settings, warnings = search.layout, search.plan.flight, []
-    for name, position in (("home", settings.home), ("landing", settings.landing)):
-        if position is not None:
-            point = point_of(layout, position)
-            away = math.dist(point, layout.centres(nearest_searchable(layout, point)))
-            if away > FAR_PORT:
-                warnings.append(f"the {name} is {away / 1000:.0f} km from the search area; latitude comes first")
-    return warnings
 
 
 def _ease(options: SearchOptions, layout: "Layout", dem: "ElevationModel | None") -> "Belief | None":

@@ -10,8 +10,9 @@ from typing import Annotated
 import tyro
 from tyro.conf import Positional, UseAppendAction, arg
 
+from airloc.agents.agent import check_device
 from airloc.areas.dataset import VARIABLE
-from airloc.cli.console import check_device, status
+from airloc.cli.console import status
 from airloc.errors import AirlocError
 from airloc.evaluation.benchmarks.suites import SuiteSpec, find_suites
 from airloc.experiments.runner import check_ray, made_with, run_missing

@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from tyro.conf import Positional
 
-from airloc.cli.console import check_device, say
+from airloc.agents.agent import check_device
+from airloc.cli.console import say
 from airloc.errors import AirlocError
 from airloc.training.learner import enable_fast_math
 from airloc.training.locator import LocatorConfig, train_locator

@@ -27,7 +27,7 @@ from airloc.evaluation.metrics import (
 )
 from airloc.evaluation.texts import DescribedGoals, check_reader, fitting_metric
 from airloc.evaluation.variants import play_variant
-from airloc.rollout import GoalPatches, Recorder, RolloutLog, rollout
+from airloc.rollout import GoalPatches, Recorder, RolloutLog, check_play, rollout
 from airloc.task.batch import BatchEnv
 from airloc.task.cells import CellTable
 from airloc.task.photos import FlightConditions
@@ -146,7 +146,11 @@ def evaluate(
         batch: Number of episodes played in parallel.
         device: Device for the areas.
         on_batch: Called with the number of episodes after every batch.
+
+    Raises:
+        AirlocError: If the arguments do not fit each other, or as for `rollout`.
     """
+    check_play(suite, batch, device)
     suite.check_areas([area.name for area in areas])
     if flight is not None:
         check_flight(change)

@@ -12,7 +12,7 @@ import sqlite3
 import time
 import webbrowser
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
@@ -196,8 +196,12 @@ def make_middleware(
         *([] if hosts is None else [Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)]),
         Middleware(SameOriginMiddleware, error=_ORIGIN_ERROR, hosts=set(hosts or ()) - set(LOOPBACK_HOSTS)),
         Middleware(RateLimitMiddleware, is_player=is_player, limits=limits),
-        Middleware(BodyLimitMiddleware, max_bytes=limits.max_body, errors=_BODY_ERRORS, timeout=limits.body_timeout),
+        Middleware(BodyLimitMiddleware, max_bytes=limits.max_body, errors=_body_error, timeout=limits.body_timeout),
     ]
+
+
+def _body_error(scope: Scope, status: int) -> Mapping[str, str]:
+    return _BODY_ERRORS[status]
 
 
 class RateLimitMiddleware:

@@ -11,7 +11,7 @@
 | `outputs`      | the files of a search: flight files, `report`, belief as GeoTIFF             |
 | `flight`       | camera footprint and flight files, `formats` has more of them                |
 | `patterns`     | search patterns as fixed paths; `sweep`, `tours` and `filmed` plan by the map |
-| `server`       | searches over HTTP: `service`, `settings`, `messages`, `intake`, `vehicles`  |
+| `server`       | searches over HTTP: `service`, `settings`, `messages`, `refusals`, `intake`, `vehicles` |
 | `live`         | the map in the browser: `feed`, `views`, `images`, `orthophotos`             |
 | `store`        | the file of the server's searches; `recovery` reads a damaged one            |
 | `exif`         | position, height and gimbal of drone photos; `ranking` searches a folder     |

@@ -19,8 +19,10 @@ from airloc.missions.orthophotos import background_corners, open_tiff, shows
 from airloc.missions.photos import read_photo
 from airloc.missions.service import ActiveSearch, SearchService
 
-THUMBNAIL, BACKGROUND = 480, 1200
-"""Longest sides of reduced photos and of the background, in pixels."""
+THUMBNAIL, BACKGROUND, LARGE = 480, 1200, 8192
+"""Longest sides of reduced photos, of the background and of photos in another format, in pixels."""
+PHOTO_TYPES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG": "image/png"}
+"""Media types of photos that every browser shows, by their first bytes."""
 MAX_CELLS, MAX_THUMBNAILS, MAX_BACKGROUNDS = 2048, 512, 8
 """Images in memory."""
 
@@ -122,10 +124,21 @@ class ImageCache:
         return image
 
 
-def _encode_jpeg(pixels: Pixels) -> bytes:
-    """Encode an image as JPEG, reduced to the size of a thumbnail."""
+def photo_type(file: bytes) -> str | None:
+    """Return the media type of a photo; None if not every browser shows it."""
+    return next((kind for start, kind in PHOTO_TYPES.items() if file.startswith(start)), None)
+
+
+def browser_image(file: bytes) -> tuple[bytes, str]:
+    """Return a photo in a format that browsers show, with its media type: as it is if possible, or as JPEG."""
+    kind = photo_type(file)
+    return (_encode_jpeg(read_photo(file), LARGE), "image/jpeg") if kind is None else (file, kind)
+
+
+def _encode_jpeg(pixels: Pixels, side: int = THUMBNAIL) -> bytes:
+    """Encode an image as JPEG, reduced to a longest side."""
     image = Image.fromarray(pixels)
-    image.thumbnail((THUMBNAIL, THUMBNAIL))
+    image.thumbnail((side, side))
     buffer = io.BytesIO()
     image.save(buffer, "JPEG", quality=85)
     return buffer.getvalue()

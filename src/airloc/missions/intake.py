@@ -47,7 +47,7 @@ def decode_goal(request: NewSearch) -> bytes:
     """Decode the file of the goal image of a request; empty if the goal is described in words alone."""
     if request.goal is None:
         if request.goal_text is None:
-            raise RequestError(422, "The search has no goal", "Send goal, an image, or goal_text, a description")
+            raise RequestError(422, "The search has no goal", "Send a picture (goal) or a description (goal_text)")
         return b""
     return _decode(request.goal, "goal")
 
@@ -55,7 +55,9 @@ def decode_goal(request: NewSearch) -> bytes:
 def decode_map(request: NewSearch) -> bytes | None:
     """Decode the orthophoto of a request, if it has one."""
     if request.match_map and request.goal is None:
-        raise RequestError(422, "Only a picture of the goal can be matched with the orthophoto", "Send goal, an image")
+        raise RequestError(
+            422, "Only a picture of the goal can be matched with the orthophoto", "Send a picture (goal)"
+        )
     return None if request.map_tif is None else _decode(request.map_tif, "map_tif")
 
 

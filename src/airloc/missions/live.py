@@ -12,6 +12,7 @@
 | GET /searches/ID/background                 | the ground below the grid, if there is an orthophoto       |
 | PUT /searches/ID/orthophoto                 | send an orthophoto of the search area, a GeoTIFF           |
 | GET /searches/ID/photos/N/thumbnail         | a photo, reduced                                           |
+| GET /searches/ID/photos/N/image             | a photo in a format that browsers show                     |
 | GET /searches/ID/photos/N/cell              | the part of a photo that shows its cell                    |
 """
 
@@ -28,7 +29,7 @@ from starlette.requests import HTTPConnection
 
 from airloc.areas.raster import Raster
 from airloc.missions.feed import SearchFeed
-from airloc.missions.images import SearchImages
+from airloc.missions.images import PHOTO_TYPES, SearchImages, browser_image
 from airloc.missions.messages import Message, RequestError, SearchState, error_responses
 from airloc.missions.priors import subjects
 from airloc.missions.service import SearchService
@@ -169,6 +170,15 @@ def live_routes(searches: SearchService, feed: SearchFeed, background: Raster | 
         return _image(await images.thumbnails.get(search, number))
 
     @router.get(
+        "/searches/{search}/photos/{number}/image",
+        responses=_content(*PHOTO_TYPES.values()) | ERRORS,
+        response_class=Response,
+    )
+    def read_image(search: str, number: PhotoNumber) -> Response:
+        """Return a photo as it was sent, or as JPEG if it is neither JPEG nor PNG."""
+        return _image(*browser_image(searches.photo(search, number)))
+
+    @router.get(
         "/searches/{search}/photos/{number}/cell", responses=_content("image/png") | ERRORS, response_class=Response
     )
     async def read_cell(search: str, number: PhotoNumber) -> Response:
@@ -182,5 +192,5 @@ def _image(data: bytes, kind: str = "image/jpeg") -> Response:
     return Response(data, media_type=kind, headers=CACHED)
 
 
-def _content(kind: str) -> dict[int | str, dict[str, Any]]:
-    return {200: {"content": {kind: {}}}}
+def _content(*kinds: str) -> dict[int | str, dict[str, Any]]:
+    return {200: {"content": {kind: {} for kind in kinds}}}

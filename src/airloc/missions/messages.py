@@ -111,7 +111,7 @@ class SearchState(Message):
     landing: Annotated[Position | None, Field(description="where they land; null for home")]
     vehicles: Annotated[list[VehicleState], Field(description="all vehicles; next and moves_left are of one of them")]
     created: Annotated[str, Field(description="time of creation in UTC, ISO 8601")]
-    warnings: Annotated[list[str], Field(description="why the description of the goal may not be understood well")]
+    warnings: Annotated[list[str], Field(description="what may be wrong with the settings")]
 
 
 class PhotoResult(SearchState):

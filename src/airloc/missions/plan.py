@@ -46,6 +46,9 @@ WHOLE_GOAL = 0.99
 MIN_GOAL_PIXELS = 24
 """Side of a goal image, in pixels, below which recognition is poor."""
 
+FAR_PORT = 10_000.0
+"""Distance in metres of home or landing from the search area above which there is a warning."""
+
 Point = npt.NDArray[np.float64]
 
 
@@ -348,6 +351,18 @@ def nearest_searchable(layout: Layout, point: Point) -> Cell:
     cells = np.argwhere(layout.searchable)
     row, col = cells[int(np.linalg.norm(layout.centres(cells) - point, axis=-1).argmin())].tolist()
     return row, col
+
+
+def far_ports(plan: SearchPlan, layout: Layout) -> dict[str, str]:
+    """Return a warning for home and landing if they are so far away that latitude and longitude may be swapped."""
+    warnings = {}
+    for name, position in (("home", plan.flight.home), ("landing", plan.flight.landing)):
+        if position is not None:
+            point = point_of(layout, position)
+            away = math.dist(point, layout.centres(nearest_searchable(layout, point)))
+            if away > FAR_PORT:
+                warnings[name] = f"the {name} is {away / 1000:.0f} km from the search area; latitude comes first"
+    return warnings
 
 
 def searchable_cell(layout: Layout, position: tuple[float, float], name: str) -> Cell:

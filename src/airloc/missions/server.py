@@ -17,11 +17,13 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from airloc import __version__
 from airloc.areas.raster import Raster
 from airloc.errors import AirlocError
 from airloc.missions.feed import SearchFeed
+from airloc.missions.images import PHOTO_TYPES, photo_type
 from airloc.missions.live import STATIC, is_session, live_routes, page_routes
 from airloc.missions.messages import (
     BeliefMap,
@@ -36,6 +38,7 @@ from airloc.missions.messages import (
     Verdict,
     error_responses,
 )
+from airloc.missions.refusals import explain
 from airloc.missions.service import SearchService
 from airloc.missions.settings import NewSearch
 from airloc.missions.store import StoreError
@@ -54,18 +57,12 @@ PHOTO_BODY = {
         | {"multipart/form-data": {"schema": {"type": "object", "properties": {"photo": {"format": "binary"}}}}},
     }
 }
-PHOTO_TYPES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG": "image/png"}
-"""Media types of photos by their first bytes; other formats are sent as bytes."""
 PHOTO_FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {kind: {} for kind in (*PHOTO_TYPES.values(), "application/octet-stream")}}
 }
 PhotoNumber = Annotated[int, Path(description="number of the photo, from 1")]
-BODY_ERRORS = {
-    408: {"problem": "The request did not arrive in time", "cure": "Send it again over a better link"},
-    413: {"problem": f"The request is larger than {MAX_BYTES / 1e6:.0f} MB", "cure": "Send a smaller photo"},
-}
-
-
+SENT_FILES = {"photos": "photo", "orthophoto": "orthophoto"}
+"""What the body of a request is, by the end of its path."""
 ORIGIN_ERROR = {"problem": "The request comes from a page of another site", "cure": "Open the map of this server"}
 
 
@@ -79,7 +76,7 @@ def make_app(searches: SearchService, token: str, background: Raster | None = No
     """
     description = (__doc__ or "").strip()
     app = FastAPI(title="airloc searcher", version=__version__, description=description, docs_url=None, redoc_url=None)
-    app.add_middleware(BodyLimitMiddleware, max_bytes=MAX_BYTES, errors=BODY_ERRORS)
+    app.add_middleware(BodyLimitMiddleware, max_bytes=MAX_BYTES, errors=_body_error)
     app.add_middleware(SameOriginMiddleware, error=ORIGIN_ERROR)
     app.add_middleware(SecurityHeadersMiddleware)
     _handle_errors(app)
@@ -97,6 +94,15 @@ def make_app(searches: SearchService, token: str, background: Raster | None = No
     app.include_router(page_routes(token))
     app.mount("/static", STATIC)
     return app
+
+
+def _body_error(scope: Scope, status: int) -> dict[str, str]:
+    """Return the content of the response to a request that is too slow or too large."""
+    if status == 408:
+        return {"problem": "The request did not arrive in time", "cure": "Send it again over a better link"}
+    sent = SENT_FILES.get(scope["path"].rpartition("/")[2], "request with all its files")
+    limit = f"{MAX_BYTES / 1e6:g} MB"
+    return {"problem": f"The {sent} is larger than {limit}", "cure": f"Reduce it to at most {limit}"}
 
 
 def run_server(app: FastAPI, bound: socket.socket, on_ready: Callable[[], None]) -> None:
@@ -157,8 +163,11 @@ def _search_routes(searches: SearchService) -> APIRouter:
     def read_photo(search: str, number: PhotoNumber) -> Response:
         """Return the file of a photo as it was sent."""
         file = searches.photo(search, number)
-        kind = next((kind for start, kind in PHOTO_TYPES.items() if file.startswith(start)), "application/octet-stream")
-        return Response(file, media_type=kind, headers={"X-Content-Type-Options": "nosniff"})
+        return Response(
+            file,
+            media_type=photo_type(file) or "application/octet-stream",
+            headers={"X-Content-Type-Options": "nosniff"},
+        )
 
     @router.post("/{search}/photos/{number}/verdict", responses=_errors(404, 409))
     def post_verdict(search: str, number: PhotoNumber, verdict: Verdict) -> SearchState:
@@ -214,9 +223,8 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return JSONResponse({"problem": f"{where}: {first['msg']}", "cure": "See /openapi.json"}, 422)
+        problem, cure = explain(error.errors()[0], request.url.path)
+        return JSONResponse({"problem": problem, "cure": cure}, 422)
 
     @app.exception_handler(HTTPException)
     def http_error(request: Request, error: HTTPException) -> JSONResponse:

@@ -69,6 +69,8 @@ from airloc.missions.vehicles import (
 T = TypeVar("T")
 
 MAX_CELLS = 20_000
+MAP = "orthophoto (map_tif)"
+"""Name of the orthophoto of a new search in errors."""
 MAX_IN_MEMORY = 64
 """Searches kept in memory; others are rebuilt from their photos on request."""
 
@@ -128,7 +130,7 @@ class SearchService:
         ground = decode_map(request)
         active = self._build(stored)
         if ground is not None:
-            check_orthophoto(ground, active.field.layout, "map_tif")
+            check_orthophoto(ground, active.field.layout, MAP)
         if request.match_map:
             settings["map_weights"] = self._match_map(active, ground)
             active = self._build(stored)
@@ -141,10 +143,12 @@ class SearchService:
         """Match the goal of a search against its own orthophoto, or that of the server; return the weights of cells."""
         search, agent = active.field, self._agent(active.field.plan.agent)
         if ground is not None:
-            with open_tiff(ground, "map_tif") as raster:
+            with open_tiff(ground, MAP) as raster:
                 return match_map(raster, search.goal, agent, search.layout)
         if self._orthophoto is None:
-            raise RequestError(422, "There is no orthophoto to match the goal with", "Send map_tif, or use serve --map")
+            raise RequestError(
+                422, "There is no orthophoto to match the goal with", f"Send an {MAP}, or use serve --map"
+            )
         with Raster(self._orthophoto) as raster:
             return match_map(raster, search.goal, agent, search.layout)
 
@@ -152,7 +156,7 @@ class SearchService:
         """Show an orthophoto below the grid of a search."""
         with self._locked(search) as active:
             self._store.set_orthophoto(search, check_orthophoto(content, active.field.layout, "orthophoto"))
-            return active.state(self._is_cancelled(search))
+            return active.state(self._store.is_cancelled(search))
 
     def orthophoto(self, search: str) -> bytes | None:
         """Return the orthophoto that was sent for a search, if there is one."""
@@ -161,7 +165,7 @@ class SearchService:
     def state(self, search: str) -> SearchState:
         """Return the state of a search."""
         with self._locked(search) as active:
-            return active.state(self._is_cancelled(search))
+            return active.state(self._store.is_cancelled(search))
 
     def belief(self, search: str) -> BeliefMap:
         """Return the probabilities of all cells."""
@@ -177,7 +181,7 @@ class SearchService:
     def inspect(self, search: str, reader: Callable[[ActiveSearch, SearchState], T]) -> T:
         """Return what a function reads from a search, which does not change meanwhile."""
         with self._locked(search) as active:
-            return reader(active, active.state(self._is_cancelled(search)))
+            return reader(active, active.state(self._store.is_cancelled(search)))
 
     def cancel(self, search: str) -> SearchState:
         """Cancel a search; cancelling it again changes nothing."""
@@ -189,7 +193,7 @@ class SearchService:
         """Update a search with a photo; the photo is on the disk before the call returns."""
         photo, position = read_photo(data), camera_position(query, data)
         with self._locked(search) as active:
-            if self._is_cancelled(search):
+            if self._store.is_cancelled(search):
                 raise RequestError(409, "The search is cancelled", "Create another search")
             layout = active.field.layout
             cell = cell_below(layout, position)
@@ -258,7 +262,7 @@ class SearchService:
     def judge(self, search: str, number: int, goal: bool) -> SearchState:
         """Update a search with the verdict of a person; the verdict is on the disk before the call returns."""
         with self._locked(search) as active:
-            if self._is_cancelled(search):
+            if self._store.is_cancelled(search):
                 raise RequestError(409, "The search is cancelled", "Create another search")
             searcher = active.field.searcher
             check_number(searcher, number)
@@ -271,7 +275,7 @@ class SearchService:
         """Let a vehicle take part in a search; its arrival is on the disk before the call returns."""
         with self._locked(search) as active:
             searcher = active.field.searcher
-            if self._is_cancelled(search) or searcher.status == "found":
+            if self._store.is_cancelled(search) or searcher.status == "found":
                 raise RequestError(409, "The search has ended", "Create another search")
             known = searcher.vehicles.get(request.id)
             if known is not None and known.active and known.next is not None:
@@ -291,7 +295,7 @@ class SearchService:
             event = StoredVehicle(vehicle, 0, 0, 0, len(searcher.photos), len(self._store.verdicts(search)))
             self._store.append_vehicle(search, event)
             change_team(searcher, event)
-            return active.state(self._is_cancelled(search))
+            return active.state(self._store.is_cancelled(search))
 
     def require(self, search: str) -> StoredSearch:
         """Return the stored beginning of a search, or raise an error if there is none."""
@@ -357,10 +361,6 @@ class SearchService:
             replay.photo((stored.row, stored.col), stored_glimpse(active.field, stored), arrival.vehicle)
             active.arrivals.append(arrival)
         replay.events()
-
-    def _is_cancelled(self, search: str) -> bool:
-        stored = self._store.find(search)
-        return stored is not None and stored.cancelled
 
     def _remember(self, active: ActiveSearch) -> None:
         with self._lock:

@@ -190,6 +190,11 @@ class SearchStore:
         name, created, settings, goal, cancelled, picture = rows[0]
         return StoredSearch(name, created, json.loads(settings), goal, bool(cancelled), picture)
 
+    def is_cancelled(self, search: str) -> bool:
+        """Return whether a search is cancelled, without reading its goal."""
+        rows = self._read("SELECT cancelled FROM searches WHERE id = ?", search)
+        return bool(rows and rows[0][0])
+
     def list_ids(self) -> list[str]:
         """Return the ids of all searches, newest first."""
         return [row[0] for row in self._read("SELECT id FROM searches ORDER BY begun DESC, rowid DESC")]

@@ -16,7 +16,7 @@ from airloc.missions.messages import (
     VehicleState,
 )
 from airloc.missions.photos import description_warnings
-from airloc.missions.plan import FieldSearch, budget_of, searchable_cell
+from airloc.missions.plan import FieldSearch, budget_of, far_ports, searchable_cell
 from airloc.missions.searcher import Glimpse
 from airloc.missions.store import StoredSearch, StoredVehicle, StoredVerdict
 from airloc.missions.team import FIRST, TeamSearcher, Vehicle
@@ -135,14 +135,15 @@ def search_state(stored: StoredSearch, search: FieldSearch, cancelled: bool, veh
         landing=_position(search.plan.flight.landing),
         vehicles=vehicle_states(search, ended=cancelled or advice.status != "searching"),
         created=stored.created,
-        warnings=_warnings(stored),
+        warnings=_warnings(stored, search),
     )
 
 
-def _warnings(stored: StoredSearch) -> list[str]:
-    """Return warnings about the description of the goal, if there is one."""
+def _warnings(stored: StoredSearch, search: FieldSearch) -> list[str]:
+    """Return warnings about the description of the goal, if there is one, and about a far home or landing."""
+    far = [warning[0].upper() + warning[1:] for warning in far_ports(search.plan, search.layout).values()]
     text = stored.settings.get("goal_text")
-    return [] if text is None else description_warnings(text, stored.settings.get("heading", 0.0))
+    return far if text is None else far + description_warnings(text, stored.settings.get("heading", 0.0))
 
 
 class Replay:

@@ -16,7 +16,7 @@ from airloc.areas.layout import Layout
 from airloc.drawing.palette import heat, hex_of
 from airloc.missions.messages import CandidatePhoto, Message, SearchState
 from airloc.missions.orthophotos import MARGIN
-from airloc.missions.plan import point_of
+from airloc.missions.plan import far_ports, point_of
 from airloc.missions.service import ActiveSearch, PhotoArrival
 from airloc.missions.settings import StoredSettings
 from airloc.missions.vehicles import cell_location
@@ -44,6 +44,15 @@ class SearchGeometry(Message):
     no_fly: Annotated[list[list[Pair]], Field(description="rings of the no-fly zones, in rows and columns")]
     home: Annotated[Pair | None, Field(description="where vehicles take off, in rows and columns")]
     landing: Annotated[Pair | None, Field(description="where vehicles land, in rows and columns")]
+    frame: Annotated[
+        list[float],
+        Field(
+            min_length=4,
+            max_length=4,
+            description="upper, left, lower and right end of the first view of the map, in rows and columns: the grid, "
+            "and home and landing unless they are far away",
+        ),
+    ]
     positions: Annotated[list[list[Pair]], Field(description="latitude and longitude of the centres of all cells")]
     searchable: Annotated[list[list[bool]], Field(description="cells that are searched")]
     goal_text: Annotated[str | None, Field(description="description of the goal in words")]
@@ -97,6 +106,13 @@ def geometry_of(active: ActiveSearch, background: bool) -> SearchGeometry:
     layout, settings = active.field.layout, StoredSettings.model_validate(active.stored.settings)
     no_fly = active.field.plan.flight.no_fly
     cells = np.stack(np.meshgrid(*map(np.arange, layout.grid.shape), indexing="ij"), axis=-1)
+    far = far_ports(active.field.plan, layout)
+    ports = {
+        name: None if port is None else _place(layout, port.lat, port.lon)
+        for name, port in (("home", settings.home), ("landing", settings.landing))
+    }
+    corners = [[-0.5, -0.5], [layout.grid.rows - 0.5, layout.grid.cols - 0.5]]
+    shown = corners + [port for name, port in ports.items() if port is not None and name not in far]
     return SearchGeometry(
         id=active.stored.id,
         name=settings.name,
@@ -108,8 +124,8 @@ def geometry_of(active: ActiveSearch, background: bool) -> SearchGeometry:
         heading=layout.heading,
         outline=_rings(layout, settings.shape()),
         no_fly=[] if no_fly is None else _rings(layout, no_fly),
-        home=None if settings.home is None else _place(layout, settings.home.lat, settings.home.lon),
-        landing=None if settings.landing is None else _place(layout, settings.landing.lat, settings.landing.lon),
+        **ports,
+        frame=[*np.min(shown, axis=0).tolist(), *np.max(shown, axis=0).tolist()],
         positions=np.round(layout.lat_lon(cells), 7).tolist(),
         searchable=layout.searchable.tolist(),
         goal_text=active.field.goal.text or None,

@@ -94,6 +94,9 @@ def cell_tables(
     """
     if flight is not None and goals is not None:
         raise AirlocError("Goals anywhere and flight conditions both alter the goal patch", "Use one of them")
+    if goal_areas is not None and len(goal_areas) != len(areas):
+        problem = f"There are {len(goal_areas)} goal areas for {len(areas)} areas"
+        raise AirlocError(problem, "Give one image of the same place for each area")
     conditions = flight or goals
     if conditions is None:
         cells = CellTable.from_areas(areas, grid, device)

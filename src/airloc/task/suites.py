@@ -17,12 +17,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from airloc.errors import AirlocError
+from airloc.errors import AirlocError, suggest
 from airloc.grid import Cell, Grid
 from airloc.seeding import stream
 from airloc.task import priors
 from airloc.task.motion import STILL, Motion, sample_walks
-from airloc.task.rules import check_budget
+from airloc.task.rules import check_budget, check_integer
 
 VERSION = 1
 """Part of every digest; raised when the same seed generates other episodes."""
@@ -143,7 +143,7 @@ def per_distance(
     starts, goals = [], []
     for wanted in range(1, grid.max_distance + 1):
         at = distances == wanted
-        chosen = rng.choice(np.flatnonzero(at.any(axis=1)), size=len(areas) * per_area)
+        chosen = rng.choice(np.flatnonzero(at.any(axis=1)), size=_episodes(areas, per_area))
         starts.append(chosen)
         goals.append(_uniform_in_rows(at[chosen], rng))
     area = np.repeat(np.arange(len(areas)), per_area * grid.max_distance)
@@ -161,7 +161,7 @@ def far_pairs(
     rng = stream(seed, "suite", "far-pairs", str(grid), grid.moves)
     table = grid.distances()
     pairs = [np.argwhere(table == wanted) for wanted in priors.far_distances(grid)]
-    drawn = [at[rng.integers(len(at), size=len(areas) * per_area)] for at in pairs]
+    drawn = [at[rng.integers(len(at), size=_episodes(areas, per_area))] for at in pairs]
     start, goal = np.stack(drawn, axis=1).reshape(-1, 2).T
     area = np.repeat(np.arange(len(areas)), per_area * len(pairs))
     return _suite("far-pairs", areas, grid, budget, area, start, goal, priors.far_pairs(grid))
@@ -170,7 +170,7 @@ def far_pairs(
 def uniform(areas: Sequence[str], grid: Grid, *, per_area: int = 4, seed: int = 0, budget: int | None = None) -> Suite:
     """Sample episodes uniformly over all pairs of different cells."""
     rng = stream(seed, "suite", "uniform", str(grid))
-    start = rng.integers(grid.count, size=len(areas) * per_area)
+    start = rng.integers(grid.count, size=_episodes(areas, per_area))
     goal = (start + rng.integers(1, grid.count, size=len(start))) % grid.count
     area = np.repeat(np.arange(len(areas)), per_area)
     return _suite("uniform", areas, grid, budget, area, start, goal, priors.uniform(grid))
@@ -212,7 +212,9 @@ def generate(
     """
     if kind == "all-pairs":
         return all_pairs(areas, grid, budget=budget, equal_distances=equal_distances)
-    draw = {"per-distance": per_distance, "uniform": uniform, "far-pairs": far_pairs}[kind]
+    draw = {"per-distance": per_distance, "uniform": uniform, "far-pairs": far_pairs}.get(kind)
+    if draw is None:
+        raise AirlocError(f"There is no kind of suites {kind!r}", suggest(kind, GENERATED, "Kinds"))
     return draw(areas, grid, seed=seed, budget=budget, **({} if per_area is None else {"per_area": per_area}))
 
 
@@ -254,6 +256,13 @@ def _uniform_in_rows(allowed: npt.NDArray[np.bool_], rng: np.random.Generator) -
     nth = rng.integers(allowed.sum(axis=1))
     drawn: Ints = (np.cumsum(allowed, axis=1) > nth[:, None]).argmax(axis=1)
     return drawn
+
+
+def _episodes(areas: Sequence[str], per_area: int) -> int:
+    """Return the number of episodes, or raise an error if an area has none."""
+    if check_integer("per_area", per_area) < 1:
+        raise AirlocError(f"An area cannot have {per_area} episodes", "Use 1 or more")
+    return len(areas) * per_area
 
 
 def _suite(

@@ -54,7 +54,8 @@ class DataConfig:
     """The images to train on."""
 
     root: Path | None = None
-    """Folder with one folder per dataset, or the folder of one dataset; without it only procedural areas are used."""
+    """Folder with one folder per dataset, or the folder of one dataset; without it only the procedural areas of
+    --synthetic are used, and there must be some."""
     datasets: tuple[str, ...] = ("masa", "naip", "austin")
     """Folders under the root to use; absent ones are skipped."""
     weights: Annotated[tuple[float, ...], NON_NEGATIVE] = (5.0, 3.0, 1.0)
@@ -276,7 +277,7 @@ def _open_datasets(config: DataConfig) -> list[tuple[Dataset, float]]:
     if root is None:
         return []
     if not root.is_dir():
-        raise AirlocError(f"There is no data folder {root}", "Check --root, or leave it out for procedural areas")
+        raise AirlocError(f"There is no data folder {root}", "Check --root, or give --synthetic 500 in its place")
     weighted = dict(zip(config.datasets, config.weights, strict=True))
     found = [(root / name, weight) for name, weight in weighted.items() if (root / name).is_dir()]
     if not found or has_images(root):

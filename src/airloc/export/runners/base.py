@@ -21,20 +21,31 @@ class Graphs:
         folder: Output folder of `airloc export`.
         int8: Use the quantised graphs.
         threads: Number of threads.
+
+    Raises:
+        FileNotFoundError: If a file of the agent is not in the folder.
     """
 
     def __init__(self, folder: str | Path, int8: bool = False, threads: int = 1) -> None:
         self.folder = Path(folder)
-        self.config: dict[str, Any] = json.loads((self.folder / "agent.json").read_text(encoding="utf-8"))
+        self.config: dict[str, Any] = json.loads(self.file("agent.json").read_text(encoding="utf-8"))
         quantised = set(self.config["quantised"]) if int8 else set()
         self._graphs = {
-            name: _session(self.folder / (name + (".int8.onnx" if name in quantised else ".onnx")), threads)
+            name: _session(self.file(name + (".int8.onnx" if name in quantised else ".onnx")), threads)
             for name in self.config["graphs"]
         }
-        with np.load(self.folder / "locator.npz") as weights:
+        with np.load(self.file("locator.npz")) as weights:
             self._features = FeatureMap(weights)
         self.on_run: Callable[[str, dict[str, Any]], None] | None = None
         """Called before every run with the name of the graph and its inputs."""
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file of the agent, or raise an error if the folder does not have it."""
+        if not (self.folder / name).is_file():
+            raise FileNotFoundError(
+                f"The folder {self.folder} has no {name}. Give the output folder of 'airloc export'."
+            )
+        return self.folder / name
 
     def run(self, graph: str, inputs: dict[str, Any]) -> list[Any]:
         """Run one of the graphs."""
@@ -100,11 +111,15 @@ def check(agent_class: Any) -> None:
     """Check the graphs beside this file and time a move."""
     folder = Path(__file__).parent
     began = time.perf_counter()
-    agent = agent_class(folder, int8="--int8" in sys.argv)
+    try:
+        agent = agent_class(folder, int8="--int8" in sys.argv)
+        expected = np.load(agent.file("check.npz"))
+    except FileNotFoundError as error:
+        sys.exit(str(error))
     patch = np.random.default_rng(0).integers(0, 256, (48, 48, 3), dtype=np.uint8)
     state = agent.reset(patch, 5, 5)
     ready = time.perf_counter() - began
-    worst = largest_difference(agent, np.load(folder / "check.npz"))
+    worst = largest_difference(agent, expected)
     agent.act(patch, (2, 2), state)
     began = time.perf_counter()
     for _ in range(100):

@@ -110,7 +110,12 @@ class Agent(Graphs):
         return self._update(patch, glimpse, position, state)[0]
 
     def _cell(self, position: tuple[int, int], state: State) -> int:
-        return int(position[0]) * state.cols + int(position[1])
+        """Return the number of a cell, or raise an error if it is outside the grid."""
+        row, col = int(position[0]), int(position[1])
+        if not (0 <= row < state.rows and 0 <= col < state.cols):
+            problem = f"The cell {(row, col)} is outside the grid of {state.rows} x {state.cols} cells"
+            raise ValueError(f"{problem}. Give its row and column, both from 0.")
+        return row * state.cols + col
 
     def _update(
         self, patch: Any, glimpse: dict[str, Any], position: tuple[int, int], state: State

@@ -24,8 +24,11 @@ async function answerOf(response) {
   return answer;
 }
 
-// Send a file as it is.
+const MAX_FILE = 40_000_000;
+
+// Send a file as it is. The server closes the connection on one that is too large, and its response may be lost.
 export async function sendFile(method, path, file) {
+  if (file.size > MAX_FILE) throw new Refusal(413, `The file ${file.name} is larger than ${MAX_FILE / 1e6} MB`, `Reduce it to at most ${MAX_FILE / 1e6} MB`);
   const response = await fetch(path, { method, credentials: "same-origin", body: file }).catch(() => null);
   if (!response) throw new Refusal(0, "The server does not respond", "Check the connection");
   return answerOf(response);

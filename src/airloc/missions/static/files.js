@@ -75,11 +75,11 @@ export function readCorners(text) {
 }
 
 export async function toBase64(file, most = MAX_PICTURE) {
-  if (file.size > most) throw new Error(`The picture ${file.name} is larger than ${most / 1e6} MB. Reduce it first.`);
+  if (file.size > most) throw new Error(`The file ${file.name} is larger than ${most / 1e6} MB. Reduce it first.`);
   const url = await new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(reader.result);
-    reader.onerror = () => reject(new Error(`The picture ${file.name} cannot be read.`));
+    reader.onerror = () => reject(new Error(`The file ${file.name} cannot be read.`));
     reader.readAsDataURL(file);
   });
   return url.slice(url.indexOf(",") + 1);

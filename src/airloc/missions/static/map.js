@@ -19,14 +19,13 @@ const at = ([row, col]) => [-row, col];
 
 export class SearchMap {
   constructor(root, geometry, onPick) {
-    const { rows, cols, pitch_m: pitch } = geometry;
+    const { rows, cols, pitch_m: pitch, frame: [top, left, bottom, right] } = geometry;
     this.geometry = geometry;
     this.images = new Map();
     const crs = L.extend({}, L.CRS.Simple, { distance: (a, b) => pitch * Math.hypot(a.lat - b.lat, a.lng - b.lng) });
     const grid = L.latLngBounds(at([-0.5, -0.5]), at([rows - 0.5, cols - 0.5]));
-    this.bounds = L.latLngBounds(grid.getSouthWest(), grid.getNorthEast());
+    this.bounds = L.latLngBounds(at([top, left]), at([bottom, right]));
     this.map = L.map(root, { crs, zoomSnap: 0.05, minZoom: -8, maxZoom: 10, attributionControl: false, zoomAnimation: false, fadeAnimation: false });
-    for (const port of [geometry.home, geometry.landing]) if (port) this.bounds.extend(at(port));
     this.fit();
     ["ground", "probability", "photos"].forEach((name, order) => { this.map.createPane(name).style.zIndex = 210 + 10 * order; });
     L.control.scale({ imperial: false }).addTo(this.map);

@@ -285,7 +285,7 @@ export class SearchPage {
     this.opened = number;
     by("photo-title").textContent = `Photo ${number}, confidence ${percent(photo.match_probability)}`;
     by("photo-large").alt = `Photo ${number}`;
-    const file = pathOf(this.id, `/photos/${number}`);
+    const file = pathOf(this.id, `/photos/${number}/image`);
     if (by("photo-large").getAttribute("src") !== file) by("photo-large").src = file;
     by("photo-link").href = file;
     by("photo-link").setAttribute("aria-label", `Photo ${number} in full size`);
