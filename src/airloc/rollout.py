@@ -72,16 +72,12 @@ class Recorder:
     """Raise an error at the first move if the agent has no such quantity."""
 
 
-def _belief(action: torch.Tensor, state: Any) -> torch.Tensor | None:
-    del action
-    belief = belief_of(state)
-    return None if belief is None else belief.float()
+def _part_of_state(read: Callable[[Any], torch.Tensor | None]) -> Callable[[torch.Tensor, Any], torch.Tensor | None]:
+    def value(_: torch.Tensor, state: Any) -> torch.Tensor | None:
+        part = read(state)
+        return None if part is None else part.float()
 
-
-def _logits(action: torch.Tensor, state: Any) -> torch.Tensor | None:
-    del action
-    logits = logits_of(state)
-    return None if logits is None else logits.float()
+    return value
 
 
 def _prior_followed(action: torch.Tensor, state: Any) -> torch.Tensor | None:
@@ -90,8 +86,8 @@ def _prior_followed(action: torch.Tensor, state: Any) -> torch.Tensor | None:
     return action == state.prior.argmax(dim=1)
 
 
-BELIEF = Recorder("belief", _belief)
-LOGITS = Recorder("logits", _logits)
+BELIEF = Recorder("belief", _part_of_state(belief_of))
+LOGITS = Recorder("logits", _part_of_state(logits_of))
 PRIOR_FOLLOWED = Recorder("prior_followed", _prior_followed)
 MATCH = Recorder("match", lambda probability, state: probability.float(), at="glimpse")
 
