@@ -59,6 +59,11 @@ def test_help_lists_the_options(airloc, command: str, options: list[str]):
     assert [option for option in options if option not in outcome.out] == []
 
 
+@pytest.mark.parametrize("command", ["evaluate", "search", "serve", "suites", "train belief"])
+def test_an_option_that_may_be_left_out_does_not_offer_the_word_none_as_its_value(airloc, command: str):
+    assert "{None}" not in airloc(*command.split(), "--help").out
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_a_module_with_a_main_function(verb: str):
     assert callable(importlib.import_module(f"airloc.cli.{verb}").main)

@@ -94,6 +94,14 @@ def test_weight_decay_pulls_weights_towards_zero():
     assert norms[1] < norms[0]
 
 
+@pytest.mark.parametrize(("limit", "norm"), [(0.0, 5000.0), (2.0, 2.0), (9000.0, 5000.0)])
+def test_the_gradient_is_scaled_down_to_its_largest_norm_and_never_up(limit: float, norm: float):
+    layer = nn.Linear(2, 1, bias=False)
+    Learner(layer, 1e-3, max_gradient_norm=limit).step(layer(torch.tensor([3000.0, 4000.0])).sum())
+    assert layer.weight.grad is not None
+    assert layer.weight.grad.norm() == pytest.approx(norm, rel=1e-4)
+
+
 @pytest.mark.gpu
 def test_a_captured_update_keeps_alive_what_it_reads():
     learner = Learner(network().cuda(), 0.0)

@@ -7,8 +7,10 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import get_args
 
 from rich.console import Console
 from rich.progress import (
@@ -20,7 +22,13 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+from tyro.conf import DisallowNone
+from tyro.constructors import (
+    ConstructorRegistry,
+    PrimitiveConstructorSpec,
+    PrimitiveTypeInfo,
+    UnsupportedTypeAnnotationError,
+)
 
 from airloc.areas.area import SearchArea
 from airloc.errors import AirlocError, printable
@@ -106,9 +114,20 @@ def writable_outputs(*outputs: Path | None) -> Iterator[None]:
         raise
 
 
-def path_options() -> AbstractContextManager[object]:
-    """Let options refuse empty paths, which otherwise stand for the current folder; `.` names it."""
+def option_rules() -> AbstractContextManager[object]:
+    """Let options refuse empty paths, which otherwise stand for the current folder; `.` names it.
+
+    The help of an option that may be left out does not offer the word None as a value.
+    """
     registry = ConstructorRegistry()
+
+    @registry.primitive_rule
+    def optional_rule(
+        type_info: PrimitiveTypeInfo,
+    ) -> PrimitiveConstructorSpec[object] | UnsupportedTypeAnnotationError | None:
+        if type(None) not in get_args(type_info.type) or DisallowNone in type_info.markers:
+            return None
+        return ConstructorRegistry.get_primitive_spec(replace(type_info, markers=type_info.markers | {DisallowNone}))
 
     @registry.primitive_rule
     def path_rule(type_info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Path] | None:

@@ -52,9 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if owns_process:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         if verb is not None:
-            from airloc.cli.console import logged_warnings, path_options
+            from airloc.cli.console import logged_warnings, option_rules
 
-            with path_options(), logged_warnings():
+            with option_rules(), logged_warnings():
                 verb(arguments[1:])
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -40,7 +40,7 @@ from airloc.task.photos import MARGIN
 from airloc.training.atlas import Atlas
 from airloc.training.augment import FLIPS, SYMMETRIES, Augmentation, apply_symmetry, colour_jitter
 from airloc.training.data import Crops, DataConfig, load_atlas, validation_areas
-from airloc.training.learner import Learner
+from airloc.training.learner import Learner, mixed_precision
 from airloc.training.loop import SCHEDULES, BestWeights, Keep, OnStep, Schedule, UpdateLoop
 from airloc.training.photos import cut_cells, photograph_cells
 from airloc.training.runs import PositiveFloat, PositiveInt, Probability, Run, check_settings, rng_state
@@ -189,7 +189,7 @@ def _train(
             how = config.photos, config.distortions.symmetries, config.offset_step
             current = goal = frozen.add_mask(sample_blocks(atlas, config.blocks, config.distortions.jitter, *how))
             direction = block_directions
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
+        with mixed_precision(device):
             maps = encoder.embedder.current_first(current), encoder.embedder.goal_first(goal)
             _, logits = encoder.embedder.relate(*(maps if config.batches == "pairs" else neighbour_pairs(*maps)))
         # Loss and step.

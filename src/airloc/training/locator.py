@@ -33,7 +33,7 @@ from airloc.agents.pretrained import MAX_WIDTH, save_locator
 from airloc.errors import AirlocError
 from airloc.training.atlas import CropSampler, Scales
 from airloc.training.data import DataConfig, PairConfig, dataset_names, load_imagery, load_pairs, terms
-from airloc.training.learner import Learner, Prefetcher
+from airloc.training.learner import Learner, Prefetcher, mixed_precision
 from airloc.training.locator_batches import CROP, PHOTO, LocatorAugmentation, LocatorBatch, sample_batch
 from airloc.training.loop import OnStage, OnStep, UpdateLoop
 from airloc.training.runs import Bounds, NonNegativeFloat, PositiveFloat, PositiveInt, Run, check_settings
@@ -188,7 +188,7 @@ def _train(
 def correlate(network: LocatorNetwork, batch: LocatorBatch) -> Scores:
     """Compute the normalised cross-correlation of all goals with all photos at all shifts, as the locator does."""
     device = batch.photos.device
-    with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
+    with mixed_precision(device):
         photos, photos_seen = network.encode(batch.photos, batch.photos_seen)
         goals, goals_seen = network.encode(batch.goals, batch.goals_seen)
     photos, photos_seen = (pad(part, (GOAL // 2,) * 4) for part in (photos, photos_seen))
@@ -268,7 +268,7 @@ def _verify(
         return cut.permute(0, 3, 1, 2)
 
     parts = table.goals[goal], table.goals_seen[goal], window(table.photos), window(table.photos_seen)
-    with torch.autocast(goal.device.type, torch.bfloat16, enabled=goal.device.type == "cuda", cache_enabled=False):
+    with mixed_precision(goal.device):
         return network.verify(*parts).float()
 
 

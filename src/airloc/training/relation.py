@@ -50,7 +50,7 @@ from airloc.training.data import (
     terms,
     validation_areas,
 )
-from airloc.training.learner import Learner, Prefetcher
+from airloc.training.learner import Learner, Prefetcher, mixed_precision
 from airloc.training.loop import OnStage, OnStep, UpdateLoop
 from airloc.training.photos import PhotoAugmentation
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, random_walks, sample_batch
@@ -125,6 +125,8 @@ class RelationConfig:
     """Highest learning rate of AdamW."""
     weight_decay: NonNegativeFloat = 0.02
     """Decoupled weight decay of AdamW."""
+    max_gradient_norm: NonNegativeFloat = 0.0
+    """Largest norm of the gradient of an update; zero does not limit it. A limit steadies updates of few areas."""
     validate_every: PositiveInt = 2000
     """Updates between validations; each validation saves the state."""
     seed: int = 0
@@ -171,7 +173,7 @@ def train_relation(
     folder: Path, config: RelationConfig, network: RelationNetwork, *, on_step: OnStep
 ) -> RelationNetwork:
     """Train a relation network in a run folder; a finished run is only loaded."""
-    learner = Learner(network, config.learning_rate, config.weight_decay)
+    learner = Learner(network, config.learning_rate, config.weight_decay, config.max_gradient_norm)
     with Run.open(folder, config) as run:
         if run.state:
             learner.load_state_dict(run.state["learner"])
@@ -205,7 +207,7 @@ def _train(
     def update() -> torch.Tensor:
         with prefetcher.batches() as batches:
             # Relate all pairs of glimpses and goals.
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
+            with mixed_precision(device):
                 logits = pair_logits(network, batches)
                 answers = logits if teacher is None else teacher(batches)
             # Losses.

@@ -30,7 +30,7 @@ from torch.nn.functional import cross_entropy, normalize
 from airloc.agents.checkpoint import model_card, save_checkpoint, stored_as
 from airloc.agents.pretrained import load_text
 from airloc.training.augment import SYMMETRIES, apply_symmetry, change_appearance, random_views
-from airloc.training.learner import Learner
+from airloc.training.learner import Learner, mixed_precision
 from airloc.training.loop import OnStage, OnStep, UpdateLoop
 from airloc.training.photos import cut_cells
 from airloc.training.relation_batches import random_walks
@@ -193,7 +193,7 @@ def fit_text(
         def update() -> torch.Tensor:
             # Encode and relate cells and captions; losses.
             chosen = torch.randint(len(data.areas.images), (config.areas,), device=device)
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda", cache_enabled=False):
+            with mixed_precision(device):
                 loss, metrics = area_loss(network, heads, data.areas, chosen, config, walks)
                 if data.images is not None:
                     loss = loss + config.image_weight * image_loss(network, data.images, config.images)
