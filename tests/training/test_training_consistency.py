@@ -13,8 +13,9 @@ from airloc.task.photos import MARGIN
 from airloc.training.atlas import CropSampler, Imagery
 from airloc.training.consistency import ConditionAugmentation, TwinBatch, sample_twins
 from airloc.training.data import DataConfig
-from airloc.training.relation import RelationConfig, train_belief
+from airloc.training.relation import RelationConfig, load_teacher, train_belief
 from airloc.training.relation_batches import GoalAugmentation
+from airloc.vision.offsets import mirrored_offsets
 from airloc.vision.relation import RelationNetwork
 
 GRID = Grid(3, 3)
@@ -24,6 +25,7 @@ ON_GRID = GoalAugmentation(shared_jitter=0.0, off_grid_probability=0.0)
 NAMES = [field.name for field in fields(ConditionAugmentation)]
 NONE = ConditionAugmentation(**dict.fromkeys(NAMES, 0.0))
 GOAL_ONLY = ("day_condition", "degraded_condition")
+FLIGHT_ONLY = ("damage_condition",)
 
 
 @cache
@@ -53,11 +55,25 @@ def test_every_condition_changes_what_the_network_sees_and_not_what_the_teacher_
     batch, plain = sample(replace(NONE, **{name: 1.0})), sample(NONE).plain()
     torch.testing.assert_close(batch.plain_glimpses, plain.glimpses, atol=1e-3, rtol=0)
     torch.testing.assert_close(batch.plain_goals, plain.goals, atol=1e-3, rtol=0)
-    changed = [(batch.goals, batch.plain_goals)]
-    if name not in GOAL_ONLY:
-        changed.append((batch.glimpses, batch.plain_glimpses))
-    for seen, exact in changed:
-        assert all(float((one - other).abs().max()) > 1e-2 for one, other in zip(seen, exact, strict=True))
+    for seen, exact, others in (
+        (batch.goals, batch.plain_goals, FLIGHT_ONLY),
+        (batch.glimpses, batch.plain_glimpses, GOAL_ONLY),
+    ):
+        differences = [float((one - other).abs().max()) for one, other in zip(seen, exact, strict=True)]
+        assert max(differences) < 1e-2 if name in others else min(differences) > 1e-2
+
+
+def test_a_teacher_answers_a_mirrored_pair_with_the_mirrored_offset(tmp_path):
+    torch.manual_seed(3)
+    save_belief(tmp_path / "agent", RelationNetwork(2), {}, "# belief")
+    config = RelationConfig(init_from=str(tmp_path / "agent"), teacher=str(tmp_path / "agent"))
+    teacher = load_teacher(config, CPU)
+    assert teacher is not None
+    batch = sample(NONE)
+    flipped = batch._replace(plain_glimpses=batch.plain_glimpses.flip(4), plain_goals=batch.plain_goals.flip(4))
+    (answers,), (mirrored,) = teacher([batch]), teacher([flipped])
+    torch.testing.assert_close(answers, mirrored[..., mirrored_offsets()])
+    assert not torch.allclose(answers, mirrored)
 
 
 def test_areas_without_conditions_are_kept_as_they_are():

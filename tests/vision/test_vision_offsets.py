@@ -14,6 +14,7 @@ from airloc.vision.offsets import (
     RINGS,
     SECTOR,
     ZERO_OFFSET,
+    mirrored_offsets,
     offset_index,
     offset_table,
     rotate_offset,
@@ -39,6 +40,11 @@ def test_every_offset_but_zero_is_predicted_in_exactly_one_frame():
 def test_four_quarter_turns_bring_an_offset_back(row: int, col: int):
     assert rotate_offset(row, col, 4) == (row, col)
     assert rotate_offset(*rotate_offset(row, col, 1), 3) == (row, col)
+
+
+@given(steps, steps)
+def test_a_mirrored_offset_points_to_the_other_side(row: int, col: int):
+    assert mirrored_offsets()[offset_index(row, col)] == offset_index(row, -col)
 
 
 def test_a_quarter_turn_to_the_left_brings_east_to_north():

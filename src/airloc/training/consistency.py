@@ -9,7 +9,7 @@ The conditions of an area are drawn independently, so that several come together
 
 - of the whole area: chromatic aberration, blur or sharpening, a shift by half a pixel, JPEG;
 - of each photo: the errors of a flight, an own lens, and JPEG of the patch as a file of its own;
-- of the goal: another day, from the second image of a pair or augmented, and a worse camera.
+- of the goal: another day, from the second image of a pair or augmented, before a disaster, and a worse camera.
 
 Goals lie on the grid or off it, and both networks see the same ones. The areas may be exact in images that show a block
 grid: a teacher that does not read it cannot teach it.
@@ -28,6 +28,7 @@ from airloc.grid import Grid
 from airloc.task.photos import MARGIN, blur
 from airloc.training.atlas import CropSampler
 from airloc.training.augment import aberrate, colour_jitter, temporal_augmentation
+from airloc.training.damage import damage
 from airloc.training.photos import MAX_STRENGTH, cell_corners, compress_alone, compress_areas, take_photos
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, goal_views
 from airloc.training.runs import Probability, check_settings
@@ -63,6 +64,8 @@ class ConditionAugmentation:
     """Probability that the goals of an image pair are from the other day."""
     temporal_condition: Probability = 0.15
     """Probability of the temporal augmentation of glimpses and goals."""
+    damage_condition: Probability = 0.1
+    """Probability that parts of the ground vanish between goals and flight, as in a disaster."""
     degraded_condition: Probability = 0.1
     """Probability that the goals are blurred, at a lower resolution and in another light."""
 
@@ -122,7 +125,9 @@ def sample_twins(
     plain_goals = take_photos(flight_day, grid, goal_corner, angle, **plain, zoom=zoom)
     # What the network sees.
     goal_day = torch.where(drawn(conditions.day_condition)[..., None, None], other_day, flight_day)
-    flight_day, goal_day = _change_areas(torch.stack([flight_day, goal_day]), conditions)
+    damaged = drawn(conditions.damage_condition)[..., None, None]
+    after = torch.where(damaged, damage(flight_day), flight_day)
+    flight_day, goal_day = _change_areas(torch.stack([after, goal_day]), conditions)
     flying = drawn(conditions.flight_condition)
     level, lens = torch.rand(2, areas, 1, device=device)
     errors: dict[str, Any] = {

@@ -66,6 +66,7 @@ from airloc.training.runs import (
     Share,
     check_settings,
 )
+from airloc.vision.offsets import mirrored_offsets
 from airloc.vision.relation import Encoding, RelationNetwork, adjacent_offsets, offsets_between_cells
 
 GRID = Grid()
@@ -102,7 +103,8 @@ class RelationConfig:
     It keeps some of what the initial weights did better."""
     teacher: str = ""
     """Learn to answer under conditions without information about place as this belief agent, a name or a checkpoint
-    folder, answers without them. Batch normalisation keeps the statistics of the initial weights."""
+    folder, answers without them: with the mean of its logits for a pair of patches and for the mirrored pair. Batch
+    normalisation keeps the statistics of the initial weights."""
     width: Annotated[int, Bounds(low=1, high=MAX_WIDTH)] = 32
     """Channels of the first layers."""
     blocks: Annotated[int, Bounds(low=0, high=MAX_BLOCKS)] = 0
@@ -199,7 +201,7 @@ def _train(
         if grid == GRID or imagery.fits(grid.size[0], MARGIN)
     ]
     validation = validation_areas(config.data, GRID)
-    teacher = _load_teacher(config, device)
+    teacher = load_teacher(config, device)
     network.train(teacher is None)  # a student keeps the statistics of its layers, and all of its branches
     # Areas are cropped, and photos of their cells and goals are taken, ahead of the update that learns from them.
     prefetcher = Prefetcher([partial(board.sample, config) for board in boards], device)
@@ -306,15 +308,19 @@ Teacher: TypeAlias = Callable[[Sequence[RelationBatch | TwinBatch]], list[torch.
 """Returns the logits of the teacher for each batch, (A, V, G, O)."""
 
 
-def _load_teacher(config: RelationConfig, device: torch.device) -> Teacher | None:
+def load_teacher(config: RelationConfig, device: torch.device) -> Teacher | None:
     """Return what the teacher answers about batches as they are; None if the config names none."""
     if not config.teacher:
         return None
     network = load_relation(load_checkpoint(find_checkpoint(config.teacher))).to(device).eval()
+    mirror = torch.tensor(mirrored_offsets(), device=device)
 
     @torch.no_grad()
     def answer(batches: Sequence[RelationBatch | TwinBatch]) -> list[torch.Tensor]:
-        return pair_logits(network, [batch.plain() for batch in batches if isinstance(batch, TwinBatch)])
+        plain = [batch.plain() for batch in batches if isinstance(batch, TwinBatch)]
+        flipped = [batch._replace(glimpses=batch.glimpses.flip(4), goals=batch.goals.flip(4)) for batch in plain]
+        both = zip(pair_logits(network, plain), pair_logits(network, flipped), strict=True)
+        return [(logits + mirrored[..., mirror]) / 2 for logits, mirrored in both]
 
     return answer
 

@@ -85,6 +85,14 @@ def sector_positions() -> list[int]:
     return [positions[offset] for offset in range(NUM_OFFSETS) if offset != ZERO_OFFSET]
 
 
+@lru_cache(maxsize=1)
+def mirrored_offsets() -> list[int]:
+    """Return the index of every offset in a picture that is flipped from left to right, (O,)."""
+    reach = RINGS[-1] + 1
+    table, mirrored = offset_table(reach).flatten(), offset_table(reach)[:, ::-1].flatten()
+    return [int(index) for _, index in sorted(dict(zip(table, mirrored, strict=True)).items())]
+
+
 @lru_cache(maxsize=16)
 def offset_table(reach: int) -> Any:
     """Return the indices of all offsets shorter than `reach`, int64 (2 reach - 1, 2 reach - 1).
