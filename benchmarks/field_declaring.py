@@ -22,7 +22,7 @@ from airloc.rollout import MATCH, RolloutLog, rollout
 
 COSTS = (1, 4)
 AGENTS = ("belief", "belief, by similarity", "airloc", "airloc-no-sem-seg-priv", "priv-local", "blind")
-XBD_AGENTS = AGENTS[:3]
+XBD_AGENTS = (*AGENTS[:3], "belief-any-day")
 
 
 def main() -> None:
