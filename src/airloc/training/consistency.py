@@ -3,6 +3,7 @@
 Labels do not teach a network to ignore a condition: one that reads the fringes of a lens or the blocks of a file
 predicts them better. A teacher does. It is a trained network that sees glimpses and goals as they are. The network that
 learns sees the same ground under conditions, and learns the answers of the teacher (distillation, arXiv 1503.02531).
+The teacher answers with the mean of its logits for a pair and for the mirrored pair, which is better than either.
 What a condition hides comes out less sure.
 
 The conditions of an area are drawn independently, so that several come together:

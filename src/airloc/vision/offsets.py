@@ -85,12 +85,11 @@ def sector_positions() -> list[int]:
     return [positions[offset] for offset in range(NUM_OFFSETS) if offset != ZERO_OFFSET]
 
 
-@lru_cache(maxsize=1)
 def mirrored_offsets() -> list[int]:
-    """Return the index of every offset in a picture that is flipped from left to right, (O,)."""
-    reach = RINGS[-1] + 1
-    table, mirrored = offset_table(reach).flatten(), offset_table(reach)[:, ::-1].flatten()
-    return [int(index) for _, index in sorted(dict(zip(table, mirrored, strict=True)).items())]
+    """Return the index of every offset in an image that is flipped left to right, (O,)."""
+    steps = range(-RINGS[-1], RINGS[-1] + 1)
+    mirrored = {offset_index(row, col): offset_index(row, -col) for row in steps for col in steps}
+    return [mirrored[index] for index in range(NUM_OFFSETS)]
 
 
 @lru_cache(maxsize=16)
