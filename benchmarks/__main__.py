@@ -1,5 +1,6 @@
-"""Run all benchmarks and print one table: `python -m benchmarks`."""
+"""Run all benchmarks, or those named, and print one table: `python -m benchmarks [belief_evaluation ...]`."""
 
+import argparse
 import os
 
 import torch
@@ -19,24 +20,30 @@ from benchmarks import (
     training_gpu,
 )
 
-BENCHMARKS = (
-    tensor_env.run,
-    evaluation.run,
-    synthetic.run,
-    airloc_evaluation.run,
-    belief_evaluation.run,
-    belief_grids.run,
-    training.run,
-    training_gpu.run,
-    game_load.run,
-    map_load.run,
+MODULES = (
+    tensor_env,
+    evaluation,
+    synthetic,
+    airloc_evaluation,
+    belief_evaluation,
+    belief_grids,
+    training,
+    training_gpu,
+    game_load,
+    map_load,
 )
+BENCHMARKS = {module.__name__.removeprefix("benchmarks."): module.run for module in MODULES}
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run benchmarks and print one table.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"default: all of {', '.join(BENCHMARKS)}")
+    names = parser.parse_args().names or list(BENCHMARKS)
+    if unknown := ", ".join(name for name in names if name not in BENCHMARKS):
+        parser.error(f"there is no benchmark {unknown}; benchmarks are {', '.join(BENCHMARKS)}")
     table = Table("what", "measured", "aim", "ratio to floor or peer", title="Benchmarks")
-    for benchmark in BENCHMARKS:
-        for row in benchmark():
+    for name in names:
+        for row in BENCHMARKS[name]():
             table.add_row(*row)
     console = Console()
     console.print(table)
