@@ -9,7 +9,7 @@ from torch import nn
 from airloc.errors import AirlocError
 from airloc.training import runs
 from airloc.training.learner import Learner
-from airloc.training.loop import PATIENCE, BestWeights, UpdateLoop, cosine_schedule
+from airloc.training.loop import PATIENCE, BestWeights, MeanWeights, UpdateLoop, cosine_schedule
 from airloc.training.runs import Run
 
 
@@ -92,6 +92,20 @@ def test_the_best_weights_are_kept_and_restored_in_place():
     untouched = BestWeights(network)
     untouched.restore()
     assert float(weight.detach()) == 2.0, "no validation, no other weights"
+
+
+def test_the_mean_of_weights_is_exact_and_is_restored_in_place():
+    network = nn.Linear(1, 1)
+    mean, weight = MeanWeights(network), network.weight
+    mean.restore()
+    for value in (1.0, 2.0, 6.0):
+        weight.data.fill_(value)
+        mean.add()
+    resumed = MeanWeights(network)
+    resumed.load_state_dict(mean.state_dict())
+    resumed.restore()
+    assert network.weight is weight
+    assert float(weight.detach()) == 3.0
 
 
 def test_a_training_has_converged_after_some_validations_without_better_weights():

@@ -60,9 +60,11 @@ def same(a: RelationNetwork, b: RelationNetwork) -> bool:
     return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
 
 
-def test_interrupted_and_resumed_it_ends_with_the_same_weights(world, tmp_path):
+@pytest.mark.parametrize("mean_share", [0.0, 1.0])
+def test_interrupted_and_resumed_it_ends_with_the_same_weights(world, tmp_path, mean_share):
+    config = tiny(world, mean_share=mean_share)
     logged = []
-    whole = train_relation(tmp_path / "whole", tiny(world), fresh(), on_step=lambda *step: logged.append(step))
+    whole = train_relation(tmp_path / "whole", config, fresh(), on_step=lambda *step: logged.append(step))
     assert [step for step, _ in logged] == [2, 4, 5]
     assert all(math.isfinite(value) for _, metrics in logged for value in metrics.values())
 
@@ -71,12 +73,25 @@ def test_interrupted_and_resumed_it_ends_with_the_same_weights(world, tmp_path):
             raise KilledError
 
     with pytest.raises(KilledError):
-        train_relation(tmp_path / "parts", tiny(world), fresh(), on_step=killed)
-    resumed = train_relation(tmp_path / "parts", tiny(world), RelationNetwork(2), on_step=lambda *_: None)
+        train_relation(tmp_path / "parts", config, fresh(), on_step=killed)
+    resumed = train_relation(tmp_path / "parts", config, RelationNetwork(2), on_step=lambda *_: None)
     assert same(whole, resumed)
-    again = train_relation(tmp_path / "parts", tiny(world), RelationNetwork(2), on_step=lambda *_: pytest.fail("done"))
+    again = train_relation(tmp_path / "parts", config, RelationNetwork(2), on_step=lambda *_: pytest.fail("done"))
     assert same(whole, again)
     assert not whole.training
+
+
+def test_a_training_ends_with_the_mean_of_its_last_weights(world, tmp_path):
+    seen = []
+    network = fresh()
+
+    def keep(step, metrics):
+        seen.append({name: tensor.clone() for name, tensor in network.state_dict().items()})
+
+    train_relation(tmp_path, tiny(world, steps=6, mean_share=0.5), network, on_step=keep)
+    for name, tensor in network.state_dict().items():
+        expected = (seen[1][name].double() + seen[2][name].double()) / 2  # after the updates 4 and 6, not 2
+        torch.testing.assert_close(tensor, expected.to(tensor.dtype), rtol=0, atol=0)
 
 
 def random_batch(areas: int, glimpses: int, goals: int, seed: int) -> RelationBatch:

@@ -86,6 +86,40 @@ class BestWeights:
         self._weights, self._highest, self._waited = dict(state["weights"]), state["highest"], state["waited"]
 
 
+class MeanWeights:
+    """The mean of the weights of a network at several moments; its state is saved with the run.
+
+    The mean of weights along a training finds as many goals as the mean of the answers of several networks, at the cost
+    of one (stochastic weight averaging, arXiv 1803.05407).
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self._network = network
+        self._mean: dict[str, torch.Tensor] = {}
+        self._count = 0
+
+    def add(self) -> None:
+        """Add the present weights of the network."""
+        self._count += 1
+        for name, tensor in self._network.state_dict().items():
+            mean = self._mean.setdefault(name, torch.zeros_like(tensor, dtype=torch.float64))
+            mean.lerp_(tensor.detach().double(), 1 / self._count)
+
+    def restore(self) -> None:
+        """Copy the mean into the network, in place; if nothing was added it stays as it is."""
+        current = self._network.state_dict()
+        for name, tensor in self._mean.items():
+            current[name].copy_(tensor)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state."""
+        return {"mean": self._mean, "count": self._count}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a state."""
+        self._mean, self._count = dict(state["mean"]), state["count"]
+
+
 class LoopConfig(Protocol):
     """The settings of a training that its loop reads."""
 

@@ -51,7 +51,7 @@ from airloc.training.data import (
     validation_areas,
 )
 from airloc.training.learner import Learner, Prefetcher, mixed_precision
-from airloc.training.loop import OnStage, OnStep, UpdateLoop
+from airloc.training.loop import MeanWeights, OnStage, OnStep, UpdateLoop
 from airloc.training.photos import PhotoAugmentation
 from airloc.training.relation_batches import GoalAugmentation, RelationBatch, random_walks, sample_batch
 from airloc.training.relation_losses import consistency_loss, direction_loss, logits_by_cell, pair_loss, walk_loss
@@ -98,6 +98,8 @@ class RelationConfig:
     """How much the copies are stretched and recoloured, 0 to 1. It keeps a network from learning places by heart."""
     init_from: str = ""
     """Start with the weights of this belief agent, a name or a checkpoint folder, instead of random weights."""
+    mean_share: Probability = 0.0
+    """End with the mean of the weights at the validations in this last share of the updates. Zero keeps the last."""
     initial_share: Probability = 0.0
     """Save the average of initial and trained weights with this share of the initial ones (WiSE-FT, arXiv 2109.01903).
     It keeps some of what the initial weights did better."""
@@ -176,11 +178,14 @@ def train_relation(
 ) -> RelationNetwork:
     """Train a relation network in a run folder; a finished run is only loaded."""
     learner = Learner(network, config.learning_rate, config.weight_decay, config.max_gradient_norm)
+    mean = MeanWeights(network)
     with Run.open(folder, config) as run:
         if run.state:
             learner.load_state_dict(run.state["learner"])
+            mean.load_state_dict(run.state.get("mean", mean.state_dict()))  # runs of earlier versions have none
         if run.step + 1 < config.steps:
-            _train(run, config, network, learner, on_step)
+            _train(run, config, network, learner, mean, on_step)
+    mean.restore()
     return network.eval()
 
 
@@ -189,6 +194,7 @@ def _train(
     config: RelationConfig,
     network: RelationNetwork,
     learner: Learner,
+    mean: MeanWeights,
     on_step: OnStep,
 ) -> None:
     """Run the training loop from the step of the run."""
@@ -231,7 +237,9 @@ def _train(
         if validates:
             metrics |= validate(network, validation)
             run.log(step, **metrics)
-        run.save_state(step, {**loop.state(), "batches": prefetcher.state()})
+            if step + 1 > config.steps * (1 - config.mean_share):
+                mean.add()
+        run.save_state(step, {**loop.state(), "mean": mean.state_dict(), "batches": prefetcher.state()})
         if validates:
             on_step(step + 1, metrics)
 

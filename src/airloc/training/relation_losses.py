@@ -13,7 +13,7 @@ from airloc.grid import Grid
 from airloc.vision.relation import adjacent_offsets, offsets_between_cells
 
 POWER = 0.75
-"""Power of the likelihood of the glimpses of a walk, as in the belief."""
+"""Power of the likelihood of the glimpses of a walk: where a belief is calibrated on the same day."""
 ANCHOR = 0.1
 """Weight of the squared difference of all logits, which holds offsets that the grid does not have."""
 
