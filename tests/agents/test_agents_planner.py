@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from airloc.agents import planner as planner_module
 from airloc.agents.belief import move_values
-from airloc.agents.planner import KING_MOVES, PLANNERS, Distance, Lookahead, make_planner, path_value
+from airloc.agents.planner import KING_MOVES, PLANNERS, Planner
 from airloc.grid import MOVES, Grid
 from airloc.task.rules import inside, moves_on
 
@@ -49,42 +49,55 @@ def test_goals_beyond_the_budget_have_no_value(name: str):
 
 def test_looking_ahead_takes_a_probable_cell_on_the_way():
     # North-east and east are equally near to the far cell; only one of them is probable itself.
-    assert move(Lookahead(), belief_at(GRID, (1, 3, 0.2), (1, 4, 0.5), (3, 3, 0.1)), (2, 2), 4) == "NE"
+    assert move(Planner(), belief_at(GRID, (1, 3, 0.2), (1, 4, 0.5), (3, 3, 0.1)), (2, 2), 4) == "NE"
 
 
 def test_looking_ahead_collects_a_chain_that_greed_would_cut():
     # Two cells in a row to the west weigh more than one to the east when there is time for one side alone.
     belief = belief_at(GRID, (2, 1, 0.3), (2, 0, 0.3), (2, 3, 0.4))
-    assert move(Lookahead(discount=1.0), belief, (2, 2), 2) == "W"
+    assert move(Planner(discount=1.0), belief, (2, 2), 2) == "W"
 
 
-def value_of(
-    planner: Lookahead, path: list[tuple[int, int]], goal: tuple[int, int], left: int, moves: int = 8
-) -> float:
-    """Return the value of a path, as cells relative to the start, for a goal."""
-    distances = [Distance.of(*np.array([[goal[0] - row], [goal[1] - col]]), moves) for row, col in path]
-    return float(path_value(planner, distances, left)[0])
+def value_of(planner: Planner, start: tuple[int, int], goal: tuple[int, int], left: int, moves: int = 8) -> float:
+    """Return the value of the best path from a cell of 7 x 7 cells for a certain goal."""
+    grid = Grid(7, 7, moves=moves)
+    return float(move_values(planner, belief_at(grid, (*goal, 1.0)), torch.tensor([start]), left, grid).max())
 
 
-def test_a_goal_at_a_side_is_detected_more_often_than_one_at_a_corner():
-    planner = Lookahead(discount=0.8, at_side=0.6, at_corner=0.2, beyond=0.5)
-    north = [(-1, 0)]
-    assert value_of(planner, north, (-1, 0), 5) == pytest.approx(0.8)
-    assert value_of(planner, north, (-2, 0), 5) == pytest.approx(0.6 * 0.8**2 + 0.4 * 0.8 * 0.5)
-    assert value_of(planner, north, (-2, 1), 5) == pytest.approx(0.2 * 0.8**2 + 0.8 * 0.8 * 0.5)
-    assert value_of(planner, north, (-2, 1), 5, moves=4) == pytest.approx(0.2 * 0.8**3 + 0.8 * 0.8 * 0.5**2)
-    assert value_of(planner, north, (-3, 0), 5) == pytest.approx(0.8 * 0.5**2)
+def value_of_path(planner: Planner, path: list[tuple[int, int]], goal: tuple[int, int], left: int, moves: int) -> float:
+    """Return the value of one path for one goal, cell by cell, as the docstring of the planner states it."""
+    value, hidden = 0.0, 1.0
+    for made, cell in enumerate(path, start=1):
+        down, across = abs(goal[0] - cell[0]), abs(goal[1] - cell[1])
+        king, straight = max(down, across), down + across
+        distance = king if moves == 8 else straight
+        shown = 1.0 if king == 0 else planner.at_side if straight == 1 else planner.at_corner if king == 1 else 0.0
+        revealed = hidden * shown * (made + distance <= left)
+        value += revealed * planner.discount ** (made + distance)
+        hidden -= revealed
+    in_time = len(path) + distance <= left
+    return value + hidden * in_time * planner.discount ** len(path) * planner.beyond**distance
 
 
-def test_the_next_glimpse_can_detect_what_the_last_one_missed():
-    planner = Lookahead(discount=0.8, at_side=0.6, at_corner=0.2, beyond=0.5)
+def test_a_goal_at_a_side_is_revealed_more_often_than_one_at_a_corner():
+    planner = Planner(horizon=1, discount=0.8, at_side=0.6, at_corner=0.2, beyond=0.5)
+    assert value_of(planner, (3, 3), (2, 3), 5) == pytest.approx(0.8)
+    assert value_of(planner, (3, 3), (1, 3), 5) == pytest.approx(0.6 * 0.8**2 + 0.4 * 0.8 * 0.5)
+    assert value_of(planner, (5, 0), (3, 6), 9) == pytest.approx(0.8 * 0.5**5, rel=1e-3)
+    straight = value_of_path(planner, [(-1, 0)], (-2, 1), 5, moves=8)
+    assert straight == pytest.approx(0.2 * 0.8**2 + 0.8 * 0.8 * 0.5)
+    assert value_of_path(planner, [(-1, 0)], (-2, 1), 5, moves=4) == pytest.approx(0.2 * 0.8**3 + 0.8 * 0.8 * 0.5**2)
+
+
+def test_the_next_glimpse_can_reveal_what_the_last_one_missed():
+    planner = Planner(discount=0.8, at_side=0.6, at_corner=0.2, beyond=0.5)
     expected = 0.6 * 0.8**2 + 0.4 * 0.2 * 0.8**3 + 0.4 * 0.8 * 0.8**2 * 0.5
-    assert value_of(planner, [(0, 1), (0, 2)], (1, 1), 5) == pytest.approx(expected)
+    assert value_of_path(planner, [(0, 1), (0, 2)], (1, 1), 5, moves=8) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("goal", [(-2, 0), (-2, 1), (-3, 0)])
-def test_a_goal_detected_with_the_last_move_has_no_value(goal: tuple[int, int]):
-    assert value_of(Lookahead(), [(-1, 0)], goal, left=1) == 0
+@pytest.mark.parametrize("goal", [(1, 3), (1, 4), (0, 3)])
+def test_a_goal_revealed_with_the_last_move_has_no_value(goal: tuple[int, int]):
+    assert value_of(Planner(), (3, 3), goal, left=1) == 0
 
 
 @given(seed=st.integers(0, 10_000), left=st.integers(1, 3), moves=st.sampled_from([4, 8]))
@@ -99,7 +112,7 @@ def test_without_detection_and_discount_the_plan_is_the_path_with_most_belief(se
         path = (torch.tensor(start) + torch.tensor(choice).cumsum(dim=0)).tolist()
         if all(grid.contains((row, col)) for row, col in path):
             best = max(best, sum(float(belief[0, number]) for number in {grid.index((r, c)) for r, c in path}))
-    planner = Lookahead(horizon=3, discount=1.0, at_side=0.0, at_corner=0.0)
+    planner = Planner(horizon=3, width=512, discount=1.0, at_side=0.0, at_corner=0.0)
     assert float(move_values(planner, belief, torch.tensor([start]), left, grid).max()) == pytest.approx(best, rel=1e-3)
 
 
@@ -141,44 +154,58 @@ def test_no_planner_leaves_the_grid_or_makes_a_move_outside_the_task(seed: int, 
     assert moves == 8 or (action % 2 == 0).all()
 
 
-@pytest.mark.parametrize("name", PLANNERS)
 @pytest.mark.parametrize("moves", [4, 8])
-@pytest.mark.parametrize("left", [1, 2, 3, 4, 6, 9, 20])
-def test_the_tables_equal_the_values_of_all_paths_cell_by_cell(name: str, moves: int, left: int):
-    planner, grid = PLANNERS[name], Grid(6, 9, moves=moves)
+@pytest.mark.parametrize("left", [1, 2, 3, 6, 20])
+def test_a_search_that_keeps_all_paths_finds_the_best_of_them(moves: int, left: int):
+    planner, grid = Planner(horizon=3, width=512), Grid(6, 9, moves=moves)
     belief = torch.rand(1, grid.count, generator=torch.Generator().manual_seed(left)).softmax(dim=1)
     values = move_values(planner, belief, torch.tensor([[2, 7]]), left, grid)[0]
     best = [-math.inf] * 8
-    cells = torch.tensor(list(grid.cells()))
-    steps = moves_on(cells.device)[:: 8 // moves]
+    steps = moves_on(belief.device)[:: 8 // moves]
     for choice in product(range(moves), repeat=min(left, planner.horizon)):
-        path = torch.tensor([2, 7]) + steps[list(choice)].cumsum(dim=0)  # (H, 2)
-        if not inside(path, grid).all():
-            continue
-        distances = [Distance.of(*(cells - cell).numpy().T[:, None], moves) for cell in path]
-        first = choice[0] * 8 // moves
-        best[first] = max(best[first], float(path_value(planner, distances, left)[0] @ belief[0].numpy()))
-    place = torch.tensor([0, 4, 1, 5, 2, 6, 3, 7])
-    torch.testing.assert_close(values, torch.tensor(best) * (1 - 1e-4 * place), rtol=1e-5, atol=1e-7)
+        path = [(row, col) for row, col in (torch.tensor([2, 7]) + steps[list(choice)].cumsum(dim=0)).tolist()]
+        if all(map(grid.contains, path)):
+            values_of_cells = [value_of_path(planner, path, cell, left, moves) for cell in grid.cells()]
+            first = choice[0] * 8 // moves
+            best[first] = max(best[first], float(belief[0].double() @ torch.tensor(values_of_cells).double()))
+    order = torch.tensor([0, 4, 1, 5, 2, 6, 3, 7])
+    torch.testing.assert_close(values, torch.tensor(best) * (1 - 1e-4 * order), rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", PLANNERS)
-@pytest.mark.parametrize(
-    ("shape", "position", "left"), [((5, 5), (0, 4), 10), ((3, 9), (2, 1), 3), ((20, 20), (7, 7), 1)]
-)
-def test_the_numpy_planner_of_runners_equals_the_batched_one(name: str, shape, position, left: int):
-    grid = Grid(*shape)
-    belief = torch.rand(1, grid.count, generator=torch.Generator().manual_seed(left)).softmax(dim=1)
-    batched = move_values(PLANNERS[name], belief, torch.tensor([position]), left, grid)[0]
-    single = planner_module.move_values(PLANNERS[name], belief.view(shape).numpy(), position, left)
-    np.testing.assert_allclose(single, batched.numpy(), rtol=1e-5)
-    assert single.argmax() == batched.argmax()
+def test_a_search_that_keeps_few_paths_finds_nearly_the_best():
+    generator = torch.Generator().manual_seed(3)
+    belief = torch.rand(40, GRID.count, generator=generator).mul(4).softmax(dim=1)
+    position = torch.randint(5, (40, 2), generator=generator)
+    few, all_paths = (
+        move_values(Planner(horizon=4, width=width), belief, position, 10, GRID).amax(dim=1) for width in (64, 4096)
+    )
+    assert (few <= all_paths * (1 + 1e-6)).all()
+    assert (few >= 0.97 * all_paths).all()
+
+
+def test_a_batch_is_planned_like_each_of_its_beliefs():
+    generator = torch.Generator().manual_seed(4)
+    belief = torch.rand(9, GRID.count, generator=generator).mul(4).softmax(dim=1)
+    position = torch.randint(5, (9, 2), generator=generator)
+    together = move_values(Planner(), belief, position, 10, GRID)
+    alone = [move_values(Planner(), belief[i : i + 1], position[i : i + 1], 10, GRID) for i in range(9)]
+    torch.testing.assert_close(together, torch.cat(alone), rtol=1e-5, atol=1e-7)
+
+
+def test_a_large_grid_is_searched_around_the_agent_with_the_values_of_the_whole(monkeypatch: pytest.MonkeyPatch):
+    rng = np.random.default_rng(0)
+    belief = rng.dirichlet(np.full(30 * 40, 0.05), size=4).reshape(4, 30, 40)
+    position = rng.integers(30, size=(4, 2))
+    around = planner_module.move_values(Planner(), belief, position, 60)
+    monkeypatch.setattr(planner_module, "_BORDER", 40)
+    np.testing.assert_allclose(around, planner_module.move_values(Planner(), belief, position, 60), rtol=1e-4)
+
+
+@pytest.mark.parametrize(("goal", "expected"), [((5, 50), "E"), ((55, 5), "S"), ((50, 50), "SE")])
+def test_a_goal_far_away_in_a_large_grid_is_flown_to(goal: tuple[int, int], expected: str):
+    grid = Grid(60, 60)
+    assert move(Planner(), belief_at(grid, (*goal, 1.0)), (5, 5), 80, grid) == expected
 
 
 def test_the_moves_are_those_of_the_grid():
     assert np.array(KING_MOVES).tolist() == MOVES.tolist()
-
-
-def test_a_planner_is_made_from_its_name_and_settings():
-    assert make_planner("lookahead", at_side=0.5) == Lookahead(at_side=0.5)
-    assert make_planner("greedy") == PLANNERS["greedy"]

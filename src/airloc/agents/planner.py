@@ -1,18 +1,21 @@
-"""Planners: the value of each move, from a belief, a position and the moves left.
+"""The planner: the value of each move, from a belief, a position and the moves left.
 
-The value of a path for a goal in some cell depends on the position of that cell relative to the agent, not on the
-belief. It is tabulated, and planning is a product of the tables with the belief. The path itself matters only for cells
-beside it; for all other cells its end matters, and many paths share an end. So there are two tables: `_tail_table` for
-the ends of paths and all cells, `_near_table` for paths and the cells around the agent. Planning a move takes time
-in proportion to the number of cells.
+A beam search compares paths. It extends the best paths found so far by one move at a time, and keeps the best of the
+longer ones. The value of a path is a sum over cells, weighted by the belief:
 
-This module needs NumPy alone and is the only implementation of the planners: `BeliefAgent` multiplies its tables with
-batches of beliefs on any device, and `airloc export` copies it into the runner of an exported agent.
+- A goal on the path is found when the agent reaches it. Each glimpse that has the goal at a side or at a corner reveals
+  it with some probability, and the agent then flies there at once. Both count by the time of arrival.
+- Goals that the path does not reveal count by their distance from its end.
 
-Legend: P paths, H their length, E their ends, N = (2 H + 3)^2 cells around the agent.
+Both detection probabilities are below the accuracy of the network on all pairs: a goal that is still sought is one of
+the harder ones. Higher values lead the agent past goals whose patch is of another day or shows little.
+
+This module needs NumPy alone, and `airloc export` copies it into the runner of an exported agent.
+
+Legend: B beliefs, C cells, W paths that are kept, R radii.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -24,165 +27,59 @@ _TIE_MARGIN = 1e-4
 """Relative margin by which a move must be better to be preferred to an earlier one in `_TIE_ORDER`."""
 _TIE_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
 """Rank of each move among moves of equal value: straight moves come before diagonal ones."""
-
-
-class Distance(NamedTuple):
-    """Distances of goals from cells, as integer arrays of any shape."""
-
-    moves: Any
-    """In moves of the task."""
-    chebyshev: Any
-    """In king's moves: side and corner neighbours are one apart."""
-    manhattan: Any
-    """In rows and columns: side neighbours are one apart, corner neighbours two."""
-
-    @classmethod
-    def of(cls, rows: Any, cols: Any, moves: int) -> "Distance":
-        """Return the distances of row and column offsets in a task of eight or four moves."""
-        chebyshev, manhattan = np.maximum(abs(rows), abs(cols)), abs(rows) + abs(cols)
-        return cls(chebyshev if moves == 8 else manhattan, chebyshev, manhattan)
+_BORDER = 2
+"""Cells around the reach of the paths. Beyond them the cells of a large grid count by their distance alone."""
+_LARGEST_ARRAY = 4_000_000
+"""Numbers in the largest array of a search, which limits the beliefs that are planned together."""
 
 
 @dataclass(frozen=True)
-class Greedy:
-    """Looks one move ahead: each cell counts by its belief and its distance after the move."""
+class Planner:
+    """Settings of the search."""
 
-    discount: float = 0.3
-    """Discount per move."""
-    horizon: int = 1
+    horizon: int = 8
     """Moves looked ahead."""
-
-    def detection_probability(self, distance: Distance) -> Any:
-        """Return the probability that a glimpse reveals goals at this distance: zero, none is expected."""
-        return np.zeros_like(distance.moves, dtype=np.float32)
-
-    def tail_value(self, last: Any, length: int, moves_left: int) -> Any:
-        """Return the value of a path of `length` moves for goals that are `last` moves away from its end."""
-        return _powers(self.discount, last) * (last + length <= moves_left)
-
-
-@dataclass(frozen=True)
-class Lookahead:
-    """Looks several moves ahead and expects that glimpses reveal goals.
-
-    The value of a path of `horizon` moves is a sum over cells. A goal on the path is found when the agent reaches it.
-    Each glimpse that has the goal at a side or at a corner reveals it with some probability, and the agent then flies
-    there at once. The agent flies to goals that it has not seen after the path. Both detection probabilities are far
-    below the accuracy of the network on all pairs: a goal that is still sought is one of the harder ones. Higher values
-    lead the agent past goals whose patch is of another day or shows little.
-    """
-
-    horizon: int = 4
-    """Moves looked ahead."""
-    discount: float = 0.9
+    width: int = 64
+    """Paths that are kept."""
+    discount: float = 0.95
     """Discount per move."""
-    at_side: float = 0.2
+    at_side: float = 0.35
     """Probability that a glimpse reveals a goal at one of its sides."""
-    at_corner: float = 0.05
+    at_corner: float = 0.1
     """Probability that a glimpse reveals a goal at one of its corners, where the two patches share no edge."""
     beyond: float = 0.5
     """Discount per move after the path."""
 
-    def detection_probability(self, distance: Distance) -> Any:
-        """Return the probability that a glimpse reveals goals at this distance; at distance zero it is one."""
-        side = (distance.manhattan == 1).astype(np.float32)
-        corner = ((distance.manhattan == 2) & (distance.chebyshev == 1)).astype(np.float32)
-        return (distance.manhattan == 0) + self.at_side * side + self.at_corner * corner
 
-    def tail_value(self, last: Any, length: int, moves_left: int) -> Any:
-        """Return the value of a path of `length` moves for unseen goals that are `last` moves away from its end."""
-        return self.discount**length * _powers(self.beyond, last) * (last + length <= moves_left)
+PLANNERS: dict[str, Planner] = {
+    "greedy": Planner(horizon=1, discount=1.0, at_side=0.0, at_corner=0.0, beyond=0.3),
+    "lookahead": Planner(),
+}
+"""Planners by name. `greedy` looks one move ahead: each cell counts by its belief and its distance after the move."""
 
 
-Planner = Greedy | Lookahead
+def move_values(planner: Planner, belief: Any, position: Any, moves_left: int, moves: int = 8) -> Any:
+    """Return the value of each first move under the best path that begins with it, (B, 8).
 
-PLANNERS: dict[str, Planner] = {"greedy": Greedy(), "lookahead": Lookahead()}
-
-
-def make_planner(name: str, **settings: Any) -> Planner:
-    """Create a planner by its name in `PLANNERS`, with other settings than the default ones."""
-    return replace(PLANNERS[name], **settings)
-
-
-class PathTables(NamedTuple):
-    """Everything that planning needs besides the belief, for one number of moves left on one grid."""
-
-    paths: Any
-    """Cells of every path relative to the agent, (P, H, 2), ordered by the first move."""
-    ends: Any
-    """Different ends of the paths relative to the agent, (E, 2)."""
-    end_of: Any
-    """Index of each path's end, (P,)."""
-    near: Any
-    """Value of every path for a goal in every cell near the agent, in addition to the value of its end, (P, N)."""
-    tail: Any
-    """Value of a path's end for a goal at every offset from it, (2 (rows + H) - 1, 2 (cols + H) - 1)."""
-
-
-def path_tables(planner: Planner, moves_left: int, rows: int, cols: int, moves: int = 8) -> PathTables:
-    """Return the tables of a planner on a grid of rows x cols cells with eight or four moves."""
-    length = max(1, min(planner.horizon, moves_left))
-    farthest = max(rows, cols) - 1 if moves == 8 else rows + cols - 2
-    # A larger number of moves left than any goal needs changes nothing: these cases share a table.
-    near = _near_table(planner, length, min(moves_left, 2 * length + 1), moves)
-    tail = _tail_table(planner, length, min(moves_left, farthest + 2 * length), rows, cols, moves)
-    return PathTables(_paths(length, moves), *_path_ends(length, moves), near, tail)
-
-
-def move_values(planner: Planner, belief: Any, position: tuple[int, int], moves_left: int) -> Any:
-    """Return the value of each first move under the best path that begins with it, (8,).
-
-    The belief is (rows, cols). Moves that end outside the grid have the value minus infinity.
-    """
-    (row, col), (rows, cols) = position, belief.shape
-    paths, ends, end_of, near, tail = path_tables(planner, moves_left, rows, cols)
-    length = paths.shape[1]
-    windows = np.lib.stride_tricks.sliding_window_view(tail, (rows, cols))
-    window = windows[rows - 1 + length - row - ends[:, 0], cols - 1 + length - col - ends[:, 1]]  # (E, rows, cols)
-    around = np.pad(belief, length + 1)[row : row + 2 * length + 3, col : col + 2 * length + 3]
-    value = (window.reshape(len(ends), -1) @ belief.ravel())[end_of] + near @ around.ravel()  # (P,)
-    cells = paths + np.array([row, col])
-    inside = ((cells >= 0) & (cells < (rows, cols))).all(axis=(1, 2))
-    best = np.where(inside, value, -np.inf).reshape(len(KING_MOVES), -1).max(axis=1)
-    return best * tie_preference()
-
-
-def path_value(planner: Planner, distances: list[Distance], moves_left: int) -> Any:
-    """Return the value of paths for goals at given distances from each of their cells, (P, ...).
+    The value is minus infinity for moves that end outside the grid, that the task does not have, or none of whose paths
+    is among the best.
 
     Args:
-        planner: The planner.
-        distances: One entry for each move; the last one is (P, ...). Paths that begin with the same moves are adjacent,
-            and share a row in the entries before they differ.
-        moves_left: Moves left at the start of the paths.
+        planner: Settings of the search.
+        belief: Probability of every cell, (B, rows, cols).
+        position: Row and column of the agent, (B, 2).
+        moves_left: Moves left in the budget.
+        moves: Moves of the task, 8 or 4.
     """
-    value = np.zeros_like(distances[0].moves[:1], dtype=np.float32)
-    unseen = np.ones_like(value)
-    for made, distance in enumerate(distances, start=1):
-        branches = len(distance.moves) // len(value)
-        value, unseen = value.repeat(branches, axis=0), unseen.repeat(branches, axis=0)
-        arrival = made + distance.moves
-        found = unseen * planner.detection_probability(distance) * (arrival <= moves_left)
-        value, unseen = value + found * _powers(planner.discount, arrival), unseen - found
-    return value + unseen * planner.tail_value(distances[-1].moves, len(distances), moves_left)
-
-
-@lru_cache(maxsize=64)
-def _near_table(planner: Planner, length: int, moves_left: int, moves: int) -> Any:
-    """Return the value of every path for a goal in every cell near the agent, beyond that of its end, (P, N)."""
-    near = np.arange(-length - 1, length + 2)
-    cells = [_paths(made, moves)[:, -1, :, None, None] for made in range(1, length + 1)]  # (P, 2, 1, 1)
-    distances = [Distance.of(near[:, None] - cell[:, 0], near - cell[:, 1], moves) for cell in cells]
-    value = path_value(planner, distances, moves_left) - planner.tail_value(distances[-1].moves, length, moves_left)
-    return value.astype(np.float32).reshape(len(value), -1)
-
-
-@lru_cache(maxsize=64)
-def _tail_table(planner: Planner, length: int, moves_left: int, rows: int, cols: int, moves: int) -> Any:
-    """Return the value of a path's end for a goal at every offset, (2 (rows + H) - 1, 2 (cols + H) - 1)."""
-    down, across = (np.arange(1 - side - length, side + length) for side in (rows, cols))
-    distance = Distance.of(down[:, None], across, moves)
-    return planner.tail_value(distance.moves, length, moves_left).astype(np.float32)
+    belief, position = np.asarray(belief, dtype=np.float32), np.asarray(position)
+    if max(belief.shape[1:]) > 2 * (planner.horizon + _BORDER) + 1:
+        pairs = zip(belief, position, strict=True)
+        values = [_search_around(planner, one, at, moves_left, moves) for one, at in pairs]
+    else:
+        size = max(1, _LARGEST_ARRAY // (planner.width * belief[0].size))
+        parts = [slice(start, start + size) for start in range(0, len(belief), size)]
+        values = [_search(planner, belief[part], position[part], moves_left, moves) for part in parts]
+    return np.concatenate(values) * tie_preference()
 
 
 def tie_preference() -> Any:
@@ -193,21 +90,124 @@ def tie_preference() -> Any:
     return (1 - np.float32(_TIE_MARGIN) * np.array(_TIE_ORDER, dtype=np.float32)).astype(np.float32)
 
 
-@lru_cache(maxsize=8)
-def _path_ends(length: int, moves: int) -> tuple[Any, Any]:
-    """Return the different ends of all paths, (E, 2), and the index of each path's end, (P,)."""
-    ends, index = np.unique(_paths(length, moves)[:, -1], axis=0, return_inverse=True)
-    return ends, index.ravel()
+class _Paths(NamedTuple):
+    """Paths of the same length from the positions of all beliefs."""
+
+    end: Any
+    """Index of the cell at the end, (B, W)."""
+    first: Any
+    """Number of the first move, (B, W)."""
+    revealed: Any
+    """Value of the goals that the path reveals, (B, W)."""
+    left: Any
+    """What the path leaves of the belief, (B, W, C)."""
+
+
+def _search(planner: Planner, belief: Any, position: Any, moves_left: int, moves: int, far: Any = None) -> Any:
+    """Return the value of each first move, (B, 8).
+
+    Args:
+        planner: Settings of the search.
+        belief: Probability of every cell, (B, rows, cols).
+        position: Row and column of the agent, (B, 2).
+        moves_left: Moves left in the budget.
+        moves: Moves of the task.
+        far: Value that goals outside these cells add to a path that ends in each cell, by the length of the path,
+            (length, C). Default: there are none.
+    """
+    count, rows, cols = belief.shape
+    to, allowed = _neighbours(rows, cols, moves)
+    start = (position[:, 0] * cols + position[:, 1])[:, None]
+    zero = np.zeros(start.shape, dtype=np.float32)
+    paths = _Paths(start, start, zero, belief.reshape(count, 1, -1))  # they have no first move yet
+    length = max(1, min(planner.horizon, moves_left))
+    for made in range(1, length + 1):
+        tables = _goal_tables(planner, rows, cols, min(moves_left - made, rows + cols), moves)
+        discount = np.float32(planner.discount**made)
+        # Extend every path by each move, (B, 8 W).
+        at_cell = (paths.left.reshape(-1, rows * cols) @ tables.value).reshape(paths.left.shape)
+        at_cell = at_cell if far is None else at_cell + far[made - 1]
+        end = to[paths.end]  # (B, W, 8)
+        value = paths.revealed[..., None] + discount * np.take_along_axis(at_cell, end, axis=2)
+        value = np.where(allowed[paths.end], value, np.float32(-np.inf)).reshape(count, -1)
+        first = np.tile(np.arange(8), (count, 1)) if made == 1 else paths.first.repeat(8, axis=1)
+        if made < length:
+            paths = _keep_best(planner.width, paths, value, end.reshape(count, -1), first, tables, discount)
+    return np.stack([np.where(first == move, value, -np.inf).max(axis=1) for move in range(8)], axis=1)
+
+
+def _keep_best(
+    width: int, paths: _Paths, value: Any, end: Any, first: Any, tables: "_GoalTables", discount: Any
+) -> _Paths:
+    """Return the best paths of those that extend `paths`, given their values, ends and first moves, (B, 8 W) each."""
+    if value.shape[1] > width:
+        preferred = value * tie_preference()[first] * np.tile(tie_preference(), value.shape[1] // 8)
+        best = np.argpartition(-preferred, width - 1, axis=1)[:, :width]
+        value, end, first = (np.take_along_axis(part, best, axis=1) for part in (value, end, first))
+        parent = best // 8
+    else:
+        parent = np.arange(value.shape[1])[None].repeat(len(value), axis=0) // 8
+    left = paths.left[np.arange(len(parent))[:, None], parent]
+    found = discount * np.einsum("bwc,bwc->bw", left, tables.found[end])
+    revealed = np.take_along_axis(paths.revealed, parent, axis=1) + found
+    revealed[np.isneginf(value)] = -np.inf  # the path has left the grid
+    return _Paths(end, first, revealed, left * tables.hidden[end])
+
+
+def _search_around(planner: Planner, belief: Any, position: Any, moves_left: int, moves: int) -> Any:
+    """Return the value of each first move in a large grid, (1, 8): paths are searched in the cells around the agent.
+
+    Goals farther away count by their distance from the ends of paths, in king's moves.
+    """
+    reach = planner.horizon + _BORDER
+    low = np.maximum(position - reach, 0)
+    high = np.minimum(position + reach + 1, belief.shape)
+    around = belief[low[0] : high[0], low[1] : high[1]]
+    outside = belief.astype(np.float64)
+    outside[low[0] : high[0], low[1] : high[1]] = 0
+    # Sums over squares around every cell, from sums over all rows above and columns before it.
+    total = np.pad(outside.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    cells = low[:, None] + np.indices(around.shape).reshape(2, -1)
+    radius = np.arange(max(belief.shape))[:, None]
+    (top, left), (bottom, right) = (
+        [np.clip(part + edge, 0, side) for part, side in zip(cells, belief.shape, strict=True)]
+        for edge in (-radius, radius + 1)
+    )
+    squares = total[bottom, right] - total[top, right] - total[bottom, left] + total[top, left]  # (radii, C)
+    rings = np.diff(squares, axis=0, prepend=0)
+    made = np.arange(1, planner.horizon + 1)[:, None]
+    far = ((radius[:, 0] <= moves_left - made) * planner.beyond ** radius[:, 0].astype(np.float64)) @ rings
+    return _search(planner, around[None], (position - low)[None], moves_left, moves, far.astype(np.float32))
+
+
+class _GoalTables(NamedTuple):
+    """Tables of the end of a path and the cell of the goal, by the moves that are left there; times count from then."""
+
+    found: Any
+    """Value of the goals that the last glimpse reveals, (C ends, C goals)."""
+    hidden: Any
+    """Share of the goals that the last glimpse does not reveal, (C ends, C goals)."""
+    value: Any
+    """Value of all goals, revealed or not, (C goals, C ends)."""
+
+
+@lru_cache(maxsize=64)
+def _goal_tables(planner: Planner, rows: int, cols: int, moves_left: int, moves: int) -> _GoalTables:
+    cells = np.indices((rows, cols)).reshape(2, -1).T
+    away = np.abs(cells[:, None] - cells)
+    king, straight = away.max(axis=2), away.sum(axis=2)
+    distance = king if moves == 8 else straight
+    in_time = distance <= moves_left
+    revealed = (king == 0) + planner.at_side * (straight == 1) + planner.at_corner * ((king == 1) & (straight == 2))
+    revealed = revealed * in_time
+    found = revealed * planner.discount**distance
+    value = found + (1 - revealed) * in_time * planner.beyond**distance
+    return _GoalTables(*(np.ascontiguousarray(table, dtype=np.float32) for table in (found, 1 - revealed, value.T)))
 
 
 @lru_cache(maxsize=8)
-def _paths(length: int, moves: int) -> Any:
-    """Return every sequence of `length` moves as cells relative to the start, (P, H, 2), ordered by first move."""
-    steps = np.array(KING_MOVES)[:: 8 // moves]
-    choices = np.indices([moves] * length).reshape(length, -1).T
-    return steps[choices].cumsum(axis=1)
-
-
-def _powers(base: float, exponent: Any) -> Any:
-    """Return float32 powers of a number. Tables have many entries and few different exponents."""
-    return (np.float32(base) ** np.arange(exponent.max() + 1, dtype=np.float32))[exponent]
+def _neighbours(rows: int, cols: int, moves: int) -> tuple[Any, Any]:
+    """Return the index of the cell after each move from each cell, (C, 8), and which moves are allowed, bool (C, 8)."""
+    to = np.indices((rows, cols)).reshape(2, -1).T[:, None] + np.array(KING_MOVES)
+    allowed = ((to >= 0) & (to < (rows, cols))).all(axis=2) & (np.arange(8) % (8 // moves) == 0)
+    return np.where(allowed, to[..., 0] * cols + to[..., 1], 0), allowed

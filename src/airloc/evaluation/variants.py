@@ -17,7 +17,7 @@ import torch
 
 from airloc.agents.agent import Agent, EpisodeBatch
 from airloc.agents.belief import BeliefAgent
-from airloc.agents.planner import make_planner
+from airloc.agents.planner import Planner
 from airloc.agents.registry import make_agent
 from airloc.agents.team import TeamAgent
 from airloc.errors import AirlocError
@@ -66,7 +66,7 @@ def blind_team_success(suite: Suite) -> float:
     """Return the success of a team that plans from the prior alone: a lower bound of the best blind paths."""
     agent = make_agent("belief")
     assert isinstance(agent, BeliefAgent)
-    agent = replace(agent, planner=make_planner("lookahead", at_side=0.0, at_corner=0.0))
+    agent = replace(agent, planner=Planner(at_side=0.0, at_corner=0.0))
     black = CellTable([np.zeros((*suite.grid.size, 3), dtype=np.uint8)], suite.grid)
     unseen = replace(suite, area=np.zeros_like(suite.area))
     starts, goals = launch_cells(suite), goal_walks(suite)

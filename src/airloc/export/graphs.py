@@ -11,7 +11,7 @@
 |        |        | visited (1, C)                                                | (1, C), match (1,)              |
 
 `local` agents have no memory: their `step` takes patch and goal and returns logits. The planner of a belief agent is
-not a graph, because its tables depend on the grid and the budget; the runner contains `airloc.agents.planner` instead.
+not a graph, because its search depends on the grid and the budget; the runner contains `airloc.agents.planner` instead.
 `match` and `update` have no int8 version.
 """
 
@@ -34,7 +34,6 @@ from airloc.agents.agent import Agent
 from airloc.agents.airloc import AirlocAgent, LocalAgent
 from airloc.agents.belief import BeliefAgent, add_similarity, is_flat
 from airloc.agents.matching import same_place
-from airloc.agents.planner import PLANNERS
 from airloc.agents.policy import HIDDEN, LSTMState, Policy
 from airloc.errors import AirlocError
 from airloc.files import write_atomically
@@ -117,10 +116,6 @@ def _plan_local(agent: LocalAgent) -> ExportPlan:
 
 
 def _plan_belief(agent: BeliefAgent) -> ExportPlan:
-    kinds = {type(planner): name for name, planner in PLANNERS.items()}
-    if type(agent.planner) not in kinds:
-        problem = f"The planner of {agent.name!r} cannot be exported"
-        raise AirlocError(problem, f"Export an agent with one of the planners: {', '.join(PLANNERS)}")
     if any(parameter.dtype != torch.float32 for parameter in agent.network.parameters()):
         problem = f"The network of {agent.name!r} computes with bfloat16, which the graphs do not support"
         raise AirlocError(problem, "Create the agent with AgentOptions(full_precision=True)")
@@ -136,7 +131,7 @@ def _plan_belief(agent: BeliefAgent) -> ExportPlan:
         "kind": "belief",
         "prior": agent.prior,
         "likelihood_power": agent.likelihood_power,
-        "planner": {"name": kinds[type(agent.planner)], **asdict(agent.planner)},
+        "planner": asdict(agent.planner),
     }
     graphs = {"encode": encode, "relate": relate, "update": _update_graph(agent)}
     return ExportPlan(graphs, config, "airloc.export.runners.belief")

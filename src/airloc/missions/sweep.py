@@ -129,7 +129,7 @@ def next_cell(
         own = own * reach(away[0], away[1:].min(axis=0))
     at = position
     for made in range(min(MAX_DETOUR, moves_left) if own.any() else 0):
-        move = int(move_values(planner, own, at, moves_left - made).argmax())
+        move = int(move_values(planner, own[None], np.array([at]), moves_left - made).argmax())
         row, col = (np.array(at) + MOVES[move]).tolist()
         at = (row, col)
         if free[at]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from airloc.agents.between import cell_belief, position_likelihood
-from airloc.agents.planner import make_planner, move_values
+from airloc.agents.planner import Planner, move_values
 from airloc.export.runners.base import Graphs, check
 from airloc.task.goal_prior import goal_prior
 from airloc.vision.offsets import NUM_NEAR, NUM_OFFSETS, ZERO_OFFSET, offset_table
@@ -101,8 +101,8 @@ class Agent(Graphs):
 
     def plan(self, belief: Any, position: tuple[int, int], moves_left: int) -> int:
         """Return the move of the planner for a belief, (rows, cols)."""
-        planner = make_planner(**self.config["planner"])
-        return int(move_values(planner, belief, (int(position[0]), int(position[1])), moves_left).argmax())
+        planner = Planner(**self.config["planner"])
+        return int(move_values(planner, belief[None], np.array([position]), moves_left).argmax())
 
     def observe(self, patch: Any, position: tuple[int, int], state: State) -> State:
         """Return the state after a glimpse, without a move."""
