@@ -191,7 +191,7 @@ class _GoalTables(NamedTuple):
     """Value of all goals, revealed or not, (C goals, C ends)."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _goal_tables(planner: Planner, rows: int, cols: int, moves_left: int, moves: int) -> _GoalTables:
     cells = np.indices((rows, cols)).reshape(2, -1).T
     away = np.abs(cells[:, None] - cells)
