@@ -87,10 +87,9 @@ class BestWeights:
 
 
 class MeanWeights:
-    """The mean of the weights of a network at several moments; its state is saved with the run.
+    """The mean of the weights of a network at several moments (stochastic weight averaging, arXiv 1803.05407).
 
-    The mean of weights along a training finds as many goals as the mean of the answers of several networks, at the cost
-    of one (stochastic weight averaging, arXiv 1803.05407).
+    Its state is saved with the run.
     """
 
     def __init__(self, network: nn.Module) -> None:
@@ -117,7 +116,9 @@ class MeanWeights:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state."""
-        self._mean, self._count = dict(state["mean"]), state["count"]
+        device = next(self._network.parameters()).device
+        self._mean = {name: tensor.to(device) for name, tensor in state["mean"].items()}
+        self._count = state["count"]
 
 
 class LoopConfig(Protocol):
