@@ -125,7 +125,7 @@ def _search(planner: Planner, belief: Any, position: Any, moves_left: int, moves
         tables = _goal_tables(planner, rows, cols, min(moves_left - made, rows + cols), moves)
         discount = np.float32(planner.discount**made)
         # Extend every path by each move, (B, 8 W).
-        at_cell = (paths.left.reshape(-1, rows * cols) @ tables.value).reshape(paths.left.shape)
+        at_cell = paths.left @ tables.value  # one product a belief: threads of large ones would disturb PyTorch's
         at_cell = at_cell if far is None else at_cell + far[made - 1]
         end = to[paths.end]  # (B, W, 8)
         value = paths.revealed[..., None] + discount * np.take_along_axis(at_cell, end, axis=2)
