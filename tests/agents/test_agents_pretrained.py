@@ -285,6 +285,26 @@ def test_residual_blocks_are_saved(tmp_path):
         torch.testing.assert_close(network(glimpse, goal), untrained_relation(blocks=2)(glimpse, goal))
 
 
+def test_the_scale_of_chroma_is_saved_and_is_full_in_checkpoints_without_one(belief_folder):
+    assert load_relation(load_checkpoint(belief_folder)).chroma_scale == 1
+    network = untrained_relation()
+    network.chroma_scale = 2
+    save_belief(belief_folder, network, {}, "")
+    assert load_relation(load_checkpoint(belief_folder)).chroma_scale == 2
+    config = json.loads((belief_folder / "config.json").read_text())
+    del config["chroma_scale"]
+    (belief_folder / "config.json").write_text(json.dumps(config))
+    assert load_relation(load_checkpoint(belief_folder)).chroma_scale == 1
+
+
+@pytest.mark.parametrize("scale", [None, 0, 5, "2", 2.0, True, 48])
+def test_an_invalid_scale_of_chroma_is_refused(belief_folder, scale):
+    config = json.loads((belief_folder / "config.json").read_text())
+    (belief_folder / "config.json").write_text(json.dumps({**config, "chroma_scale": scale}))
+    with pytest.raises(AirlocError, match="chroma_scale"):
+        load_relation(load_checkpoint(belief_folder))
+
+
 @pytest.mark.parametrize("grid", [Grid(5, 5), Grid(7, 7), Grid(12, 12)])
 def test_a_checkpoint_of_an_earlier_version_gives_the_same_belief(tmp_path, grid: Grid):
     """It knew offsets up to four cells, and took the farthest in the same direction for those beyond."""

@@ -14,7 +14,7 @@ from airloc.areas.synthetic import generate
 from airloc.errors import AirlocError
 from airloc.grid import Grid
 from airloc.task.cells import cell_tables, cut_patches
-from airloc.task.photos import HEADING, HEIGHT, MAX_STRENGTH, POSITION, FlightConditions, capture, jpeg
+from airloc.task.photos import HEADING, HEIGHT, MAX_STRENGTH, POSITION, FlightConditions, average_chroma, capture, jpeg
 
 GRID = Grid(3, 4)
 
@@ -53,6 +53,24 @@ def test_less_quality_changes_more(image: np.ndarray):
     done = jpeg(images, torch.tensor([95.0, 70.0, 20.0]), torch.zeros(3, dtype=torch.bool))
     change = (done - images).abs().mean(dim=(1, 2, 3))
     assert change[0] < change[1] < change[2]
+
+
+@pytest.mark.parametrize("scale", [2, 3, 4])
+def test_averaged_chroma_leaves_luma_and_greys_and_turns_with_the_image(scale: int):
+    rgb = torch.rand(2, 3, 48, 48, generator=torch.Generator().manual_seed(0))
+    luma = torch.tensor([0.299, 0.587, 0.114]).view(1, 3, 1, 1)
+    averaged = average_chroma(rgb, scale)
+    torch.testing.assert_close((luma * averaged).sum(dim=1), (luma * rgb).sum(dim=1))
+    torch.testing.assert_close(average_chroma(rgb.rot90(1, (2, 3)), scale), averaged.rot90(1, (2, 3)))
+    grey = rgb[:, :1].expand(-1, 3, -1, -1)
+    torch.testing.assert_close(average_chroma(grey, scale), grey)
+    assert (averaged - rgb).abs().mean() > 0.1
+
+
+def test_chroma_averaged_over_two_pixels_is_that_of_subsampled_jpeg(image: np.ndarray):
+    pillow = as_tensor(save_jpeg(image, 100, subsampling=2))
+    untouched, averaged = as_tensor(image), average_chroma(as_tensor(image), 2)
+    assert (averaged - pillow).abs().mean() < 0.3 * (untouched - pillow).abs().mean()
 
 
 @given(

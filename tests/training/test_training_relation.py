@@ -178,6 +178,9 @@ def test_training_goes_on_from_the_weights_of_another_agent(world, tmp_path):
     deeper = replace(config, seed=5, blocks=2, init_from=str(tmp_path / "first" / "agent"))
     torch.testing.assert_close(train("deeper", deeper), first, atol=1e-5, rtol=0)
     assert load_relation(load_checkpoint(tmp_path / "deeper" / "agent")).blocks == 2
+    coarser = replace(deeper, chroma_scale=2)
+    torch.testing.assert_close(train("coarser", coarser), first, atol=1e-5, rtol=0)
+    assert load_relation(load_checkpoint(tmp_path / "coarser" / "agent")).chroma_scale == 2
     with pytest.raises(AirlocError, match=r"width 2.*width = 3"):
         train("third", replace(config, width=3, init_from=str(tmp_path / "first" / "agent")))
 

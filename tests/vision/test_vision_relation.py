@@ -195,3 +195,15 @@ def test_a_blurred_network_compares_blurred_patches(pair):
     expected = network(*map(blur, pair))
     network.blurred = True
     torch.testing.assert_close(network(*pair), expected)
+
+
+@torch.inference_mode()
+def test_a_network_of_coarse_chroma_is_blind_to_fine_chroma_alone(pair):
+    network, coarse = untrained_relation(), untrained_relation()
+    coarse.chroma_scale = 4
+    fine = torch.zeros_like(pair[0])
+    fine[:, 0, ::2], fine[:, 0, 1::2] = 0.3, -0.3  # red lines of one pixel ...
+    fine[:, 2] = -0.299 / 0.114 * fine[:, 0]  # ... that blue makes up for, so that the luma stays
+    torch.testing.assert_close(coarse(pair[0] + fine, pair[1]), coarse(*pair))
+    assert not torch.allclose(network(pair[0] + fine, pair[1]), network(*pair), atol=1e-2)
+    assert not torch.allclose(coarse(*pair), network(*pair), atol=1e-2)

@@ -12,6 +12,7 @@
 | "vision" | sem_seg | whether the patch encoder has a segmentation unit                            |
 | "belief" | width   | width of the relation network                                                |
 |          | blocks  | its residual blocks, 0 by default                                            |
+|          | chroma_scale | pixels over which it averages the chroma of a patch, 1 by default       |
 | "text"   | width   | width of the text network                                                    |
 |          | features | numbers of its encodings                                                    |
 | "locator" | width, channels, verifier | width, features and verifier of the locator's network |
@@ -57,7 +58,7 @@ from airloc.vision.embedder import Layers, PatchEncoder
 from airloc.vision.feature_map import FeatureMap
 from airloc.vision.locator_network import VERIFIER, LocatorNetwork
 from airloc.vision.position import PositionEncoding
-from airloc.vision.relation import RelationNetwork, upgrade_weights
+from airloc.vision.relation import ChromaScale, RelationNetwork, upgrade_weights
 from airloc.vision.text import TextNetwork
 
 _ChoiceT = TypeVar("_ChoiceT", Layers, PositionEncoding)
@@ -221,7 +222,11 @@ def load_relation(checkpoint: Checkpoint) -> RelationNetwork:
     if type(blocks) is not int or not 0 <= blocks <= MAX_BLOCKS:
         problem = f"{str(path)!r} has {blocks!r} residual blocks, not a number from 0 to {MAX_BLOCKS}"
         raise AirlocError(problem, FETCH_AGAIN)
-    network = RelationNetwork(width, blocks)
+    chroma_scale, scales = checkpoint.config.get("chroma_scale", 1), get_args(ChromaScale)
+    if type(chroma_scale) is not int or chroma_scale not in scales:
+        problem = f"{str(path)!r} has the chroma_scale {chroma_scale!r}, not one of {scales}"
+        raise AirlocError(problem, FETCH_AGAIN)
+    network = RelationNetwork(width, blocks, chroma_scale)
     load_into(network, upgrade_weights(checkpoint.tensors), checkpoint.folder)
     return network.eval()
 
@@ -296,7 +301,8 @@ def save_belief(
         card: Data, terms, command and scores, in Markdown.
         dtype: Data type of the stored weights; float16 halves the file. Loading returns float32.
     """
-    config = {**config_extra, "kind": BELIEF_KIND, "width": network.width, "blocks": network.blocks}
+    sizes = {"width": network.width, "blocks": network.blocks, "chroma_scale": network.chroma_scale}
+    config = {**config_extra, "kind": BELIEF_KIND, **sizes}
     save_checkpoint(folder, stored_as(dtype, network), config, card)
 
 

@@ -169,9 +169,11 @@ def jpeg(images: torch.Tensor, quality: torch.Tensor, subsampled: torch.Tensor) 
     luma_table, chroma_table = (
         ((table * scale + 50) / 100).floor().clamp(1, 255) for table in _tables(images.device)
     )  # (N, 8, 8)
-    red, green, blue = (images * 255).round().unbind(dim=1)
-    luma = 0.299 * red + 0.587 * green + 0.114 * blue
-    chroma = torch.stack([(blue - luma) / 1.772, (red - luma) / 1.402], dim=1)  # (N, 2, H, W), zero for grey
+    levels = (images * 255).round()
+    luma = _luma(levels)
+    chroma = torch.stack(
+        [(levels[:, 2] - luma) / 1.772, (levels[:, 0] - luma) / 1.402], dim=1
+    )  # (N, 2, H, W), zero for grey
     luma = _quantise(luma[:, None] - 128, luma_table)[:, 0] + 128
     full = _quantise(chroma, chroma_table)
     half = interpolate(_quantise(avg_pool2d(chroma, 2), chroma_table), scale_factor=2, mode="bilinear")
@@ -305,6 +307,22 @@ def blur(photos: torch.Tensor) -> torch.Tensor:
     photos = (rows[:, :, :-2] + 2 * rows[:, :, 1:-1] + rows[:, :, 2:]) / 4
     cols = torch.cat([photos[..., :1], photos, photos[..., -1:]], dim=3)
     return (cols[..., :-2] + 2 * cols[..., 1:-1] + cols[..., 2:]) / 4
+
+
+def average_chroma(rgb: torch.Tensor, scale: int) -> torch.Tensor:
+    """Average the chroma of images (N, 3, H, W) over squares of `scale` pixels and interpolate it; luma stays as it is.
+
+    JPEG with subsampled chroma does the same at a scale of 2. H and W are multiples of the scale.
+    """
+    luma = _luma(rgb)[:, None]
+    chroma = rgb - luma
+    return luma + interpolate(avg_pool2d(chroma, scale), scale_factor=scale, mode="bilinear")
+
+
+def _luma(rgb: torch.Tensor) -> torch.Tensor:
+    """Return the luma of images (N, 3, H, W), (N, H, W)."""
+    red, green, blue = rgb.unbind(dim=1)
+    return 0.299 * red + 0.587 * green + 0.114 * blue
 
 
 def _quantise(planes: torch.Tensor, table: torch.Tensor) -> torch.Tensor:

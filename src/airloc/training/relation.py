@@ -67,7 +67,7 @@ from airloc.training.runs import (
     check_settings,
 )
 from airloc.vision.offsets import mirrored_offsets
-from airloc.vision.relation import Encoding, RelationNetwork, adjacent_offsets, offsets_between_cells
+from airloc.vision.relation import ChromaScale, Encoding, RelationNetwork, adjacent_offsets, offsets_between_cells
 
 GRID = Grid()
 SMALL_GRID, LARGE_GRID, FAR_GRID = Grid(3, 3), Grid(7, 7), Grid(12, 12)
@@ -111,6 +111,8 @@ class RelationConfig:
     """Channels of the first layers."""
     blocks: Annotated[int, Bounds(low=0, high=MAX_BLOCKS)] = 0
     """Residual blocks of the whole patch and of its sides."""
+    chroma_scale: ChromaScale = 3
+    """Side of the squares over which the chroma of patches is averaged before they are encoded, in pixels."""
     steps: PositiveInt = 14_000
     """Number of updates."""
     areas: PositiveInt = 24
@@ -391,13 +393,14 @@ def validate(network: RelationNetwork, areas: Sequence[SearchArea], grid: Grid =
 def _initial_network(config: RelationConfig) -> tuple[RelationNetwork, str]:
     """Return the network that training starts with, and the terms of its weights."""
     if not config.init_from:
-        return RelationNetwork(config.width, config.blocks), ""
+        return RelationNetwork(config.width, config.blocks, config.chroma_scale), ""
     checkpoint = load_checkpoint(find_checkpoint(config.init_from))
     network = load_relation(checkpoint)
     if network.width == config.width and network.blocks < config.blocks:
         deeper = RelationNetwork(config.width, config.blocks)  # more blocks change nothing at first
         deeper.load_state_dict(network.state_dict(), strict=False)
         network = deeper
+    network.chroma_scale = config.chroma_scale
     if network.width != config.width:
         problem = f"{config.init_from!r} has the width {network.width}, and the setting is width = {config.width}"
         raise AirlocError(problem, f"Give --width {network.width}, or other weights with --init-from")

@@ -22,13 +22,13 @@ cells, W and F features, raw and prepared for a join.
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import nn
 
 from airloc.grid import MOVES, Grid
-from airloc.task.photos import blur
+from airloc.task.photos import average_chroma, blur
 from airloc.vision.embedder import standardise
 from airloc.vision.offsets import (
     NUM_ROTATIONS,
@@ -47,6 +47,8 @@ EDGE = 8
 """Pixels from the edge that the fine features cover."""
 LENGTH = SIDE // 2
 """Number of features along a side."""
+ChromaScale = Literal[1, 2, 3, 4, 6, 8]
+"""Pixels over which the chroma of patches can be averaged: divisors of their side."""
 BRANCH_DROPOUT = 0.05
 """Fraction of the training pairs that are predicted without sides and corners, and fraction without the whole."""
 
@@ -76,6 +78,8 @@ class RelationNetwork(nn.Module):
     Args:
         width: Channels of the first layers; later layers have two to four times as many.
         blocks: Residual blocks of the whole patch and of its sides.
+        chroma_scale: Side of the squares over which the chroma of a patch is averaged before it is encoded, in pixels.
+            A patch that is saved as a JPEG file of its own has no finer chroma, least of all in its last pixels.
 
     Attributes:
         seams: Use sides and corners. Without them only the whole counts.
@@ -84,10 +88,11 @@ class RelationNetwork(nn.Module):
             in goals off the grid, it misleads.
     """
 
-    def __init__(self, width: int = 32, blocks: int = 0) -> None:
+    def __init__(self, width: int = 32, blocks: int = 0, chroma_scale: ChromaScale = 1) -> None:
         super().__init__()
         self.width = width
         self.blocks = blocks
+        self.chroma_scale: ChromaScale = chroma_scale
         self.seams = self.textures = True
         self.blurred = False
         middle, last, dense = 2 * width, 3 * width, 4 * width
@@ -148,6 +153,8 @@ class RelationNetwork(nn.Module):
 
     def encode(self, standardised: torch.Tensor) -> Encoding:
         """Encode standardised patches (N, 3, S, S), each in four frames."""
+        if self.chroma_scale > 1:
+            standardised = average_chroma(standardised, self.chroma_scale)
         standardised = blur(standardised) if self.blurred else standardised
         frames = torch.stack([standardised.rot90(turn, (2, 3)) for turn in range(NUM_ROTATIONS)], dim=1)
         frames = frames.flatten(0, 1).contiguous(memory_format=torch.channels_last)  # (N K, 3, S, S)
