@@ -169,11 +169,10 @@ def jpeg(images: torch.Tensor, quality: torch.Tensor, subsampled: torch.Tensor) 
     luma_table, chroma_table = (
         ((table * scale + 50) / 100).floor().clamp(1, 255) for table in _tables(images.device)
     )  # (N, 8, 8)
-    levels = (images * 255).round()
-    luma = _luma(levels)
-    chroma = torch.stack(
-        [(levels[:, 2] - luma) / 1.772, (levels[:, 0] - luma) / 1.402], dim=1
-    )  # (N, 2, H, W), zero for grey
+    images = (images * 255).round()
+    luma = _luma(images)
+    differences = [(images[:, 2] - luma) / 1.772, (images[:, 0] - luma) / 1.402]
+    chroma = torch.stack(differences, dim=1)  # (N, 2, H, W), zero for grey
     luma = _quantise(luma[:, None] - 128, luma_table)[:, 0] + 128
     full = _quantise(chroma, chroma_table)
     half = interpolate(_quantise(avg_pool2d(chroma, 2), chroma_table), scale_factor=2, mode="bilinear")

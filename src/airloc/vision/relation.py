@@ -88,11 +88,11 @@ class RelationNetwork(nn.Module):
             in goals off the grid, it misleads.
     """
 
-    def __init__(self, width: int = 32, blocks: int = 0, chroma_scale: ChromaScale = 1) -> None:
+    def __init__(self, width: int = 32, blocks: int = 0, chroma_scale: int = 1) -> None:
         super().__init__()
         self.width = width
         self.blocks = blocks
-        self.chroma_scale: ChromaScale = chroma_scale
+        self.chroma_scale = chroma_scale
         self.seams = self.textures = True
         self.blurred = False
         middle, last, dense = 2 * width, 3 * width, 4 * width
